@@ -19,7 +19,7 @@ from measure import alternate, finish, report
 from peers import keops
 
 from kernpool import pool
-from kernpool.execution.compiling import vector_registers
+from kernpool.execution.compilation import vector_registers
 
 N, ROUNDS, THREADS = 8000, 9, 2
 PAUSE = 0.25  # seconds before each run: threads of OpenMP spin for .2 s after theirs, and slow down whoever is next

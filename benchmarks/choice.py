@@ -23,7 +23,7 @@ from measure import Watch
 
 from kernpool import Problem
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core.factors import Factors
+from kernpool.core.pair_factors import Factors
 from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import estimates
 

@@ -17,11 +17,11 @@ import numpy as np
 from measure import machine
 
 from kernpool import Problem, choose, kernel_names
-from kernpool.algorithms import ALGORITHMS, pair_costs
+from kernpool.algorithms import ALGORITHMS
+from kernpool.algorithms import algorithm as pair_costs
 from kernpool.algorithms.brute.brute import reduce_staged
-from kernpool.algorithms.tree.block import visit_blocks
-from kernpool.algorithms.tree.planted import Planted
-from kernpool.execution.processor import vector_bits
+from kernpool.algorithms.tree.blocks import PreparedTree, visit_blocks
+from kernpool.execution.vector_width import vector_bits
 
 THREADS, ROUNDS = 2, 3
 # Tables of costs, and their numbers of columns.
@@ -53,7 +53,7 @@ def seconds(algorithm: str, problem: Problem) -> float:
 
 
 def pairs() -> None:
-    """Measure every table of `kernpool.algorithms.pair_costs`, on one thread, and keep them for this class."""
+    """Measure every table of `kernpool.algorithms.algorithm`, on one thread, and keep them for this class."""
     nanoseconds: dict[str, dict] = {}
     for loops, columns in PAIRS.items():
         kernels = {kernel: [pair(loops, kernel, d) for d in columns] for kernel in kernel_names()}
@@ -86,7 +86,7 @@ def pair(loops: str, kernel: str, d: int) -> float:
 def pair_of_tree(problem: Problem) -> float:
     """Return the nanoseconds of a pair in a leaf that is visited."""
     tiny = problem.with_kernel(problem.similarity.kernel, 1e-3)
-    planted = Planted(problem)
+    planted = PreparedTree(problem)
     visited = visit_blocks(planted, planted.blocks())[1]
     if not visited:  # of the constant kernel every node is added as a whole
         return pair("staged", problem.similarity.kernel.name, problem.key.shape[1])

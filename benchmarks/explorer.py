@@ -15,9 +15,8 @@ from measure import report
 from playwright.sync_api import sync_playwright
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
+from kernpool.explorer.bundle import MODULES, bundle, packed_module
 from kernpool.kernels import BUILT_IN
-from kernpool.pages.explorer.bundle import bundle
-from kernpool.pages.explorer.packing import MODULES, packed_module
 
 MOVES = 50
 BARS = {1000: 16, 5000: 50}
@@ -96,7 +95,7 @@ def benchmark() -> None:
         "of them some milliseconds later.\n\n"
         f"The module: {len(module) / 1e3:.0f} kB, {len(gzip.compress(module, 9)) / 1e3:.1f} kB compressed, "
         f"{len(packed_module(BUILT_IN)) / 1e3:.1f} kB as text in a page (bar: 60). A page with 1000 rows: bar 200 kB. "
-        "It asks for nothing from anywhere, which `tests/pages/explorer` asserts.",
+        "It asks for nothing from anywhere, which `tests/explorer` asserts.",
     )
 
 

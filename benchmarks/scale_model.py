@@ -19,7 +19,7 @@ from scale import BANDWIDTH, make
 
 from kernpool import merge, open_chunks
 from kernpool.data.chunks.base import Chunk
-from kernpool.pooling.chunked import Asked
+from kernpool.pooling.out_of_core import QueryBatch
 from kernpool.pooling.recipe import Recipe
 
 FAN_IN, BYTES, NETWORK = 8, 8, 1e9  # bytes per second: ten gigabit Ethernet, nearly
@@ -67,7 +67,7 @@ def measure_costs(path: Path, client) -> Costs:
     for keys in (1 << 19, 1 << 20, 1 << 21):
         x = generator.random((keys, 1))
         for queries in (1000, 10_000):
-            asked = Asked.of(Recipe.of(bandwidth=BANDWIDTH, n_jobs=1), np.linspace(0, 1, queries)[:, None])
+            asked = QueryBatch.of(Recipe.of(bandwidth=BANDWIDTH, n_jobs=1), np.linspace(0, 1, queries)[:, None])
             chunk, zero = Chunk(x, np.sin(x)), np.zeros(1)
             asked.state(chunk, zero)
             rows.append((keys, queries, median(lambda: asked.state(chunk, zero))))  # noqa: B023  # called at once

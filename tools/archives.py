@@ -28,8 +28,8 @@ NEEDED = {
     "kernpool/algorithms/pair_costs.json",
     "kernpool/data/shipped/engel.csv",
     "kernpool/displays/training.html",
-    "kernpool/pages/tour/style.css",
-    "kernpool/pages/tour/en.json",
+    "kernpool/tour/style.css",
+    "kernpool/tour/en.json",
 }
 TO_WORK_ON_IT = {"tests", "docs", "examples", "benchmarks", "tools", ".ci", ".github", "Makefile", "pyproject.toml"}
 OF_GIT_ALONE = {".gitignore", ".pre-commit-config.yaml"}  # may be in a source archive, and need not

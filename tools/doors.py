@@ -98,14 +98,14 @@ def nufft(_: Path) -> None:
 
 def widget(_: Path) -> None:
     """Make the widget of a notebook."""
-    from kernpool.pages.explorer.widget import ExplorerWidget
+    from kernpool.explorer.widget import ExplorerWidget
 
     assert {"bandwidth", "kernel", "query"} <= set(ExplorerWidget.class_trait_names())
 
 
 def completion(_: Path) -> None:
     """Write what a shell completes commands by."""
-    from kernpool.cli.completing import completion as script
+    from kernpool.cli.setup_commands import completion as script
 
     assert "--target" in script("bash")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = {
-    "src/kernpool/__init__.py": r'^__version__ = "(.+)"$',
+    "src/kernpool/_version.py": r'^__version__ = "(.+)"$',
     "CITATION.cff": r"^version: (.+)$",
 }
 
@@ -27,7 +27,7 @@ def versions(root: Path) -> dict[str, str]:
 def objections(root: Path, tag: str | None = None) -> list[str]:
     """Say what of the tree disagrees, with itself or with the tag."""
     said = versions(root)
-    version = said["src/kernpool/__init__.py"]
+    version = said["src/kernpool/_version.py"]
     wrong = [
         f"{place} says {other}, kernpool.__version__ is {version}" for place, other in said.items() if other != version
     ]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import types
 
-from kernpool.execution.compiling import by_type, loop, ordered_loop, use_widest_vectors
+from kernpool.execution.compilation import by_type, loop, ordered_loop, use_widest_vectors
 
 A0, A1, A2, A3, A4, A5 = (
     np.float32(a) for a in (1.00000007, 0.693146967, 0.240221197, 0.0555071328, 0.00967554139, 0.00132764715)

@@ -35,8 +35,8 @@ GROUPS = {
 }
 # Rooms with names of their own, from those that callers meet to those that hold the parts.
 ROOMS = (
-    "torch", "dask", "datasets", "pages", "pooling", "kernels", "bandwidth", "inference", "distribution", "conformal",
-    "estimators", "displays", "core", "algorithms", "data", "execution", "cli",
+    "torch", "dask", "datasets", "explorer", "tour", "pooling", "kernels", "bandwidth", "smoother", "inference",
+    "distribution", "conformal", "estimators", "displays", "core", "algorithms", "data", "tables", "execution", "cli",
 )  # fmt: skip
 FOREIGN = re.compile(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`")  # roles in their docstrings
 ROUTING = "_request"  # scikit-learn's metadata routing: methods that every estimator gets, without a line of ours

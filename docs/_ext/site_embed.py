@@ -5,7 +5,7 @@
     ```{embed} tour-en
     :title: The tour
 
-    from kernpool.pages import make_tour
+    from kernpool.tour import make_tour
 
     make_tour(folder, language="en")
     ```

@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernpool._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from kernpool import datasets
     from kernpool.bandwidth import RepeatedRowsWarning
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
         NadarayaWatsonClassifier,
         NadarayaWatsonRegressor,
     )
-    from kernpool.estimators.dask_regressor import DaskNadarayaWatsonRegressor
-    from kernpool.estimators.saving import load_model, save_model
+    from kernpool.estimators.dask.regressor import DaskNadarayaWatsonRegressor
+    from kernpool.estimators.persistence import load_model, save_model
+    from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
         ClassSummary,
         ExtrapolationWarning,
@@ -54,11 +57,8 @@ if TYPE_CHECKING:
         specification_test,
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-    from kernpool.pages.explorer.explore import Explorer, explore
     from kernpool.pooling import Plan, RunningPool, choose, pool_state, pooling_weights
     from kernpool.pooling.pool import pool
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AttentionDisplay",
@@ -152,9 +152,9 @@ _LAZY = {
     "ClassSetDisplay": "kernpool.displays",
     "CoverageDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
-    "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask_regressor",
+    "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask.regressor",
     "DensityRatio": "kernpool.conformal",
-    "Explorer": "kernpool.pages.explorer",
+    "Explorer": "kernpool.explorer",
     "ExtrapolationWarning": "kernpool.inference",
     "InferenceWarning": "kernpool.inference",
     "Interval": "kernpool.inference",
@@ -181,12 +181,12 @@ _LAZY = {
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
     "density_ratio": "kernpool.conformal",
-    "explore": "kernpool.pages.explorer",
-    "load_model": "kernpool.estimators.saving",
+    "explore": "kernpool.explorer",
+    "load_model": "kernpool.estimators.persistence",
     "monotonicity_test": "kernpool.inference",
     "pool_cdf": "kernpool.distribution",
     "pool_quantile": "kernpool.distribution",
-    "save_model": "kernpool.estimators.saving",
+    "save_model": "kernpool.estimators.persistence",
     "specification_test": "kernpool.inference",
 }
 

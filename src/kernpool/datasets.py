@@ -1,4 +1,4 @@
-"""The two synthetic data sets on which kernel regression is taught."""
+"""Synthetic data sets for teaching kernel regression: noisy ``2 sin(x) + x`` and ``2 sin(x) + x**0.8``."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from importlib import resources
 import pytest
 
 from kernpool import kernel_names
-from kernpool.algorithms import pair_costs
-from kernpool.algorithms.pair_costs import FILE, pair_cost
-from kernpool.execution import processor
+from kernpool.algorithms import algorithm
+from kernpool.algorithms.algorithm import FILE, pair_cost
+from kernpool.execution import vector_width
 
 STORED = json.loads((resources.files("kernpool.algorithms") / FILE).read_text(encoding="utf-8"))
 BUILT_IN = [name for name in kernel_names() if name in STORED["256"]["nanoseconds"]["radial"]["kernels"]]
@@ -16,10 +16,10 @@ BUILT_IN = [name for name in kernel_names() if name in STORED["256"]["nanosecond
 
 @pytest.fixture(params=[256, 512])
 def bits(request, monkeypatch):
-    monkeypatch.setattr(pair_costs, "vector_bits", lambda: request.param)
-    pair_costs._tables.cache_clear()
+    monkeypatch.setattr(algorithm, "vector_bits", lambda: request.param)
+    algorithm._tables.cache_clear()
     yield request.param
-    pair_costs._tables.cache_clear()
+    algorithm._tables.cache_clear()
 
 
 def test_every_kernel_has_its_costs(bits):
@@ -49,14 +49,14 @@ def test_a_kernel_that_was_not_measured_costs_what_the_slowest_does(bits):
 )
 def test_what_is_compiled_for_counts(features, bits, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_FEATURES", features)
-    processor.vector_bits.cache_clear()
-    assert processor.vector_bits() == bits
+    vector_width.vector_bits.cache_clear()
+    assert vector_width.vector_bits() == bits
     monkeypatch.delenv("NUMBA_CPU_FEATURES")
-    processor.vector_bits.cache_clear()
-    assert processor.vector_bits() == (512 if has_avx512() else 256)
+    vector_width.vector_bits.cache_clear()
+    assert vector_width.vector_bits() == (512 if has_avx512() else 256)
 
 
 def has_avx512():
-    from kernpool.execution.compiling import vector_registers
+    from kernpool.execution.compilation import vector_registers
 
     return vector_registers() == 32

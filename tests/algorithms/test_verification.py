@@ -8,7 +8,7 @@ import pytest
 
 from kernpool import Problem, choose, kernel_names, pool
 from kernpool.algorithms import ALGORITHMS, verification
-from kernpool.algorithms.tree import block as tree_block
+from kernpool.algorithms.tree import blocks as tree_block
 from kernpool.algorithms.verification import FAULTS, SAMPLE_QUERIES, corrected
 from kernpool.core.local_fit import solve
 from kernpool.core.state import PoolState

@@ -8,11 +8,10 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel, kernel_names
 from kernpool.bandwidth import CRITERIA
-from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.bandwidth.search import all_pairs
-from kernpool.bandwidth.search.all_pairs import AllPairsObjective
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search import fast_objectives
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 
 SLOPED = [name for name in kernel_names() if name != "boxcar"]
@@ -160,7 +159,7 @@ def test_slopes_are_those_of_differences(degree):
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(all_pairs, "NUMBERS_AT_ONCE", 1500)
+    monkeypatch.setattr(fast_objectives, "NUMBERS_AT_ONCE", 1500)
     rows, categories = make_rows(n=150, outputs=2, levels="levels")
     theta = np.concatenate([np.log([0.8, 1.4]), 0.4 * categories.largest])
     answers = []

@@ -5,9 +5,8 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import PairwiseEvaluation, PairwiseObjective
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.fast_objectives import PairwiseEvaluation, PairwiseObjective
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
 KINKED = ("epanechnikov", "triangular", "laplace")

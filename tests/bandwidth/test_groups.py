@@ -5,11 +5,10 @@ import pytest
 
 from kernpool import get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth, search_log_loss
-from kernpool.bandwidth.categories import Categories
-from kernpool.bandwidth.prior_share import prior_of_others, prior_share
+from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import search
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.core.pair_factors import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.dense_groups import left_out, mean_of_others
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth
-from kernpool.bandwidth.leverage import SAFE, count_deleted
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.criteria import SAFE, count_deleted
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
 
 PENALISED = ("aicc", "gcv")
 

@@ -6,13 +6,13 @@ from scipy.optimize import check_grad
 
 from kernpool import get_kernel
 from kernpool.bandwidth import CRITERIA, column_spread, search_log_loss
-from kernpool.bandwidth.categories import Categories
-from kernpool.bandwidth.prior_share import prior_of_others, prior_share
-from kernpool.bandwidth.search import log_loss_search as log_loss
-from kernpool.bandwidth.search.course import TimeLimit
+from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.search import log_loss
+from kernpool.bandwidth.search.config import SearchConfig
 from kernpool.bandwidth.search.log_loss import LogLoss
-from kernpool.bandwidth.search.rows import canonical_rows
-from kernpool.bandwidth.search.setting import Setting
+from kernpool.bandwidth.search.objective import canonical_rows
+from kernpool.bandwidth.search.progress import TimeLimit
+from kernpool.core.pair_factors import Categories
 from kernpool.kernels import get_categorical_kernel
 
 GAUSSIAN = get_kernel("gaussian")
@@ -30,7 +30,9 @@ def table():
 def criterion_of(X, label, weight=None, code=None, kernel="gaussian", composition="radial"):
     levels = () if code is None else (3,)
     kernels = () if code is None else (get_categorical_kernel("aitchison_aitken", ordered=False),)
-    setting = Setting(CRITERIA["loo"], Categories(kernels, levels), 0, get_kernel(kernel), composition, "auto", 1, None)
+    setting = SearchConfig(
+        CRITERIA["loo"], Categories(kernels, levels), 0, get_kernel(kernel), composition, "auto", 1, None
+    )
     rows = canonical_rows(X, label, weight, code)
     return LogLoss(setting.objective(rows), column_spread(rows.X, rows.weight), TimeLimit(None))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel, kernel_names
+from kernpool.bandwidth import plugin as plugin_pilots
 from kernpool.bandwidth import plugin_bandwidth
-from kernpool.bandwidth.plugin import pilots as plugin_pilots
 
 OLD_FAITHFUL = Path(__file__).parent / "old_faithful.csv"
 

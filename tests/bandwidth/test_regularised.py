@@ -5,12 +5,10 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.bandwidth.categories import Categories
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.regularity import FARTHEST, Regularity
-from kernpool.bandwidth.search.ridge import WithRidge
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.config import WithRidge
+from kernpool.bandwidth.search.objective import FARTHEST, Objective, Penalty, canonical_rows
+from kernpool.core.pair_factors import Categories
 from kernpool.kernels import get_categorical_kernel, get_kernel
 
 
@@ -23,7 +21,7 @@ def rows_with_levels(n=60, seed=0):
 
 
 def test_the_penalty_has_the_slope_that_it_says():
-    regularity = Regularity(np.log([0.5, 2.0, 1.0]), np.array([True, True, False]), np.array([2 / 3, 0.0]))
+    regularity = Penalty(np.log([0.5, 2.0, 1.0]), np.array([True, True, False]), np.array([2 / 3, 0.0]))
     theta, step = np.array([-1.0, 1.2, 9.0, 0.2, 0.0]), 1e-6
     slope = regularity(theta, 50.0)[1]
     for a in range(5):
@@ -33,14 +31,14 @@ def test_the_penalty_has_the_slope_that_it_says():
 
 
 def test_a_column_without_effect_costs_nothing_more_when_it_is_smoothed_away():
-    regularity = Regularity(np.zeros(2), np.ones(2, dtype=bool), np.zeros(0))
+    regularity = Penalty(np.zeros(2), np.ones(2, dtype=bool), np.zeros(0))
     near, far = (regularity(np.array([0.0, place]), 10.0) for place in (FARTHEST, FARTHEST + 5.0))
     assert near[0] == far[0]
     assert far[1][1] == 0.0
 
 
 def test_its_weight_falls_with_the_number_of_rows():
-    regularity = Regularity(np.zeros(1), np.ones(1, dtype=bool), np.zeros(0))
+    regularity = Penalty(np.zeros(1), np.ones(1, dtype=bool), np.zeros(0))
     assert regularity(np.array([-2.0]), 1000.0)[0] == pytest.approx(regularity(np.array([-2.0]), 10.0)[0] / 100)
 
 
@@ -48,7 +46,7 @@ def test_its_weight_falls_with_the_number_of_rows():
 @pytest.mark.parametrize(("kernel", "width"), [("gaussian", 0.7), ("epanechnikov", 2.5), ("laplace", 0.9)])
 def test_residuals_have_the_derivatives_that_they_say(criterion, kernel, width):
     rows, categories = rows_with_levels()
-    regularity = Regularity(np.zeros(2), np.ones(2, dtype=bool), categories.largest)
+    regularity = Penalty(np.zeros(2), np.ones(2, dtype=bool), categories.largest)
     objective = Objective(
         rows,
         CRITERIA[criterion],
@@ -95,7 +93,7 @@ def test_the_criterion_is_the_penalised_leave_one_out_error():
     model = LocalLinearRegressor().fit(X, y)
     search = model.bandwidth_search_
     spread, varies = np.log(search.spread), np.ones(3, dtype=bool)
-    penalty = Regularity(spread, varies, np.zeros(0))(np.log(model.bandwidth_), 80.0)[0]
+    penalty = Penalty(spread, varies, np.zeros(0))(np.log(model.bandwidth_), 80.0)[0]
     assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-9)
     assert search.value == pytest.approx(model.loo_error_ * np.exp(penalty), rel=1e-9)
     assert search.value <= search.values.min() * (1 + 1e-12)

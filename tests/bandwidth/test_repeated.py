@@ -15,8 +15,8 @@ from kernpool import (
     RepeatedRowsWarning,
     open_chunks,
 )
-from kernpool.bandwidth import repeated
-from kernpool.bandwidth.repeated import count_copies
+from kernpool.bandwidth import repeated_rows
+from kernpool.bandwidth.repeated_rows import count_copies
 from tests.support.commands import kernpool
 
 NO_CODE = np.zeros((10_000, 0), dtype=np.int64)
@@ -100,7 +100,7 @@ def test_groups_that_keep_copies_together_have_none():
 
 def test_many_rows_are_counted_as_few_are(monkeypatch, generator):
     X, y = (again(part, 0.6) for part in curve(5000))
-    monkeypatch.setattr(repeated, "SEEN", 500)
+    monkeypatch.setattr(repeated_rows, "SEEN", 500)
     assert copies(X, y) == 3000
     assert copies(X[:5000], y[:5000]) == 0
     assert copies(X, np.eye(2)[(y > 0).astype(int)]) == 3000

@@ -8,8 +8,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth
 from kernpool.bandwidth.search.gauss_newton import _learn
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
 from tests.support.thinning import thinned
 
 GAUSSIAN = get_kernel("gaussian")

@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import search_bandwidth
-from kernpool.bandwidth.categories import Categories
-from kernpool.bandwidth.search import log_loss_search, search
-from kernpool.bandwidth.search.course import TimeLimit
+from kernpool.bandwidth.search import log_loss, search
+from kernpool.bandwidth.search.progress import TimeLimit
+from kernpool.core.pair_factors import Categories
 from kernpool.execution.progress import report_progress
 from kernpool.kernels import get_categorical_kernel
 
@@ -33,7 +33,7 @@ def ticks(monkeypatch):
         looks.append(1)
         return float(len(looks))
 
-    for module in (search, log_loss_search):
+    for module in (search, log_loss):
         monkeypatch.setattr(module, "TimeLimit", lambda seconds: TimeLimit(seconds, clock))
     monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 500)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 500)

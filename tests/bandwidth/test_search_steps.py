@@ -8,11 +8,10 @@ from scipy.optimize import minimize_scalar
 
 from kernpool import get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth
-from kernpool.bandwidth.categories import Categories
-from kernpool.bandwidth.search import many_columns, one_factor, per_column, search, starts
+from kernpool.bandwidth.search import common_scale, per_column, search
 from kernpool.bandwidth.search.gauss_newton import descend
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.rows import canonical_rows
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.core.pair_factors import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.thinning import slow, thinned
 
@@ -65,18 +64,18 @@ class Curve:
 def test_squared_bias_and_variance_are_minimised_in_few_evaluations(off, share):
     """1 + share (h^4 / 4 + 1 / h), which is least at h = 1."""
     curve = Curve(lambda log: 1.0 + share * (np.exp(4 * log) / 4 + np.exp(-log)))
-    one_factor.minimise_near(curve, np.ones(1), np.exp(off))
+    common_scale.minimise_near(curve, np.ones(1), np.exp(off))
     lowest = min(map(curve.function, curve.asked))
     assert lowest <= curve.function(0.0) * (1 + 1e-7)
-    assert len(curve.asked) <= 8 + abs(off) / one_factor.STRIDE
+    assert len(curve.asked) <= 8 + abs(off) / common_scale.STRIDE
 
 
 @pytest.mark.parametrize("kink", [-0.031, 0.0, 0.117])
 def test_kinks_and_steps_end(kink):
     for function in (lambda log: 1 + abs(log - kink), lambda log: 1 + (log > kink), lambda _: 2.0):
         curve = Curve(function)
-        one_factor.minimise_near(curve, np.ones(1), 1.0)
-        assert len(curve.asked) <= one_factor.MOST_EVALUATIONS
+        common_scale.minimise_near(curve, np.ones(1), 1.0)
+        assert len(curve.asked) <= common_scale.MOST_EVALUATIONS
         assert min(map(function, curve.asked)) <= function(kink) + 1e-3
         assert len(set(curve.asked)) == len(curve.asked)
 
@@ -110,7 +109,7 @@ def test_the_number_of_evaluations_hardly_grows_with_the_columns(columns, monkey
 def test_as_low_as_by_trying_every_column(degree, monkeypatch):
     X, y = wide(12, seed=1)
     found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
-    for module in (many_columns, per_column, starts):
+    for module in (per_column, per_column, per_column):
         monkeypatch.setattr(module, "MOST_TRIED_ONE_BY_ONE", 100)
     thorough = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
     assert found.evaluations < 0.8 * thorough.evaluations
@@ -125,7 +124,7 @@ def test_levels_among_many_columns(monkeypatch):
     levels = Categories((get_categorical_kernel("aitchison_aitken", ordered=False),) * 2, (3, 3))
     found = search_bandwidth(X, y, code=level, categories=levels, kernel=GAUSSIAN)
     assert found.smoothing[0] < 0.5 * levels.largest[0]
-    for module in (many_columns, per_column, starts):
+    for module in (per_column, per_column, per_column):
         monkeypatch.setattr(module, "MOST_TRIED_ONE_BY_ONE", 100)
     thorough = search_bandwidth(X, y, code=level, categories=levels, kernel=GAUSSIAN)
     assert found.value <= thorough.value * 1.005
@@ -136,7 +135,7 @@ def test_what_a_column_is_missed_for():
     X, y = wide(12)
     objective = Objective(canonical_rows(X, y), CRITERIA["loo"], kernel=GAUSSIAN)
     at = objective.evaluate(np.full(12, np.log(0.8)))
-    gain = many_columns.gain_without(objective, at, objective.jacobian(at), np.ones(12, dtype=bool))
+    gain = per_column.gain_without(objective, at, objective.jacobian(at), np.ones(12, dtype=bool))
     true = np.array(
         [
             at.penalised - objective.evaluate(np.where(np.arange(12) == a, objective.box[1], at.theta)).penalised
@@ -146,9 +145,9 @@ def test_what_a_column_is_missed_for():
     assert np.corrcoef(gain, true)[0, 1] > 0.7
     assert set(np.argsort(gain)[:2]) <= {3, 5, 6, 8}
     flat = objective.evaluate(np.where(np.arange(12) == 4, objective.box[1], at.theta))
-    assert many_columns.gain_without(objective, flat, objective.jacobian(flat), np.ones(12, dtype=bool))[4] == -np.inf
-    lines = many_columns.promising(objective, flat, 12)
-    assert len(lines) == many_columns.LINES
+    assert per_column.gain_without(objective, flat, objective.jacobian(flat), np.ones(12, dtype=bool))[4] == -np.inf
+    lines = per_column.promising(objective, flat, 12)
+    assert len(lines) == per_column.LINES
     assert 4 in lines
     assert np.all(np.diff(lines) > 0)
 

@@ -7,13 +7,11 @@ import pytest
 
 from kernpool import get_kernel
 from kernpool.bandwidth import CRITERIA, search_bandwidth, search_log_loss
-from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.bandwidth.search import log_loss_search
-from kernpool.bandwidth.search.all_pairs import AllPairsObjective
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.pairwise import PairwiseObjective
-from kernpool.bandwidth.search.rows import canonical_rows
-from kernpool.bandwidth.search.way import choose_way
+from kernpool.bandwidth.search import log_loss
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
+from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.bandwidth.search.progress import choose_way
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 
 
@@ -90,7 +88,7 @@ def test_a_search_says_which_way(n, d, options):
     ],
 )
 def test_a_search_for_probabilities_says_which_way(monkeypatch, n, first, way):
-    monkeypatch.setattr(log_loss_search, "MOST_ROWS_FOR_STARTS", first)
+    monkeypatch.setattr(log_loss, "MOST_ROWS_FOR_STARTS", first)
     X, label = np.random.default_rng(0).normal(size=(n, 1)), np.eye(2)[np.arange(n) % 2]
     with count_evaluations(AllPairsObjective) as of_all_pairs, count_evaluations(Objective) as by_engine:
         found = search_log_loss(X, label, common_factor=True, kernel=get_kernel("gaussian"))

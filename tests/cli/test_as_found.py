@@ -14,9 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernpool.data import texts
-from kernpool.data.reading import TextForm, read_table
-from kernpool.data.tables import TableError
+from kernpool.data.checks import TableError
+from kernpool.tables import text as texts
+from kernpool.tables.formats import read_table
+from kernpool.tables.text import TextFormat
 from tests.support.commands import kernpool
 
 READERS = ["csv", pytest.param("pyarrow", marks=pytest.mark.skipif(not find_spec("pyarrow"), reason="needs 'arrow'"))]
@@ -133,7 +134,7 @@ def written(tmp_path, name, content):
 @pytest.mark.parametrize("case", RIGHT)
 def test_tables_that_are_read(case, reader, tmp_path):
     name, content, options, columns = RIGHT[case]
-    form = TextForm(**options, readers=(reader, "csv"))
+    form = TextFormat(**options, readers=(reader, "csv"))
     table = read_table(written(tmp_path, name, content), form=form)
     np.testing.assert_array_equal(table.numbers(columns), np.transpose(list(columns.values())))
     told = {"separator": "--sep", "decimal": "--decimal", "encoding": "--encoding"}
@@ -145,7 +146,7 @@ def test_tables_that_are_read(case, reader, tmp_path):
 def test_tables_that_are_refused(case, reader, tmp_path):
     content, message = REFUSED[case]
     with pytest.raises(TableError) as error:
-        read_table(written(tmp_path, "t.csv", content), form=TextForm(readers=(reader, "csv"))).numbers(["x", "y"])
+        read_table(written(tmp_path, "t.csv", content), form=TextFormat(readers=(reader, "csv"))).numbers(["x", "y"])
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -171,14 +172,14 @@ def test_pyarrow_reads_what_it_can(monkeypatch):
     monkeypatch.setitem(texts.READ, "csv", None)
     large = PLAIN + PLAIN.partition("\n")[2] * (texts.SMALL // 8)
     for text, readers in ((PLAIN, ("pyarrow", "csv")), (large, None)):
-        assert texts.read_text(text.encode(), "t.csv", "csv", TextForm(readers=readers)).numbers(["x"])[0, 0] == 1.5
+        assert texts.read_text(text.encode(), "t.csv", "csv", TextFormat(readers=readers)).numbers(["x"])[0, 0] == 1.5
 
 
 FILES = ("t.parquet", "t.csv")
 THREADS = """
 import os, sys
 from kernpool.data.chunks.opening import open_chunks
-from kernpool.data.reading import read_table
+from kernpool.tables.formats import read_table
 def threads():
     return len(os.listdir("/proc/self/task"))
 read_table("t.csv").numbers(["x", "y"])
@@ -264,7 +265,7 @@ def test_one_clear_line_through_the_command(tmp_path):
 def outcome(text, reader):
     """All that a reader makes of a text: cells and lines, or the message."""
     try:
-        table = texts.read_text(text.encode(), "t.csv", "csv", TextForm(readers=(reader, "csv")))
+        table = texts.read_text(text.encode(), "t.csv", "csv", TextFormat(readers=(reader, "csv")))
     except TableError as error:
         return str(error)
     cells = {name: list(column) for name, column in table.columns.items()}
@@ -315,5 +316,5 @@ def test_a_million_rows(decimal, reader, tmp_path):
     numbers = generator.normal(size=(1_000_000, 3)).round(6)
     text = "\n".join(";".join(map(repr, row)) for row in numbers.tolist()).replace(".", decimal)
     written(tmp_path, "t.csv", "a;b;y\n" + text + "\n")
-    table = read_table("t.csv", form=TextForm(readers=(reader, "csv")))
+    table = read_table("t.csv", form=TextFormat(readers=(reader, "csv")))
     np.testing.assert_array_equal(table.numbers(["a", "b", "y"]), numbers)

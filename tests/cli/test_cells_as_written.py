@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from kernpool.data.reading import read_table
-from kernpool.data.suspects import doubt, measured
+from kernpool.data.suspect_columns import doubt, measured
+from kernpool.tables.formats import read_table
 from tests.support.commands import kernpool
 
 FIXED = ("--bandwidth", "1")

@@ -13,8 +13,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.main import main
-from kernpool.cli.parsing import parse_memory
-from kernpool.cli.terminal import UsageError, bar
+from kernpool.cli.terminal import UsageError, bar, parse_memory
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.pooling.pool import pool
 from kernpool.pooling.recipe import Recipe
@@ -26,9 +25,9 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra
 SCRIPT = """
 import os, signal, sys
 import resource
-from kernpool.data import writers as row_writers
-from kernpool.cli import chunked as chunked_commands
-from kernpool.data import folders as model_files
+from kernpool.tables import formats as row_writers
+from kernpool.cli import chunks as chunked_commands
+from kernpool.data import files as model_files
 from kernpool.cli.main import main
 from kernpool.estimators import chunked as chunked_fit
 {half_way}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model
-from kernpool.data.folders import ModelFileError, read_header, write_header
-from kernpool.data.mixed import Mixed
-from kernpool.data.reading import read_table
-from kernpool.estimators.saving import MODELS
+from kernpool.data.columns import MixedTable
+from kernpool.data.files import ModelFileError, read_header, write_header
+from kernpool.estimators.persistence import MODELS
+from kernpool.tables.formats import read_table
 from tests.support.commands import kernpool
 
 N = 40
@@ -57,7 +57,7 @@ def test_text_becomes_levels(degree):
     said = fit("--features", "dose,side,kind", "--degree", degree, *BANDWIDTH, "0.2,0.2")
     assert "side 0.2 (3 levels)" in said
     kind = LocalLinearRegressor if degree == "1" else NadarayaWatsonRegressor
-    columns = Mixed({"dose": DOSE, "side": SIDE.tolist(), "kind": KIND.tolist()})
+    columns = MixedTable({"dose": DOSE, "side": SIDE.tolist(), "kind": KIND.tolist()})
     model = kind(bandwidth=0.5, smoothing=[0.2, 0.2], n_jobs=-1).fit(columns, Y)
     np.testing.assert_allclose(predicted(), model.predict(columns), rtol=1e-12)
 
@@ -72,7 +72,7 @@ def test_the_estimators_read_a_frame_alike():
 
 def test_levels_that_are_ordered_and_numbers_that_are_levels():
     fit("--features", "dose,size", "--ordered", "size=S:M:L", *BANDWIDTH, "0.3")
-    frame = Mixed({"dose": DOSE, "size": SIZE.tolist()}, {"size": ("S", "M", "L")})
+    frame = MixedTable({"dose": DOSE, "size": SIZE.tolist()}, {"size": ("S", "M", "L")})
     expected = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.3).fit(frame, Y)
     assert expected.encoding_.kinds == ("numeric", "ordered")
     np.testing.assert_allclose(predicted(), expected.predict(frame), rtol=1e-12)

@@ -66,8 +66,8 @@ def test_classes_and_levels():
 
 
 def test_clusters_stay_together_and_the_table_is_for_people():
-    from kernpool.cli.arguments import build_parser
-    from kernpool.cli.comparing import folds_of
+    from kernpool.cli.compare import folds_of
+    from kernpool.cli.options import build_parser
     from kernpool.cli.tables import training_rows
 
     options = ["compare", "t.csv", "--target", "y", "--groups", "school", "--folds", "3"]

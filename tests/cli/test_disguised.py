@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernpool.data.dates import looks_like_date
-from kernpool.data.reading import read_table
-from kernpool.data.suspects import measured
+from kernpool.data.suspect_columns import measured
+from kernpool.tables.formats import read_table
 from tests.support.commands import kernpool, process
 
 NUMBERS = {

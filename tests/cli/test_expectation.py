@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.asking import INTERVAL_METHODS, SET_METHODS
-from kernpool.cli.parsing import parse_levels
-from kernpool.cli.terminal import UsageError
-from kernpool.conformal.intervals import METHODS
-from kernpool.conformal.sets import SET_METHODS as KNOWN_SETS
+from kernpool.cli.options import INTERVAL_METHODS, SET_METHODS
+from kernpool.cli.terminal import UsageError, parse_levels
+from kernpool.conformal.methods import METHODS
+from kernpool.conformal.sets.prediction_sets import SET_METHODS as KNOWN_SETS
 from kernpool.data.chunks.base import FEWEST_ROWS
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, load_model
-from kernpool.data.reading import read_table
-from kernpool.data.tables import TableError
+from kernpool.data.checks import TableError
+from kernpool.tables.formats import read_table
 from tests.support.commands import kernpool, process
 
 RANDOM = np.random.default_rng(0)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from kernpool import datasets
-from kernpool.cli.arguments import build_parser
-from kernpool.cli.shipped import TABLES
+from kernpool.cli.datasets import TABLES
+from kernpool.cli.options import build_parser
 from tests.support.commands import kernpool
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.main import build_parser, main
+from kernpool.cli.main import main
+from kernpool.cli.options import build_parser
 from tests.support.commands import kernpool
 
 needs_sh = pytest.mark.skipif(os.name != "posix", reason="closes streams with a shell")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.mixed import Mixed
+from kernpool.data.columns import MixedTable
 from tests.support.commands import kernpool
 
 N = 40
@@ -170,7 +170,7 @@ def test_types_of_parquet(kind):
     values = {"decimal128": rounded.tolist(), "float16": count.tolist(), "uint8": count.tolist()}.get(kind)
     parquet.write_table(pyarrow.table({"c": cells, "x": DOSE, "y": Y}), "k.parquet")
     report = report_of("k.parquet", "--model", "k", *([] if values else ["--smoothing", "0.1"]))
-    columns = np.column_stack([values, DOSE]) if values else Mixed({"c": side, "x": DOSE})
+    columns = np.column_stack([values, DOSE]) if values else MixedTable({"c": side, "x": DOSE})
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=None if values else 0.1).fit(columns, Y)
     found = [float(line[0]) for line in predict_of("k", "k.parquet")[1:]]
     np.testing.assert_allclose(found, model.predict(columns), rtol=1e-12)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool.conformal import METHODS
-from kernpool.conformal.around import residual_scale
-from kernpool.conformal.folds import fold_sizes
-from kernpool.inference import Places
+from kernpool.conformal.jackknife_plus import fold_sizes
+from kernpool.conformal.split import residual_scale
+from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import case, other_setting, own_setting
 from tests.support.dense_conformal import full, jackknife, jackknife_plus, minmax, ranks, residuals, units
 
@@ -50,7 +50,7 @@ def test_split_counts_the_errors_of_other_rows(degree):
     smoother, dense, places, _ = case("gaussian", "weighted line", degree)
     generator = np.random.default_rng(1)
     there, value = generator.uniform(size=(25, 1)), generator.normal(size=(25, 2))
-    found = METHODS["split"].find(other_setting(smoother, places, Places(there), value, 0.8))
+    found = METHODS["split"].find(other_setting(smoother, places, EvaluationPoints(there), value, 0.8))
     error = np.sort(np.abs(value - dense.coefficients(there)[:, 0] @ dense.y), axis=0)[20]  # the 21st of 25
     center = dense.coefficients(places.query)[:, 0] @ dense.y
     close(np.stack(found), np.stack([center - error, center + error, center]), 1e-12 * 20)
@@ -69,7 +69,7 @@ def test_adaptive_scales_scores_by_the_residuals_around(degree, own):
     else:
         generator = np.random.default_rng(1)
         x, value = generator.uniform(size=(25, 1)), generator.normal(size=(25, 2))
-        setting = other_setting(smoother, places, Places(x), value, 0.8)
+        setting = other_setting(smoother, places, EvaluationPoints(x), value, 0.8)
         score = np.abs(value - dense.coefficients(x)[:, 0] @ dense.y) / (wide.coefficients(x)[:, 0] @ residual)
     _, rank = ranks(0.8, len(score))
     center = dense.coefficients(places.query)[:, 0] @ dense.y
@@ -115,15 +115,15 @@ def test_the_enclosure_contains_the_full_interval(kernel, situation, degree):
 
 def test_the_enclosure_is_tight_where_windows_are_full():
     generator = np.random.default_rng(0)
-    from kernpool.core.keys import Keys
-    from kernpool.inference import Smoother
+    from kernpool.core.inputs import Keys
     from kernpool.pooling.recipe import Recipe
+    from kernpool.smoother import Smoother
 
     x = generator.uniform(size=3000)
     y = np.sin(6 * x) + 0.3 * generator.normal(size=3000)
     for degree, most in ((0, 1.02), (1, 1.08)):
         smoother = Smoother(Keys.read(x, y), Recipe.of(bandwidth=[0.2], degree=degree))
-        setting = own_setting(smoother, Places(np.array([[0.3], [0.6]])))
+        setting = own_setting(smoother, EvaluationPoints(np.array([[0.3], [0.6]])))
         inner, outer = METHODS["full"].find(setting), METHODS["enclosure"].find(setting)
         assert np.all(outer.upper - outer.lower < most * (inner.upper - inner.lower))
 
@@ -134,4 +134,4 @@ def test_the_scale_is_of_rows_that_have_a_residual():
     residual[:10] = np.nan
     scale = residual_scale(smoother, residual)
     np.testing.assert_array_equal(scale.weight, np.r_[np.zeros(10), np.ones(20)])
-    np.testing.assert_allclose(scale.fit(Places(np.array([[0.5]]))).fit.intercept, 2.0)
+    np.testing.assert_allclose(scale.fit(EvaluationPoints(np.array([[0.5]]))).fit.intercept, 2.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.conformal.clusters import cluster_weight
+from kernpool.conformal.order_statistics import cluster_weight
 from kernpool.inference import InferenceWarning
 
 PLACES = np.array([[0.1], [0.5], [0.9]])

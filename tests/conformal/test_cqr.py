@@ -14,7 +14,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.conformal import prediction_interval
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.calibration import predict
 from tests.support.conformal_settings import setting_of
 
 

@@ -14,8 +14,8 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.estimators import held_back, held_back_intervals
-from kernpool.estimators.search_sample import draw, seed_of
+from kernpool.estimators.bandwidth import draw, seed_of
+from kernpool.estimators.methods import prediction_intervals
 from kernpool.inference import InferenceWarning
 
 MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
@@ -207,11 +207,11 @@ def test_a_parquet_file(tmp_path):
 
 
 def test_no_more_than_some_thousand_rows_are_held(monkeypatch):
-    monkeypatch.setattr(held_back_intervals, "MOST_HELD", 40)
+    assert prediction_intervals.MOST_HELD == 4000
+    monkeypatch.setattr(prediction_intervals, "MOST_HELD", 40)
     X, y, _ = rows()
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(in_chunks(X, y))
     assert [model.prediction_interval(PLACES, method=m).n_calibration for m in ("split", "adaptive")] == [40, 40]
-    assert held_back.MOST_HELD == 4000
 
 
 @pytest.mark.parametrize("model", MODELS)

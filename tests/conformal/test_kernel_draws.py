@@ -6,7 +6,7 @@ from scipy.integrate import cumulative_simpson
 from scipy.stats import chisquare, kstest
 
 from kernpool import get_kernel, kernel_names, make_kernel
-from kernpool.conformal.kernel_draws import kernel_draws, level_draws
+from kernpool.conformal.localized import kernel_draws, level_draws
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 
 DRAWS = 20_000

@@ -15,9 +15,9 @@ from kernpool import (
     get_kernel,
 )
 from kernpool.conformal import prediction_interval
-from kernpool.conformal.intervals import ROUNDING
-from kernpool.conformal.neighbours import WINDOW, Neighbours
-from kernpool.conformal.predicting import predict
+from kernpool.conformal.calibration import predict
+from kernpool.conformal.localized import WINDOW, Neighbours
+from kernpool.conformal.methods import ROUNDING
 from kernpool.kernels import get_categorical_kernel
 from tests.support.conformal_settings import setting_of, smallest_reaching
 

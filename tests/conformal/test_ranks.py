@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool.conformal import as_level
-from kernpool.conformal.ranks import (
+from kernpool.conformal.order_statistics import (
     least_rows,
     lower_rank,
     lower_statistic,

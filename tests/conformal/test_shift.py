@@ -18,9 +18,9 @@ from kernpool import (
     density_ratio,
 )
 from kernpool.conformal import METHODS, prediction_interval
-from kernpool.conformal.predicting import predict
-from kernpool.conformal.ranks import upper_rank, upper_statistic
-from kernpool.conformal.shift import read_weights, upper_scores, weighted_upper
+from kernpool.conformal.calibration import predict
+from kernpool.conformal.covariate_shift import read_weights, upper_scores, weighted_upper
+from kernpool.conformal.order_statistics import upper_rank, upper_statistic
 from tests.support.conformal_settings import setting_of, smallest_reaching
 
 LEVELS = [Fraction(1, 2), Fraction(8, 10), Fraction(9, 10), Fraction(95, 100), Fraction(1, 3)]

@@ -6,9 +6,9 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.conformal import METHODS
-from kernpool.estimators import calibrating
-from kernpool.estimators.smoothing_rows import smoother_of
-from kernpool.inference import Places
+from kernpool.estimators.fitted import smoother_of
+from kernpool.estimators.methods import calibration
+from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import own_setting
 
 PLACES = np.array([[0.1], [0.5], [0.9]])
@@ -90,7 +90,7 @@ def test_the_other_rows_calibrate_a_fit_of_all(method):
     others = np.setdiff1d(np.arange(len(y)), model.search_rows_)
     assert found.n_calibration == 80.0
     np.testing.assert_allclose(found.center, model.predict(PLACES), rtol=1e-14)
-    expected = METHODS[method].find(own_setting(smoother_of(model), Places(PLACES), which=others))
+    expected = METHODS[method].find(own_setting(smoother_of(model), EvaluationPoints(PLACES), which=others))
     if method != "cv+":  # whose folds are drawn
         np.testing.assert_allclose(found.lower, expected.lower[:, 0], rtol=0, atol=1e-12)
         np.testing.assert_allclose(found.upper, expected.upper[:, 0], rtol=0, atol=1e-12)
@@ -105,14 +105,14 @@ def test_from_many_rows_on_they_are_taken_unasked(monkeypatch):
     X, y, _ = rows()
     model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).fit(X, y)
     assert model.prediction_interval(PLACES, method="full").n_calibration == 120.0
-    monkeypatch.setattr(calibrating, "MANY_ROWS", 120)
+    monkeypatch.setattr(calibration, "MANY_ROWS", 120)
     assert model.prediction_interval(PLACES, method="full").n_calibration == 80.0
     assert model.prediction_interval(PLACES, method="full", calibration="all").n_calibration == 120.0
-    assert calibrating.MANY_ROWS == 120
+    assert calibration.MANY_ROWS == 120
 
 
 def test_many_is_a_hundred_thousand():
-    assert calibrating.MANY_ROWS == 100_000
+    assert calibration.MANY_ROWS == 100_000
 
 
 def test_levels_and_classes_have_searched_rows_too():

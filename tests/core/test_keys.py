@@ -9,7 +9,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem, choose
 from kernpool.algorithms.tree.kd_tree import plant
 from kernpool.core import Keys
-from kernpool.core.keys import Prepared
+from kernpool.core.inputs import Prepared
 from tests.support.capabilities import algorithms, fitting_columns
 
 
@@ -62,8 +62,8 @@ def test_a_model_reads_its_rows_once(make, generator, monkeypatch):
     read, planted = [], []
     before = Keys.read
     monkeypatch.setattr(Keys, "read", lambda *rows: read.append(rows) or before(*rows))
-    monkeypatch.setattr("kernpool.algorithms.tree.planted.plant", lambda *_: planted.append(0))
-    monkeypatch.setattr("kernpool.algorithms.brute.fused_keys._in_units", lambda *_: planted.append(0))
+    monkeypatch.setattr("kernpool.algorithms.tree.blocks.plant", lambda *_: planted.append(0))
+    monkeypatch.setattr("kernpool.algorithms.brute.fused._in_units", lambda *_: planted.append(0))
     np.testing.assert_array_equal(model.predict(X[:40]), first)
     model.set_params(tol=1e-9)
     model.predict(X[:1])
@@ -101,7 +101,7 @@ def test_filling_empty_windows_leaves_the_tree_in_place(empty, generator, monkey
     model.predict(far)
     bandwidths = []
     monkeypatch.setattr(
-        "kernpool.algorithms.tree.planted.plant",
+        "kernpool.algorithms.tree.blocks.plant",
         lambda problem, *more: bandwidths.append(problem.similarity.bandwidth[0]) or plant(problem, *more),
     )
     model.predict(far)

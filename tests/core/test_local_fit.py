@@ -21,8 +21,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core.designs import bounded_inverse
-from kernpool.core.local_fit import LocalFit, _solve_lines, _solve_rows, solve
+from kernpool.core.local_fit import LocalFit, _solve_lines, _solve_rows, bounded_inverse, solve
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState
 from kernpool.kernels import COMPILED

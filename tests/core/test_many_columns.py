@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose
-from kernpool.core import designs
+from kernpool.core import local_fit
 from kernpool.core.local_fit import solve
 
 
@@ -21,7 +21,7 @@ def test_many_columns_are_solved_as_few_are(kind, generator, monkeypatch):
     problem = Problem.from_arrays(query, key, value, bandwidth=3.0, degree=1)
     state = choose(problem, "reference").reduce(problem)
     found = solve(state, problem.layout)
-    monkeypatch.setattr(designs, "COLUMNS_FOR_LAPACK", 11)
+    monkeypatch.setattr(local_fit, "COLUMNS_FOR_LAPACK", 11)
     expected = solve(state, problem.layout)
     np.testing.assert_array_equal(found.rank, expected.rank)
     np.testing.assert_array_equal(found.lost, expected.lost)

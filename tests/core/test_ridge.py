@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.core.local_fit import solve
+from kernpool.core.local_fit import as_ridge, change_by_ridge, solve, with_ridge
 from kernpool.core.moments import Layout
-from kernpool.core.ridge import as_ridge, change_by_ridge, with_ridge
 
 KERNELS = ["gaussian", "epanechnikov", "laplace", "tricube"]
 

@@ -15,13 +15,13 @@ from kernpool import (
     pool_quantile,
 )
 from kernpool.dask import pool_quantile as of_partitions
-from kernpool.distribution import counting
+from kernpool.distribution import multipass_quantile
 
 
 @pytest.fixture(params=[60, 1 << 22])
 def held(request, monkeypatch):
-    monkeypatch.setattr(counting, "HELD_ROWS", request.param)
-    monkeypatch.setattr(counting, "PIECES", 12)
+    monkeypatch.setattr(multipass_quantile, "HELD_ROWS", request.param)
+    monkeypatch.setattr(multipass_quantile, "PIECES", 12)
 
 
 def make_rows(n=500, m=30):

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import SuspectColumnWarning, kernel_names, merge, open_chunks, pool
+from kernpool.data.checks import TableError
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.chunks.opening import reopen
-from kernpool.data.tables import TableError
-from kernpool.pooling.chunked import Asked, read_queries
-from kernpool.pooling.line_chunks import sum_on_a_line
+from kernpool.pooling.out_of_core import QueryBatch, read_queries, sum_on_a_line
 from kernpool.pooling.recipe import Recipe
 from tests.support.lines import FAR_SUMS
 
@@ -150,7 +149,7 @@ def test_any_cut_and_any_order_of_merging(cuts, random):
     generator = np.random.default_rng(0)
     key, value, query = generator.random((200, 2)), generator.normal(size=200), generator.random((7, 2))
     edges = [0, *sorted(cuts), 200]
-    asked = Asked.of(Recipe.of(bandwidth=0.1), query)
+    asked = QueryBatch.of(Recipe.of(bandwidth=0.1), query)
     parts = [Chunk(key[a:b], value[a:b, None]) for a, b in itertools.pairwise(edges)]
     states = [asked.state(part, np.zeros(1)) for part in parts]
     random.shuffle(states)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool.data.columns import Columns
-from kernpool.data.frames import Encoding
+from kernpool.data.encoding import Encoding
 from kernpool.kernels import get_categorical_kernel
 
 SIZES = ["small", "medium", "large"]
@@ -298,7 +298,7 @@ def test_any_levels_come_back(items):
 
 def test_reading_an_array_imports_no_frames():
     code = (
-        "import sys\nfrom kernpool.data.frames import Encoding\nEncoding.fit([['a', 1.0]], unordered=[0])\n"
+        "import sys\nfrom kernpool.data.encoding import Encoding\nEncoding.fit([['a', 1.0]], unordered=[0])\n"
         "assert not {'pandas', 'polars', 'sklearn', 'scipy', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, SuspectColumnWarning
-from kernpool.data.suspects import row_numbers
+from kernpool.data.suspect_columns import row_numbers
 from tests.support.commands import kernpool
 
 pd = pytest.importorskip("pandas", reason="frames need pandas")

@@ -8,15 +8,14 @@ import sys
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.files import whole_file
-from kernpool.data.folders import ModelFileError
+from kernpool.data.files import ModelFileError, whole_file
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL and no flock")
 
 SAVE = """
 import sys
 from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.data import folders as model_files
+from kernpool.data import files as model_files
 model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
 {half_way}
 save_model(model, "k.mod", force=True)
@@ -25,7 +24,7 @@ save_model(model, "k.mod", force=True)
 COPIES = """
 import os, shutil, signal, sys
 from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.data import folders as model_files
+from kernpool.data import files as model_files
 model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
 for line in sys.stdin:
     folder, half_way = line.rstrip().split(chr(9))

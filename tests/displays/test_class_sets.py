@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 
 from kernpool import ClassSetDisplay, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.displays.class_regions import EMPTY
+from kernpool.displays.class_sets import EMPTY
 from tests.support.pictures import pixels_of
 
 

@@ -16,8 +16,8 @@ from kernpool import (
 )
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Factors
-from kernpool.distribution import below, shares_below
-from kernpool.distribution.settled import ranks
+from kernpool.distribution import shares_below, weighted_cdf
+from kernpool.distribution.weighted_cdf import ranks
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_tables
@@ -30,9 +30,9 @@ THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]  # in no order; values are roun
 def way(request, monkeypatch):
     """Few pairs are done by tables; as many would be, sums over ranges and down the tree have to find the same."""
     if request.param == "sums":
-        monkeypatch.setattr(below, "FEW_PAIRS", 0)
-        monkeypatch.setattr(below, "FEWEST_KEYS", 7)
-        monkeypatch.setattr(below, "QUICK_PAIRS", 1)
+        monkeypatch.setattr(weighted_cdf, "FEW_PAIRS", 0)
+        monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
+        monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
     return request.param
 
 
@@ -174,11 +174,13 @@ def test_a_large_problem_compared_in_full(algorithm):
 def test_every_pair_is_looked_at_about_once_in_several_columns(monkeypatch):
     """Halves on either side of a rank are disjoint, so the way down the tree costs no more than one pass."""
     pairs = []
-    summed = below._summed
+    summed = weighted_cdf._summed
     monkeypatch.setattr(
-        below, "_summed", lambda recipe, part: pairs.append(np.prod(part.shape)) or summed(recipe, part)
+        weighted_cdf, "_summed", lambda recipe, part: pairs.append(np.prod(part.shape)) or summed(recipe, part)
     )
-    monkeypatch.setattr(below, "QUICK_PAIRS", 1)  # or so few pairs would be looked through at once, on both sides
+    monkeypatch.setattr(
+        weighted_cdf, "QUICK_PAIRS", 1
+    )  # or so few pairs would be looked through at once, on both sides
     query, key, value, generator = make_rows(n=4000, m=100, d=2)
     pool_cdf(query, key, value, generator.normal(size=(100, 1)), bandwidth=0.3)
     assert sum(pairs) <= 1.3 * 100 * 4000

@@ -15,7 +15,7 @@ from kernpool import (
     open_chunks,
     pool_cdf,
 )
-from kernpool.distribution import below
+from kernpool.distribution import weighted_cdf
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]
 
@@ -23,9 +23,9 @@ THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]
 @pytest.fixture(params=["tables", "sums"])
 def way(request, monkeypatch):
     if request.param == "sums":
-        monkeypatch.setattr(below, "FEW_PAIRS", 0)
-        monkeypatch.setattr(below, "FEWEST_KEYS", 7)
-        monkeypatch.setattr(below, "QUICK_PAIRS", 1)
+        monkeypatch.setattr(weighted_cdf, "FEW_PAIRS", 0)
+        monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
+        monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
 
 
 def make_rows(n=300, m=30, d=1, seed=0):

@@ -17,9 +17,9 @@ from kernpool import (
     pool_quantile,
     pooling_weights,
 )
-from kernpool.distribution import chunks as of_chunks
-from kernpool.distribution import counting, questions, summary
-from kernpool.distribution.summary import Summary
+from kernpool.distribution import chunk_queries, multipass_quantile
+from kernpool.distribution import multipass_quantile as of_chunks
+from kernpool.distribution.chunk_queries import ValueSketch
 from tests.support.dense_quantiles import assert_quantiles
 
 LEVELS = [0.4983, 0.0, 0.9017, 0.0511, 1.0, 0.2571]  # that no few equal weights meet
@@ -32,10 +32,10 @@ def held(request, monkeypatch):
         return
     sizes = {"HELD_ROWS": 40, "PIECES": 12, "MOST_PIECES": 4}
     for name, value in sizes.items():
-        monkeypatch.setattr(counting, name, value)
-    monkeypatch.setattr(summary, "POINTS", 20)
+        monkeypatch.setattr(multipass_quantile, name, value)
+    monkeypatch.setattr(chunk_queries, "POINTS", 20)
     if request.param == "few rows held":
-        monkeypatch.setattr(questions, "DENSE_PAIRS", 0)
+        monkeypatch.setattr(chunk_queries, "DENSE_PAIRS", 0)
 
 
 def make_rows(n=300, m=30, d=1, seed=0):
@@ -145,19 +145,19 @@ def test_passes_are_few(monkeypatch):
     chunks = open_chunks(key, value, rows=3000)
     expected = pool_quantile(query, chunks, levels=[0.1, 0.5], bandwidth=0.05)
     assert len(passes) == 2
-    monkeypatch.setattr(counting, "HELD_ROWS", 200)
-    monkeypatch.setattr(counting, "MOST_PIECES", 16)
+    monkeypatch.setattr(multipass_quantile, "HELD_ROWS", 200)
+    monkeypatch.setattr(multipass_quantile, "MOST_PIECES", 16)
     passes.clear()
     np.testing.assert_array_equal(pool_quantile(query, chunks, levels=[0.1, 0.5], bandwidth=0.05), expected)
     assert 3 <= len(passes) <= 6
     held = []
-    look = counting.Counting._look_among
+    look = multipass_quantile.MultipassQuantile._look_among
 
     def counted(self, rows, *given):
         held.append(len(rows.key))
         look(self, rows, *given)
 
-    monkeypatch.setattr(counting.Counting, "_look_among", counted)
+    monkeypatch.setattr(multipass_quantile.MultipassQuantile, "_look_among", counted)
     pool_quantile(query, chunks, levels=[0.1, 0.5], bandwidth=0.05)
     assert max(held) <= 200
 
@@ -165,9 +165,9 @@ def test_passes_are_few(monkeypatch):
 def test_rounding_that_leads_too_far_is_taken_back(monkeypatch):
     """With more needed than there is, the last value that counts is found, whatever range that is in."""
     query, key, value, _ = make_rows()
-    monkeypatch.setattr(counting, "SLACK", -1e-13)
+    monkeypatch.setattr(multipass_quantile, "SLACK", -1e-13)
     for name, size in {"HELD_ROWS": 40, "PIECES": 12, "MOST_PIECES": 4}.items():
-        monkeypatch.setattr(counting, name, size)
+        monkeypatch.setattr(multipass_quantile, name, size)
     for kernel in ("epanechnikov", "gaussian", "triangular"):
         found = pool_quantile(query, cut(key, value), levels=[1.0, 0.5], kernel=kernel, bandwidth=0.3, empty="zero")
         weights = pooling_weights(query, key, kernel=kernel, bandwidth=0.3, empty="zero")
@@ -225,7 +225,7 @@ def test_what_is_refused():
 @given(st.lists(st.sampled_from([0.0, 1.0, 1.5, -2.0, 1e300]), min_size=1, max_size=60), st.integers(2, 9))
 def test_pieces_of_a_summary_hold_as_many_rows_or_one_value(values, pieces):
     value = np.sort(values)
-    cuts = Summary.of(value).cuts(-np.inf, np.inf, pieces)
+    cuts = ValueSketch.of(value).cuts(-np.inf, np.inf, pieces)
     assert (np.diff(cuts) > 0).all()
     place = np.searchsorted(value, np.concatenate([[-np.inf], cuts, [np.inf]]), side="right")
     for first, last in pairwise(place):
@@ -234,7 +234,7 @@ def test_pieces_of_a_summary_hold_as_many_rows_or_one_value(values, pieces):
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=300), st.integers(1, 299))
 def test_summaries_join(values, first):
-    whole, parts = Summary.of(np.array(values)), [np.array(part) for part in (values[:first], values[first:])]
-    joined = Summary.of(parts[0]).joined(Summary.of(parts[1]))
+    whole, parts = ValueSketch.of(np.array(values)), [np.array(part) for part in (values[:first], values[first:])]
+    joined = ValueSketch.of(parts[0]).joined(ValueSketch.of(parts[1]))
     np.testing.assert_array_equal(joined.value, whole.value)
     np.testing.assert_array_equal(joined.rows, whole.rows)

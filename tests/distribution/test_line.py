@@ -7,9 +7,9 @@ import pytest
 
 from kernpool import Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import Sums, line
-from kernpool.distribution import places as of_places
-from kernpool.distribution.smoothness import smoothness_of
+from kernpool.distribution import KernelWeights, sorted_line
+from kernpool.distribution import weighted_quantile as of_places
+from kernpool.distribution.sorted_line import smoothness_of
 from kernpool.kernels import get_kernel
 from kernpool.pooling.recipe import Recipe
 from tests.support.dense_quantiles import assert_quantiles
@@ -25,7 +25,7 @@ def by_blocks(monkeypatch):
     monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
     monkeypatch.setattr(of_places, "is_quicker", lambda *_: True)
     done = {"found": 0, "left": 0}
-    places = line.Line.places
+    places = sorted_line.SortedLine.places
 
     def counted(self, *given):
         for rows, place in places(self, *given):
@@ -34,7 +34,7 @@ def by_blocks(monkeypatch):
             done["left"] += int((~known).sum())
             yield rows, place
 
-    monkeypatch.setattr(line.Line, "places", counted)
+    monkeypatch.setattr(sorted_line.SortedLine, "places", counted)
     return done
 
 
@@ -42,7 +42,7 @@ def by_blocks(monkeypatch):
 def sizes(request, monkeypatch):
     if request.param == "small":
         for name, value in SMALL.items():
-            monkeypatch.setattr(line, name, value)
+            monkeypatch.setattr(sorted_line, name, value)
 
 
 def make_rows(n=700, m=500, seed=0):
@@ -92,7 +92,7 @@ def test_no_digit_is_lost(kernel, where, by_blocks):
     reached = total[np.arange(400), place].astype(float)
     level = np.clip(np.stack([reached - 2e-13, reached + 2e-13], axis=1), 0.0, 1.0)
     problem = Problem.from_arrays(query, key, value, **options)
-    found = Sums.of(problem, Recipe.of()).places(order, level)
+    found = KernelWeights.of(problem, Recipe.of()).places(order, level)
     inside = reached < 1.0 - 1e-12
     assert inside.mean() > 0.9
     np.testing.assert_array_equal(value[found[:, 0]], value[order[place]])
@@ -114,7 +114,7 @@ def test_equal_weights_meet_levels_exactly_between_nodes(kernel, by_blocks):
 @pytest.mark.parametrize("nodes", [2, 3, 4, 6])
 def test_an_interpolant_that_is_off_is_not_believed(nodes, kernel, by_blocks, monkeypatch):
     """The weights of a bucket, key by key, are not what is interpolated, and the query goes down the tree."""
-    monkeypatch.setattr(line, "smoothness_of", lambda kernel: replace(smoothness_of(kernel), nodes=nodes))
+    monkeypatch.setattr(sorted_line, "smoothness_of", lambda kernel: replace(smoothness_of(kernel), nodes=nodes))
     query, key, value, _ = make_rows()
     check(query, key, value, kernel=kernel, bandwidth=0.3)
     assert by_blocks["left"] > 300
@@ -154,7 +154,7 @@ def test_the_same_bits_however_it_is_cut(kernel, by_blocks, monkeypatch):
     for n_jobs in (2, 3):
         np.testing.assert_array_equal(pool_quantile(query, key, value, levels, n_jobs=n_jobs, **options), expected)
     for name, size in SMALL.items():
-        monkeypatch.setattr(line, name, size)
+        monkeypatch.setattr(sorted_line, name, size)
     np.testing.assert_array_equal(pool_quantile(query, key, value, levels, **options), expected)
     monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     np.testing.assert_array_equal(pool_quantile(query, key, value, levels, **options), expected)
@@ -164,7 +164,7 @@ def test_levels_may_differ_and_draws_are_rows(by_blocks):
     query, key, value, generator = make_rows(m=600)
     problem = Problem.from_arrays(query, key, value, bandwidth=0.2)
     level = generator.uniform(size=(600, 3))
-    found = Sums.of(problem, Recipe.of()).places(np.arange(len(key)), level)
+    found = KernelWeights.of(problem, Recipe.of()).places(np.arange(len(key)), level)
     total = np.cumsum(pooling_weights(query, key, bandwidth=0.2), axis=1)
     expected = np.stack([np.argmax(total >= column[:, None], axis=1) for column in level.T], axis=1)
     np.testing.assert_array_equal(found, expected)
@@ -181,7 +181,7 @@ def test_what_has_no_blocks_goes_down_the_tree(by_blocks):
     code, table = generator.integers(0, 2, (len(key), 1)), np.eye(2)
     problem = Problem.from_arrays(query, key, value, bandwidth=0.2)
     problem = problem.with_factors(Factors(code[:60], code, (table,), (np.zeros_like(table),)))
-    assert Sums.of(problem, Recipe.of()).places(np.argsort(value), np.full((60, 1), 0.5)).min() >= 0
+    assert KernelWeights.of(problem, Recipe.of()).places(np.argsort(value), np.full((60, 1), 0.5)).min() >= 0
     assert by_blocks == {"found": 0, "left": 0}
 
 
@@ -190,6 +190,6 @@ def test_blocks_are_taken_where_places_are_many():
     key, places = generator.uniform(size=100_000), generator.uniform(size=100_000)
     for h in (1e-4, 0.005, 0.2):
         many = Problem.from_arrays(places, key, key, bandwidth=h)
-        assert line.is_quicker(many, 3)
-        assert not line.is_quicker(many.block(slice(0, 20)), 3)
-    assert not line.is_quicker(Problem.from_arrays(places, key, key, kernel="laplace"), 3)
+        assert sorted_line.is_quicker(many, 3)
+        assert not sorted_line.is_quicker(many.block(slice(0, 20)), 3)
+    assert not sorted_line.is_quicker(Problem.from_arrays(places, key, key, kernel="laplace"), 3)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import Sums, descent, line, selection
-from kernpool.distribution import places as of_places
+from kernpool.distribution import KernelWeights, sorted_line, weighted_quantile
+from kernpool.distribution import weighted_quantile as of_places
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling.recipe import Recipe
 from kernpool.pooling.weights import weight_tables
@@ -25,11 +25,11 @@ def way(request, monkeypatch):
         monkeypatch.setattr(of_places, "is_quicker", lambda *_: request.param == "blocks")
     if request.param == "blocks":
         for name, value in (("BUCKET", 8), ("FEWEST_KEYS", 16), ("MOST_QUERIES", 50), ("QUERIES_PER_BLOCK", 20)):
-            monkeypatch.setattr(line, name, value)
+            monkeypatch.setattr(sorted_line, name, value)
     if request.param == "descent":
-        monkeypatch.setattr(descent, "FEWEST_KEYS", 7)
-        monkeypatch.setattr(descent, "QUICK_PAIRS", 1)
-        monkeypatch.setattr(descent, "PAIR_BY_PAIR", frozenset())
+        monkeypatch.setattr(weighted_quantile, "FEWEST_KEYS", 7)
+        monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1)
+        monkeypatch.setattr(weighted_quantile, "PAIR_BY_PAIR", frozenset())
     return request.param
 
 
@@ -97,7 +97,7 @@ def test_groups_that_are_left_out(way):
 
 def check_problem(problem, value):
     order, level = np.argsort(value, kind="stable"), np.tile(LEVELS, (len(problem.query), 1))
-    places = Sums.of(problem, Recipe.of()).places(order, level)
+    places = KernelWeights.of(problem, Recipe.of()).places(order, level)
     assert places.min() >= 0
     assert_quantiles(value[places], weight_tables(lambda _: problem)[0], value, LEVELS)
 
@@ -140,10 +140,12 @@ def test_requests_that_rounding_leads_past_all_keys_find_the_last_that_counts(mo
     monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
     monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     for name, value in (("FEWEST_KEYS", 7), ("QUICK_PAIRS", 1), ("PAIR_BY_PAIR", frozenset())):
-        monkeypatch.setattr(descent, name, value)
+        monkeypatch.setattr(weighted_quantile, name, value)
     monkeypatch.setattr(of_places, "SLACK", -1e-13)
-    rounds, nodes = [], descent.Passed.nodes
-    monkeypatch.setattr(descent.Passed, "nodes", lambda self, some: rounds.append(len(some)) or nodes(self, some))
+    rounds, nodes = [], weighted_quantile.SkippedRange.nodes
+    monkeypatch.setattr(
+        weighted_quantile.SkippedRange, "nodes", lambda self, some: rounds.append(len(some)) or nodes(self, some)
+    )
     query, key, value, _ = make_rows(ties=False)
     for kernel in ("epanechnikov", "gaussian", "triangular"):
         check(query, key, value, kernel=kernel, bandwidth=0.3)
@@ -217,12 +219,12 @@ def test_a_large_problem_compared_in_full(algorithm):
 @pytest.mark.slow
 def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
     query, key, value, _ = make_rows(n=4000, m=3000, ties=False)
-    monkeypatch.setattr(descent, "QUICK_PAIRS", 1 << 16)
+    monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1 << 16)
     monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     kept: list[slice] = []
-    places = selection.Selection.places
+    places = weighted_quantile.Selection.places
     monkeypatch.setattr(
-        selection.Selection,
+        weighted_quantile.Selection,
         "places",
         lambda self, rows, keys, need: kept.append(keys) or places(self, rows, keys, need),
     )

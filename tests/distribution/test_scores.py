@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, kernel_names, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import below, pairs
+from kernpool.distribution import smooth, weighted_cdf
 from kernpool.distribution.scores import known_crps, known_pit
 from kernpool.distribution.smooth import known_smooth
 from kernpool.pooling.recipe import Recipe
@@ -27,7 +27,7 @@ def make_rows(n=60, m=12, seed=0):
 @pytest.fixture(params=["tables", "loops"])
 def way(request, monkeypatch):
     if request.param == "loops":
-        monkeypatch.setattr(pairs, "FEW_PAIRS", 0)
+        monkeypatch.setattr(smooth, "FEW_PAIRS", 0)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
@@ -76,9 +76,9 @@ def test_it_is_proper():
 
 @pytest.mark.parametrize("few", [0, 1 << 20])
 def test_the_transform_is_between_both_sides_of_a_step(few, monkeypatch):
-    monkeypatch.setattr(below, "FEW_PAIRS", few)
-    monkeypatch.setattr(below, "FEWEST_KEYS", 7)
-    monkeypatch.setattr(below, "QUICK_PAIRS", 1)
+    monkeypatch.setattr(weighted_cdf, "FEW_PAIRS", few)
+    monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
+    monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
     query, key, value, y, generator = make_rows()
     problem, uniform = Problem.from_arrays(query, key, value, bandwidth=0.3), generator.uniform(size=len(y))
     assert np.isin(y, value).any()
@@ -140,7 +140,7 @@ def test_problems_of_any_kind(situation, columns, way):
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(pairs, "PAIRS", 1 << 14)
+    monkeypatch.setattr(smooth, "PAIRS", 1 << 14)
     query, key, value, y, _ = make_rows(n=1000, m=200)
     problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
     for ask in (

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from kernpool import Problem, kernel_names, pooling_weights
-from kernpool.distribution import pairs
+from kernpool.distribution import smooth
+from kernpool.distribution.scores import find_y_bandwidth, indicators
 from kernpool.distribution.smooth import known_smooth, known_smooth_quantiles
-from kernpool.distribution.y_bandwidth import find_y_bandwidth, indicators
 from kernpool.pooling.recipe import Recipe
 from tests.support.dense_distribution import dense_smooth, shares
 
@@ -25,7 +25,7 @@ def make_rows(n=80, m=9, seed=0):
 @pytest.fixture(params=["tables", "loops"])
 def way(request, monkeypatch):
     if request.param == "loops":
-        monkeypatch.setattr(pairs, "FEW_PAIRS", 0)
+        monkeypatch.setattr(smooth, "FEW_PAIRS", 0)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
@@ -147,11 +147,11 @@ def test_the_likeliest_bandwidth_is_that_of_a_fine_grid(noise):
 
 
 def test_many_rows_are_drawn_from(monkeypatch):
-    from kernpool.distribution import y_bandwidth
+    from kernpool.distribution import scores
 
     problem, y, table = left_out_of(n=400)
     whole = find_y_bandwidth(problem, y, y, table @ y, np.zeros(len(y)), "ml")
-    monkeypatch.setattr(y_bandwidth, "ROWS", 150)
+    monkeypatch.setattr(scores, "ROWS", 150)
     some = find_y_bandwidth(problem, y, y, table @ y, np.zeros(len(y)), "ml")
     assert some != whole
     np.testing.assert_allclose(some, whole, rtol=0.3)

@@ -15,9 +15,9 @@ from kernpool import (
     NadarayaWatsonRegressor,
     open_chunks,
 )
-from kernpool.bandwidth.rate import rate_factor
-from kernpool.data.tables import TableError
-from kernpool.estimators.search_sample import draw, seed_of
+from kernpool.bandwidth.rules import rate_factor
+from kernpool.data.checks import TableError
+from kernpool.estimators.bandwidth import draw, seed_of
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
 ESTIMATORS = [NadarayaWatsonRegressor, LocalLinearRegressor]

@@ -95,7 +95,7 @@ def test_more_rows_widen_the_range(line):
     assert model.partial_fit(x[6:], y[6:]).predict([[19.0]])[0] == pytest.approx(11.0)
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.core.empty.EmptyWindowWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.core.state.EmptyWindowWarning")
 @pytest.mark.parametrize(("empty", "expected"), [("zero", 0.0), ("nan", np.nan), ("nearest", 110.0), ("mean", 105.0)])
 def test_what_empty_windows_become_is_not_clipped(line, empty, expected):
     model = LocalLinearRegressor("epanechnikov", 1.5, empty=empty, extrapolate="clip").fit(

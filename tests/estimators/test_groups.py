@@ -14,8 +14,8 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.bandwidth.search.rows import canonical_rows
-from kernpool.data.groups import group_codes
+from kernpool.bandwidth.search.objective import canonical_rows
+from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import _folds
 from tests.support.dense_groups import left_out, mean_of_others
 

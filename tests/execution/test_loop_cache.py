@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from kernpool.execution.loop_cache import NamedFiles
+from kernpool.execution.compilation import NamedFiles
 
 # Specialisations of one source with arguments of the same types.
 PROBLEMS = {f"{kernel} {d}": (kernel, d) for kernel in ("gaussian", "laplace", "epanechnikov") for d in (1, 2)}

@@ -5,8 +5,8 @@ from importlib import import_module
 
 # What each name stands for is called once per problem, block or query batch that takes that way.
 PARTS = {
-    "tree, near leaves": ("kernpool.algorithms.tree.block", "Block.compact"),
-    "tree, infinite support": ("kernpool.algorithms.tree.block", "Block.infinite"),
+    "tree, near leaves": ("kernpool.algorithms.tree.blocks", "Block.compact"),
+    "tree, infinite support": ("kernpool.algorithms.tree.blocks", "Block.infinite"),
     "tree, compared with brute force": ("kernpool.algorithms.tree.tree", "compared"),
     "tree, gradients": ("kernpool.algorithms.tree.gradients", "differentiate_near"),
     "tree, local linear": ("kernpool.algorithms.tree.local_linear", "pool_moments"),
@@ -16,11 +16,11 @@ PARTS = {
     "sweep, gaussian": ("kernpool.algorithms.sweep.gaussian", "pool_weights"),
     "sweep, gaussian moments": ("kernpool.algorithms.sweep.gaussian", "pool_moments"),
     "sweep, windows": ("kernpool.algorithms.sweep.windows", "pool_windows"),
-    "sweep, gradients by series": ("kernpool.algorithms.sweep.gradients", "differentiate_by_series"),
-    "transforms": ("kernpool.algorithms.fourier.nufft", "Transform.certified"),
-    "fused pairs": ("kernpool.algorithms.brute.fused_pairs", "FusedPairs.sums"),
-    "staged tiles": ("kernpool.algorithms.brute.compiled", "CompiledBlocks.sums"),
-    "far gradients": ("kernpool.algorithms.far.gradients", "differentiate_far"),
+    "sweep, gradients by series": ("kernpool.algorithms.sweep.series_gradients", "differentiate_by_series"),
+    "transforms": ("kernpool.algorithms.fourier", "Transform.certified"),
+    "fused pairs": ("kernpool.algorithms.brute.fused", "FusedPairs.sums"),
+    "staged tiles": ("kernpool.algorithms.brute.staged", "CompiledBlocks.sums"),
+    "far gradients": ("kernpool.algorithms.far_queries.gradients", "differentiate_far"),
 }
 
 

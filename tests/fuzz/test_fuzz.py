@@ -7,8 +7,8 @@ from queue import Empty
 import numpy as np
 import pytest
 
-from kernpool.algorithms.loops.tiles import GAUSSIAN
-from kernpool.algorithms.tree import copies as tree_copies
+from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
+from kernpool.algorithms.tree import kd_tree as tree_copies
 from kernpool.algorithms.verification import FAULTS
 from tests.fuzz import __main__ as fuzz
 from tests.fuzz.cases import draw, recipe

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
-from kernpool.inference import Places, fit_training, interval
-from kernpool.inference.tube import critical_value, path_length
+from kernpool.inference import fit_training, interval
+from kernpool.inference.confidence.simultaneous_bands import critical_value, path_length
+from kernpool.smoother import EvaluationPoints
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -22,7 +23,7 @@ def length(share, weight):
 
 
 def grid(number, low=0.0, high=1.0):
-    return Places(np.linspace(low, high, number)[:, None])
+    return EvaluationPoints(np.linspace(low, high, number)[:, None])
 
 
 def test_published_constants():
@@ -63,7 +64,7 @@ def test_paths_of_slopes(kernel):
 def test_few_pairs_at_a_time_give_the_same_length(monkeypatch):
     smoother, _, _ = pair("epanechnikov", "weighted line", 1)
     whole = path_length(smoother, grid(50))[0]
-    monkeypatch.setattr("kernpool.inference.share_tables.PAIRS", 200)
+    monkeypatch.setattr("kernpool.smoother.quadratic_forms.PAIRS", 200)
     assert path_length(smoother, grid(50))[0] == pytest.approx(whole, rel=1e-13)
 
 
@@ -84,7 +85,7 @@ def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one():
     wide, narrow = interval(smoother, training, at, simultaneous=True), interval(smoother, training, at)
     assert np.all(wide.width > 1.4 * narrow.width)
     np.testing.assert_array_equal(wide.center, narrow.center)
-    alone = Places(np.array([[0.5]]))
+    alone = EvaluationPoints(np.array([[0.5]]))
     assert interval(smoother, training, alone, simultaneous=True).critical == pytest.approx(
         1.959963984540054, rel=1e-12
     )

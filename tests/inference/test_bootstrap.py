@@ -7,8 +7,8 @@ import pytest
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.execution.progress import report_progress
-from kernpool.inference import draws
-from kernpool.inference.bootstrap import resampled_counts
+from kernpool.inference.resampling import draws
+from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.support.dense_resampling import leave_one_out, smoother
 
 KINDS = ("wild", "mammen", "gaussian", "residual", "pairs", "poisson")
@@ -160,7 +160,7 @@ def stop(done, total):
 @pytest.mark.parametrize("kind", ["wild", "residual", "pairs"])
 def test_too_large_a_result_is_refused_before_any_work(kind, monkeypatch):
     model = LocalLinearRegressor(bandwidth=0.9).fit(*rows())
-    monkeypatch.setattr("kernpool.inference.linear_map.LinearMap.fit", stop)
+    monkeypatch.setattr("kernpool.inference.resampling.bootstrap.SmootherMatrix.fit", stop)
     with pytest.raises(ValueError, match="1000000000 resamples of 40 numbers each need 320000000000 bytes, more than"):
         model.bootstrap(kind=kind, n_resamples=10**9)
     with pytest.raises(TypeError, match="statistic must take the fit"):

@@ -7,23 +7,16 @@ import pytest
 from scipy.special import stdtrit
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
-from kernpool.core.keys import Keys
+from kernpool.core.inputs import Keys
 from kernpool.core.local_fit import RankDeficiencyWarning
-from kernpool.inference import (
-    InferenceWarning,
-    Places,
-    Smoother,
-    draws,
-    fit_clusters,
-    fit_training,
-    interval,
-    number_clusters,
-)
-from kernpool.inference.clusters import cluster_errors
-from kernpool.inference.corrected import estimate
-from kernpool.inference.quadratic_forms import squared_norm
-from kernpool.inference.standard_errors import errors_of
+from kernpool.inference import InferenceWarning, fit_clusters, fit_training, interval, number_clusters
+from kernpool.inference.resampling import draws
+from kernpool.inference.variance.clusters import cluster_errors
+from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.pooling.recipe import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.smoother.bias_correction import estimate
+from kernpool.smoother.quadratic_forms import squared_norm
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -64,7 +57,7 @@ def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkey
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         error, df = expected(dense, share, residual, CODE)
         for few in (1 << 16, 0):  # by tables, and by compiled loops
-            monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+            monkeypatch.setattr("kernpool.inference.variance.clusters.FEW_PAIRS", few)
             one = cluster_errors(smoother, found, clusters)
             np.testing.assert_allclose(one.error, error, rtol=1e-11, atol=0)
             np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
@@ -76,11 +69,13 @@ def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkey
 @pytest.mark.parametrize("few", [1 << 16, 0])
 def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a_share(few, monkeypatch):
     """In a slope of rows at one place, every share is zero; that is told as such, and is no empty window."""
-    monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+    monkeypatch.setattr("kernpool.inference.variance.clusters.FEW_PAIRS", few)
     x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
     smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
     clusters = fit_clusters(smoother, np.arange(30) % 6)
-    found = cluster_errors(smoother, estimate(smoother, Places(np.array([[0.0], [9.0]])), "naive", 0), clusters)
+    found = cluster_errors(
+        smoother, estimate(smoother, EvaluationPoints(np.array([[0.0], [9.0]])), "naive", 0), clusters
+    )
     np.testing.assert_array_equal(found.size, [0.0, np.nan])
     assert np.isnan(found.error).all()
     assert np.isnan(found.df).all()
@@ -92,12 +87,12 @@ def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
     """Loops go through keys 512 at a time, and rows of a cluster lie anywhere in the table."""
     g = np.random.default_rng(0)
     code = g.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    x, at = g.uniform(size=(len(code), 2)), Places(g.uniform(0.2, 0.8, size=(5, 2)))
+    x, at = g.uniform(size=(len(code), 2)), EvaluationPoints(g.uniform(0.2, 0.8, size=(5, 2)))
     smoother = Smoother(Keys.read(x, g.normal(size=len(code))), Recipe.of(kernel, [0.4, 0.6], degree=1))
     clusters, found = fit_clusters(smoother, code), estimate(smoother, at)
     results = []
     for few in (1 << 30, 0):
-        monkeypatch.setattr("kernpool.inference.clusters.FEW_PAIRS", few)
+        monkeypatch.setattr("kernpool.inference.variance.clusters.FEW_PAIRS", few)
         results.append(cluster_errors(smoother, found, clusters))
     for by_tables, by_loops in zip(*results, strict=True):
         np.testing.assert_allclose(by_tables, by_loops, rtol=1e-11)

@@ -7,10 +7,9 @@ import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, open_chunks
 from kernpool.core import Factors
 from kernpool.execution.progress import report_progress
-from kernpool.inference import draws
-from kernpool.inference.columns import SlopeStatistic, slope_norms
-from kernpool.inference.linear_map import LinearMap
-from kernpool.inference.pairs import PairStatistic
+from kernpool.inference.hypothesis_tests.significance import SlopeStatistic, ZhengStatistic, slope_norms
+from kernpool.inference.resampling import draws
+from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.pooling import Recipe
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
 from tests.support.thinning import slow
@@ -36,7 +35,7 @@ def test_the_statistic_of_pairs(kernel, categorical):
     code, factors = levels()
     h = np.array([0.3, 0.5])
     u = np.stack([y - y.mean(), 1e6 + y], axis=1)
-    found = PairStatistic.of(Recipe.of(kernel, h), X, factors if categorical else None)(u)
+    found = ZhengStatistic.of(Recipe.of(kernel, h), X, factors if categorical else None)(u)
     K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
     np.testing.assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
 
@@ -46,7 +45,7 @@ def test_products_of_kernels():
     h = np.array([0.3, 0.5])
     K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], "biweight") for a in (0, 1)], axis=0)
     recipe = Recipe.of("biweight", h, composition="product")
-    np.testing.assert_allclose(PairStatistic.of(recipe, X)(y[:, None])[0], pair_statistic(y, K), rtol=1e-11)
+    np.testing.assert_allclose(ZhengStatistic.of(recipe, X)(y[:, None])[0], pair_statistic(y, K), rtol=1e-11)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])
@@ -62,7 +61,7 @@ def test_slopes_and_their_norms(kernel, ridge, categorical):
     L = shares(K, X, X, 1, ridge=penalty * h**2)[:, 1:]
     of = factors if categorical else None
     norms = np.sqrt((L**2).sum(axis=2))
-    np.testing.assert_allclose(slope_norms(LinearMap.at_rows(recipe, X, of)) / h, norms, rtol=1e-10)
+    np.testing.assert_allclose(slope_norms(SmootherMatrix.at_rows(recipe, X, of)) / h, norms, rtol=1e-10)
     A = K / K.sum(axis=1, keepdims=True)
     spread = np.sqrt(A @ y**2 - (A @ y) ** 2)
     expected = (((L @ y) / (norms * spread[:, None])) ** 2).mean(axis=0)
@@ -81,7 +80,7 @@ def test_the_local_spread_is_that_of_np():
     y = np.sin(2 * np.pi * x) + 2 * np.exp(-16 * (x - 0.5) ** 2) + (0.2 + 0.3 * x) * ndtri(kronecker(200, ROOT2))
     places = np.array([0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[:, None]
     recipe = Recipe.of("gaussian", 0.06)
-    means = LinearMap(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
+    means = SmootherMatrix(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
     moments = means.fit(np.stack([y - y.mean(), (y - y.mean()) ** 2], axis=1))
     spread = np.sqrt(moments[:, 1] - moments[:, 0] ** 2)
     S = smoother(x[:, None], 0.06, 1, places)
@@ -333,4 +332,4 @@ def test_rows_that_are_refused():
     with pytest.raises(ValueError, match="fit each once, without weights"):
         model.fit(X, Y, np.full(60, 3.0)).significance_test(0)
     with pytest.raises(ValueError, match="no two rows are within reach"):
-        PairStatistic.of(Recipe.of("boxcar", 1e-9), X)
+        ZhengStatistic.of(Recipe.of("boxcar", 1e-9), X)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import poisson
 
 from kernpool import LocalLinearRegressor, compare_curves, monotonicity_test, specification_test
-from kernpool.inference import draws
+from kernpool.inference.resampling import draws
 
 
 @pytest.mark.parametrize("kind", ["wild", "mammen", "gaussian"])

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.smoothing_rows import smoother_of
-from kernpool.inference.corrected import estimate
-from kernpool.inference.quadratic_forms import inner, squared_norm
-from kernpool.inference.share_tables import ShareTables
-from kernpool.inference.smoother import Places
+from kernpool.estimators.fitted import smoother_of
+from kernpool.smoother.bias_correction import estimate
+from kernpool.smoother.linear_smoother import EvaluationPoints
+from kernpool.smoother.quadratic_forms import WeightTables, inner, squared_norm
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning", "ignore::kernpool.InferenceWarning")
 
@@ -31,15 +30,15 @@ def test_norms_are_those_of_the_shares_one_by_one(kernel, columns, method):
     for gap in GAP:
         X, y, weight = isolated(gap, columns)
         smoother = smoother_of(LocalLinearRegressor(kernel, 1.0).fit(X, y, sample_weight=weight))
-        places = Places(gap + np.linspace(-1.0, 3.0, 9)[:, None] * np.ones(columns))
+        places = EvaluationPoints(gap + np.linspace(-1.0, 3.0, 9)[:, None] * np.ones(columns))
         found, psi = estimate(smoother, places, method), np.linspace(0.5, 2.0, 21)
-        tables = ShareTables.of(found.terms)
+        tables = WeightTables.of(found.terms)
         share = tables.rows(slice(None))
         for weighted in (None, psi):
             expected = np.sum(share**2 * (1.0 if weighted is None else weighted) / weight, axis=1)
             np.testing.assert_allclose(squared_norm(found.terms, smoother.sums, weighted), expected, rtol=1e-7)
         one, other = found.terms[0][1], found.terms[-1][1]
-        each = [ShareTables.of([(1.0, share)]).rows(slice(None)) for share in (one, other)]
+        each = [WeightTables.of([(1.0, share)]).rows(slice(None)) for share in (one, other)]
         scale = np.sqrt(np.prod([np.sum(rows**2 / weight, axis=1) for rows in each], axis=0))
         expected = np.sum(each[0] * each[1] / weight, axis=1)
         np.testing.assert_array_less(np.abs(inner(one, other, smoother.sums) - expected), 1e-7 * scale)

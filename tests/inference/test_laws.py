@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning
-from kernpool.core.keys import Keys
-from kernpool.inference import InferenceWarning, Places, Smoother, fit_training, interval, squared_residuals
-from kernpool.inference.nearest import nearest_residuals
+from kernpool.core.inputs import Keys
+from kernpool.inference import InferenceWarning, fit_training, interval, squared_residuals
+from kernpool.inference.variance.residuals import nearest_residuals
 from kernpool.pooling.recipe import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 NAMES = ("center", "lower", "upper", "standard_error")
@@ -21,7 +22,7 @@ def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
     x, q = np.reshape(x, (len(y), -1)), np.reshape(q, (-1, np.reshape(x, (len(y), -1)).shape[1]))
     h = np.broadcast_to(h, (x.shape[1],))
     smoother = Smoother(Keys.read(x, y, w), Recipe.of(bandwidth=h, degree=degree, **(recipe or {})))
-    return interval(smoother, fit_training(smoother), Places(q), **options)
+    return interval(smoother, fit_training(smoother), EvaluationPoints(q), **options)
 
 
 @given(a=st.floats(-10, 10), b=st.floats(0.1, 10), seed=st.integers(0, 99))
@@ -58,7 +59,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(method):
     for n_jobs in (1, 2, 8):
         smoother = smoother_of_bend(n_jobs=n_jobs, algorithm="sweep")
         results.append(
-            interval(smoother, fit_training(smoother), Places(np.linspace(0, 1, 300)[:, None]), method=method)
+            interval(smoother, fit_training(smoother), EvaluationPoints(np.linspace(0, 1, 300)[:, None]), method=method)
         )
     for name in NAMES:
         assert len({getattr(one, name).tobytes() for one in results}) == 1, name

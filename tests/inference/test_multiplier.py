@@ -5,11 +5,13 @@ import pytest
 from scipy.special import ndtri
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
-from kernpool.core.keys import Keys
-from kernpool.inference import Places, Smoother, draws, fit_training, interval
-from kernpool.inference.corrected import METHODS, estimate
-from kernpool.inference.multiplier import critical_values, largest_errors
-from kernpool.inference.standard_errors import errors_of
+from kernpool.core.inputs import Keys
+from kernpool.inference import fit_training, interval
+from kernpool.inference.confidence.simultaneous_bands import critical_values, largest_errors
+from kernpool.inference.resampling import draws
+from kernpool.inference.variance.standard_errors import errors_of
+from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.smoother.bias_correction import METHODS, estimate
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -45,7 +47,7 @@ def test_largest_errors_are_those_of_the_twin(kernel, situation, monkeypatch):
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         target = expected(dense, share, ones if variance == "local" else squared, 20, 7)
         for numbers in (1 << 23, 0):  # by tables, and by pooling
-            monkeypatch.setattr("kernpool.inference.multiplier.NUMBERS", numbers)
+            monkeypatch.setattr("kernpool.inference.confidence.simultaneous_bands.NUMBERS", numbers)
             options = {"method": method, "column": column, "n_resamples": 20, "random_state": 7}
             largest = largest_errors(smoother, places, found, errors, **options)
             np.testing.assert_allclose(largest, target, rtol=1e-11, atol=1e-11)
@@ -56,13 +58,13 @@ def test_several_tables_are_one(monkeypatch):
     found = estimate(smoother, places)
     errors = errors_of(smoother, fit_training(smoother), places, found, "sandwich")
     whole = largest_errors(smoother, places, found, errors, n_resamples=20)
-    monkeypatch.setattr("kernpool.inference.share_tables.PAIRS", 200)
+    monkeypatch.setattr("kernpool.smoother.quadratic_forms.PAIRS", 200)
     np.testing.assert_allclose(largest_errors(smoother, places, found, errors, n_resamples=20), whole, rtol=1e-13)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_tube_formula_and_the_draws_agree(method):
-    smoother, at = smoother_of_bend(), Places(np.linspace(0, 1, 201)[:, None])
+    smoother, at = smoother_of_bend(), EvaluationPoints(np.linspace(0, 1, 201)[:, None])
     training = fit_training(smoother)
     tube, drawn = (
         interval(smoother, training, at, method=method, simultaneous=kind, n_resamples=3999)
@@ -81,16 +83,16 @@ def test_a_band_is_never_narrower_than_its_intervals(level, variance):
     smoother, training = smoother_of_bend(), fit_training(smoother_of_bend())
     for seed in range(20):
         options = {"level": level, "variance": variance, "n_resamples": 99, "random_state": seed}
-        at = Places(np.array([[0.3]]))
+        at = EvaluationPoints(np.array([[0.3]]))
         alone = interval(smoother, training, at, simultaneous="multiplier", **options)
         assert alone.critical >= -ndtri(0.5 - 0.5 * level)
         assert alone.width >= interval(smoother, training, at, level=level, variance=variance).width * (1 - 1e-12)
 
 
 def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
-    at = Places(np.linspace(0, 1, 50)[:, None])
+    at = EvaluationPoints(np.linspace(0, 1, 50)[:, None])
     for numbers in (1 << 23, 0):
-        monkeypatch.setattr("kernpool.inference.multiplier.NUMBERS", numbers)
+        monkeypatch.setattr("kernpool.inference.confidence.simultaneous_bands.NUMBERS", numbers)
         found = []
         for n_jobs in (1, 2, 8):
             smoother = smoother_of_bend(n_jobs=n_jobs)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import compare_curves
-from kernpool.inference.overlap import LEAST_SHARE, out_of_reach
+from kernpool.inference.hypothesis_tests.curve_equality import LEAST_SHARE, out_of_reach
 from kernpool.pooling.recipe import Recipe
 from tests.support.dense_resampling import kernel_matrix
 

@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import tests.support.dense_classes as twin
 from kernpool import EmptyWindowWarning, ExtrapolationWarning, NadarayaWatsonClassifier, kernel_names
-from kernpool.inference.wilson import wilson_interval
+from kernpool.inference.class_probabilities import wilson_interval
 
 
 def sample(generator, n=40, classes=3, columns=2):

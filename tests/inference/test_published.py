@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from kernpool.inference import Places, fit_training, interval
-from kernpool.inference.corrected import estimate
-from kernpool.inference.standard_errors import errors_of
+from kernpool.inference import fit_training, interval
+from kernpool.inference.variance.standard_errors import errors_of
+from kernpool.smoother import EvaluationPoints
+from kernpool.smoother.bias_correction import estimate
 from tests.support.inference_cases import PLACES, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -46,7 +47,7 @@ NOISE = [0.24547853319673626, 0.2670427728030661, 0.3030959482114334, 0.36293601
          0.4581304071172073, 0.48255758641987584]  # fmt: skip
 NORMS = [0.46156675008661463, 0.17550018459392833, 0.1846055649228464, 0.1845888425245914, 0.18447274691531274,
          0.17771837300609353, 0.47350401359852556]  # fmt: skip
-AT = Places(PLACES[:, None])
+AT = EvaluationPoints(PLACES[:, None])
 DIGITS = {"rtol": 1e-12, "atol": 1e-14}
 
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning
-from kernpool.core.keys import Keys
-from kernpool.inference import Places, Smoother, fit_training, interval
-from kernpool.inference.corrected import estimate
-from kernpool.inference.standard_errors import errors_of
+from kernpool.core.inputs import Keys
+from kernpool.inference import fit_training, interval
+from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.pooling.recipe import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.smoother.bias_correction import estimate
 from tests.support.inference_cases import PLACES, bend, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -26,7 +27,7 @@ KINDS = ["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"]
 
 @pytest.mark.parametrize("algorithm", ["auto", "reference", "brute", "sweep"])
 def test_nprobust(algorithm):
-    smoother, places = smoother_of_bend(algorithm=algorithm), Places(PLACES[:, None])
+    smoother, places = smoother_of_bend(algorithm=algorithm), EvaluationPoints(PLACES[:, None])
     found = estimate(smoother, places, "quadratic")
     error = errors_of(smoother, fit_training(smoother), places, found, "nn").standard_error
     np.testing.assert_allclose(np.hstack([found.center, error]), NPROBUST, rtol=1e-12)
@@ -77,7 +78,7 @@ def test_more_than_three_columns_are_refused(generator):
 def test_rows_that_do_not_determine_a_quadratic_are_told():
     x = np.r_[np.linspace(0.0, 1.0, 40), 5.0, 5.1]
     smoother = Smoother(Keys.read(x, np.cos(30 * x)), Recipe.of("epanechnikov", [0.2], degree=1))
-    places, training = Places(np.array([[0.5], [5.05]])), fit_training(smoother)
+    places, training = EvaluationPoints(np.array([[0.5], [5.05]])), fit_training(smoother)
     with pytest.warns(RankDeficiencyWarning, match="do not determine a quadratic"):
         found = interval(smoother, training, places, method="quadratic", variance="nn")
     plain = interval(smoother, training, places, method="naive", variance="nn")

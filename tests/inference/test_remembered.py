@@ -8,13 +8,11 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Problem
-from kernpool.core.groups import Groups
-from kernpool.inference.corrected import estimate
-from kernpool.inference.kept_sums import MOST_BYTES, MOST_PLACES, KeptSums
-from kernpool.inference.quadratic_forms import squared_norm
-from kernpool.inference.remembered import RememberedSums
-from kernpool.inference.smoother import Smoother
+from kernpool.core.pair_factors import Groups
 from kernpool.pooling.plan import Plan
+from kernpool.smoother.bias_correction import estimate
+from kernpool.smoother.linear_smoother import MOST_BYTES, MOST_PLACES, SharedSums, Smoother, SumCache
+from kernpool.smoother.quadratic_forms import squared_norm
 from tests.support.inference_cases import pair
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -28,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is lar
 def test_norms_are_those_of_fresh_sums(kernel, situation, method):
     smoother, dense, places = pair(kernel, situation, 1)
     found = estimate(smoother, places, method)
-    sums = RememberedSums(smoother.sums, found.known)
+    sums = SharedSums(smoother.sums, found.known)
     for psi in (None, dense.squared("hc3")[:, 0], None, dense.squared("hc3")[:, 1]):
         fresh = squared_norm(found.terms, smoother.sums, psi)
         np.testing.assert_allclose(squared_norm(found.terms, sums, psi), fresh, rtol=1e-13)
@@ -38,7 +36,7 @@ def test_problems_that_differ_in_anything_are_summed():
     smoother, _, places = pair("gaussian", "levels", 1)
     problem = smoother.problem(places)
     made = []
-    sums = RememberedSums(lambda one: made.append(one) or smoother.sums(one))
+    sums = SharedSums(lambda one: made.append(one) or smoother.sums(one))
     state = sums(problem)
     assert sums(replace(problem)) is state
     weight = np.linspace(1.0, 2.0, len(problem.key))
@@ -85,7 +83,7 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
     }  # fmt: skip
     for name, other in changed.items():
         made, state, one = [], smoother.sums(problem), replace(problem, **{name: other})
-        remembered, kept = RememberedSums(made.append, [(problem, state)]), KeptSums(problem.value)
+        remembered, kept = SharedSums(made.append, [(problem, state)]), SumCache(problem.value)
         kept.add(problem, state)
         remembered(one)
         kept.get(one, partial(_note, made, one, state))
@@ -158,7 +156,7 @@ def test_how_many_sums_a_model_makes(monkeypatch):
 
 def test_sums_of_other_values_or_of_many_places_are_not_kept():
     smoother, _, places = pair("gaussian", "weighted line", 1)
-    kept, made = KeptSums(smoother.keys.value), []
+    kept, made = SumCache(smoother.keys.value), []
     problem = smoother.problem(places)
 
     def make(one):
@@ -223,7 +221,7 @@ def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
 
 def test_what_is_kept_has_a_bound():
     smoother, _, places = pair("gaussian", "levels", 1)
-    kept = KeptSums(smoother.keys.value)
+    kept = SumCache(smoother.keys.value)
     problem = replace(smoother.problem(places), value=smoother.keys.value)
     for number in range(400):
         many = replace(problem, query=np.resize(problem.query + number, (2000, 1)), factors=None)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.inference.group_curves import GroupCurves, group_curves
+from kernpool.inference.hypothesis_tests.curve_equality import GroupCurves, group_curves
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 from kernpool import specification_test
 from kernpool.execution.progress import report_progress
-from kernpool.inference import draws
+from kernpool.inference.resampling import draws
 from tests.support.dense_resampling import kernel_matrix, p_value, pair_statistic
 
 

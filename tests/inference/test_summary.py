@@ -6,9 +6,9 @@ from threadpoolctl import threadpool_limits
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.inference import fit_training, summarise
-from kernpool.inference.kept_sums import MOST_PLACES
-from kernpool.inference.slopes import value_shares
 from kernpool.pooling.plan import Plan
+from kernpool.smoother.bias_correction import value_shares
+from kernpool.smoother.linear_smoother import MOST_PLACES
 from tests.support.inference_cases import bend, pair
 
 

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from kernpool import get_kernel, kernel_names, make_kernel, register_kernel
 from kernpool.kernels import COMPILED, INTERNAL, is_built_in, is_compiled, products, square
-from kernpool.kernels.forms import Polynomial
+from kernpool.kernels.registry import Polynomial
 
 NAMES = kernel_names()
 OWN = make_kernel("cauchy of products", lambda u: 1 / (1 + u**2) ** 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose
-from kernpool.algorithms import pair_costs
+from kernpool.algorithms import algorithm
 from kernpool.pooling.plan import estimates
 
 BITS = (256, 512)
@@ -87,10 +87,10 @@ def take(case):
 def class_of(bits):
     """Have the costs of a class of processors."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_costs, "vector_bits", lambda: bits)
-        pair_costs._tables.cache_clear()
+        patch.setattr(algorithm, "vector_bits", lambda: bits)
+        algorithm._tables.cache_clear()
         yield
-    pair_costs._tables.cache_clear()
+    algorithm._tables.cache_clear()
 
 
 @pytest.mark.parametrize("bits", BITS)

@@ -7,9 +7,8 @@ from kernpool import RunningPool, open_chunks, pool
 from kernpool.core import Factors, Keys
 from kernpool.pooling import Recipe
 from kernpool.pooling.arrays import ArrayPairs, KeyPairs
-from kernpool.pooling.chunked import ChunkPairs
-from kernpool.pooling.memory_maps import MapPairs
-from kernpool.pooling.settle import settle
+from kernpool.pooling.out_of_core import ChunkPairs, MapPairs
+from kernpool.pooling.recipe import settle
 
 
 def rows():

@@ -14,7 +14,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.datasets import make_sine_linear, make_sine_power
-from kernpool.execution.processor import vector_bits
+from kernpool.execution.vector_width import vector_bits
 from tests.support.capabilities import algorithms, fitting_columns
 
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import kernel_names, pool
-from kernpool.pooling import small
+from kernpool.pooling import arrays
+from kernpool.pooling.arrays import sum_small
 from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.small import sum_small
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -94,7 +94,7 @@ def test_an_empty_window_warns_as_ever():
 
 def test_plain_arrays_do_go_the_short_way(monkeypatch):
     called = []
-    monkeypatch.setattr(small.reference, "reduce_in_blocks", lambda problem: called.append(problem) or REDUCE(problem))
+    monkeypatch.setattr(arrays.reference, "reduce_in_blocks", lambda problem: called.append(problem) or REDUCE(problem))
     x = np.linspace(0.0, 1.0, 30)
     pool(x, x, x)
     assert len(called) == 1
@@ -105,13 +105,13 @@ def test_plain_arrays_do_go_the_short_way(monkeypatch):
     assert len(called) == 1
 
 
-REDUCE = small.reference.reduce_in_blocks
+REDUCE = arrays.reference.reduce_in_blocks
 
 
 def test_large_tables_are_told_by_their_shape(monkeypatch):
     def refuse(*_):
         raise AssertionError("looked at all rows")
 
-    monkeypatch.setattr(small, "center_of_values", refuse)
+    monkeypatch.setattr(arrays, "center_of_values", refuse)
     x = np.linspace(0.0, 1.0, 600)
     assert sum_small(Recipe.of(), x, x, x) is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import kernel_names, pool, pool_state
-from kernpool.pooling import arrays, stacked
+from kernpool.pooling import arrays
 from kernpool.pooling.recipe import Recipe
 from tests.support.thinning import thinned
 
@@ -15,10 +15,10 @@ SITUATIONS = ("plain", "weights", "leave-one-out", "both", "product", "linear", 
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Make `pool` sum items one by one for a while, and count how often it summed them together."""
-    together = []
+    together, sum_stack = [], arrays.sum_stack
 
     def counting(*arguments):
-        found = stacked.sum_stack(*arguments)
+        found = sum_stack(*arguments)
         together.append(found is not None)
         return found
 
@@ -99,7 +99,7 @@ def test_states_are_those_of_items(generator):
 
 
 def test_the_same_bits_for_any_number_of_threads(generator, monkeypatch):
-    monkeypatch.setattr(stacked, "NUMBERS", 2000)  # many blocks
+    monkeypatch.setattr(arrays, "NUMBERS", 2000)  # many blocks
     arrays_ = generator.normal(size=(90, 20, 2)), generator.normal(size=(90, 30, 2)), generator.normal(size=(90, 30, 1))
     reports = []
     first = pool(*arrays_, bandwidth=0.4, progress=lambda *report: reports.append(report))
@@ -128,7 +128,7 @@ def test_bad_input_of_one_item_is_named_as_ever(change, message, generator):
 
 
 def test_an_answer_that_cannot_be_is_computed_again(generator, monkeypatch):
-    from kernpool.algorithms.brute import stacked as compiled
+    from kernpool.algorithms.brute import staged as compiled
 
     def wrong(first, stack):
         state = summed(first, stack)
@@ -152,4 +152,4 @@ def test_what_is_left_to_plans(options, generator, one_by_one):
 def test_few_small_problems_load_no_compiler():
     items = np.zeros((2, 3, 1))
     batch = arrays.ArrayPairs(items, items).batch(Recipe.of(), items)
-    assert stacked.sum_stack(batch, "auto", None, None) is None
+    assert arrays.sum_stack(batch, "auto", None, None) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = TESTS.parent / "src" / "kernpool"
 MOST_CODE, LONGEST_FUNCTION = 430, 80  # lines of code of a file and of a function
-AT_THE_ROOT = {"__init__.py", "__main__.py", "datasets.py", "py.typed"}
+AT_THE_ROOT = {"__init__.py", "__main__.py", "_version.py", "datasets.py", "py.typed"}
 WITHOUT_ROOM = {"docs", "fuzz", "laws", "public", "support"}  # tests of more than one room
 PRIMITIVES = {"reduce", "pullback"}
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)

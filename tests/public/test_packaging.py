@@ -139,7 +139,7 @@ def test_all_places_state_one_version():
 def released(tmp_path):
     """A tree of version 1.2.3 with its section in the changelog."""
     (tmp_path / "src" / "kernpool").mkdir(parents=True)
-    (tmp_path / "src" / "kernpool" / "__init__.py").write_text('"""Text."""\n\n__version__ = "1.2.3"\n')
+    (tmp_path / "src" / "kernpool" / "_version.py").write_text('"""Text."""\n\n__version__ = "1.2.3"\n')
     (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 1.2.3\n")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-01-31\n")
     return tmp_path
@@ -157,7 +157,7 @@ def test_a_tag_that_agrees_may_be_published(released):
         ("CHANGELOG.md", " - 2026-01-31", "", "v1.2.3", "CHANGELOG.md has no section"),
         ("CITATION.cff", "", "", "v1.2.4", "the tag has to be v1.2.3"),
         ("CITATION.cff", "", "", "1.2.3", "the tag has to be v1.2.3"),
-        ("src/kernpool/__init__.py", "1.2.3", "1.2.3.dev0", "v1.2.3.dev0", "expected v1.2.3, or v1.2.3rc1"),
+        ("src/kernpool/_version.py", "1.2.3", "1.2.3.dev0", "v1.2.3.dev0", "expected v1.2.3, or v1.2.3rc1"),
     ],
 )
 def test_a_tag_that_disagrees_is_refused(released, file, before, after, tag, said):
@@ -201,15 +201,15 @@ def rewritten(wheel, changed):
 def test_a_wheel_of_the_whole_package_is_right(wheel):
     archives = tool("archives")
     assert archives.wrong_in_wheel(wheel, archives.tree()) == []
-    assert "kernpool/pages/tour/zh.json" in archives.listed(wheel)
+    assert "kernpool/tour/zh.json" in archives.listed(wheel)
 
 
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
         ("kernpool/py.typed", None, "missing: kernpool/py.typed"),
-        ("kernpool/pages/tour/style.css", None, "missing: kernpool/pages/tour/style.css"),
-        ("kernpool/pages/notes.js", b"", "should not be there: kernpool/pages/notes.js"),
+        ("kernpool/tour/style.css", None, "missing: kernpool/tour/style.css"),
+        ("kernpool/tour/notes.js", b"", "should not be there: kernpool/tour/notes.js"),
         ("tests/test_pool.py", b"", "a test: tests/test_pool.py"),
         ("kernpool/__pycache__/pool.cpython-311.pyc", b"", "made by running: kernpool/__pycache__"),
         ("kernpool-0.dist-info/licenses/LICENSE", None, "missing: the licence"),

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from kernpool.conformal import Calibration, Setting, as_level
-from kernpool.conformal.predicting import predict, predict_without_clusters, predict_without_each
-from kernpool.inference import Places
+from kernpool.conformal import Calibration, ConformalProblem, as_level
+from kernpool.conformal.calibration import predict, predict_without_clusters, predict_without_each
+from kernpool.smoother import EvaluationPoints
 from tests.support.inference_cases import pair
 
 
@@ -21,7 +21,7 @@ def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, 
         which=kept,
         group=None if group is None else group[kept],
     )
-    return Setting(smoother, places, as_level(level), rows, np.random.default_rng(seed), **options)
+    return ConformalProblem(smoother, places, as_level(level), rows, np.random.default_rng(seed), **options)
 
 
 def other_setting(smoother, places, calibration_places, value, level=0.9, *, group=None):
@@ -29,11 +29,11 @@ def other_setting(smoother, places, calibration_places, value, level=0.9, *, gro
     n = len(value)
     prediction = predict(smoother, calibration_places)
     rows = Calibration(calibration_places, value, prediction, np.ones(n), own=False, group=group)
-    return Setting(smoother, places, as_level(level), rows, np.random.default_rng(0))
+    return ConformalProblem(smoother, places, as_level(level), rows, np.random.default_rng(0))
 
 
 def case(kernel, situation, degree, n=30, m=4):
     """A smoother, its twin, places, and their levels, none of them unseen: the twin has no row for these."""
     smoother, dense, places = pair(kernel, situation, degree, n, m)
     code = None if places.code is None else np.maximum(places.code, 0)
-    return smoother, dense, Places(places.query, code), code
+    return smoother, dense, EvaluationPoints(places.query, code), code

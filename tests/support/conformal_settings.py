@@ -2,16 +2,15 @@
 
 import numpy as np
 
-from kernpool.conformal import Calibration, Setting, as_level
-from kernpool.conformal.predicting import predict, predict_without_each
-from kernpool.estimators.fitted import read_query, scale_of
-from kernpool.estimators.smoothing_rows import smoother_of
-from kernpool.inference import Places
+from kernpool.conformal import Calibration, ConformalProblem, as_level
+from kernpool.conformal.calibration import predict, predict_without_each
+from kernpool.estimators.fitted import read_query, scale_of, smoother_of
+from kernpool.smoother import EvaluationPoints
 
 
 def places_of(model, X):
     numeric, code = read_query(model, X)
-    return Places(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+    return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
 
 def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
@@ -20,14 +19,14 @@ def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
     if calibration is None:
         which = np.flatnonzero(smoother.weight > 0)
         code = None if smoother.key_code is None else smoother.key_code[which]
-        where = Places(smoother.training.query[which], code)
+        where = EvaluationPoints(smoother.training.query[which], code)
         left_out = predict_without_each(smoother)[which]
         rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], True, which, **options)
     else:
         where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
         y = y.reshape(len(y), -1)
         rows = Calibration(where, y, predict(smoother, where), np.ones(len(y)), False, **options)
-    return Setting(smoother, places_of(model, X), as_level(level), rows, np.random.default_rng(seed))
+    return ConformalProblem(smoother, places_of(model, X), as_level(level), rows, np.random.default_rng(seed))
 
 
 def smallest_reaching(score, weight, need):

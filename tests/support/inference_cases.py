@@ -4,11 +4,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from kernpool import get_kernel
-from kernpool.bandwidth.categories import Categories
-from kernpool.core.keys import Keys
-from kernpool.inference import Places, Smoother
+from kernpool.core.inputs import Keys
+from kernpool.core.pair_factors import Categories
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling.recipe import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.dense_inference import Dense
 
 GOLDEN, ROOT2 = 0.6180339887498949, 0.41421356237309515
@@ -59,4 +59,4 @@ def pair(kernel, situation, degree, n=70, m=9):
 
     smoother = Smoother(Keys.read(x, y, w), recipe, code, categories, smoothing)
     dense = Dense(x, y, h, np.ones(n) if w is None else w, kernel, composition, degree, ridge, code, tables)
-    return smoother, dense, Places(q, query_code)
+    return smoother, dense, EvaluationPoints(q, query_code)

@@ -11,7 +11,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 LATER = {
-    "algorithms": ("far/test_gradients", "far/test_planes", "fourier/test_nufft", "sweep/test_cells",
+    "algorithms": ("far_queries/test_gradients", "far_queries/test_planes", "fourier/test_nufft", "sweep/test_cells",
                    "sweep/test_gradients", "test_tol", "test_verification", "tree/test_narrow"),
     "bandwidth": ("test_all_pairs", "test_dense_minimum", "test_groups", "test_leverage", "test_log_loss",
                   "test_plugin", "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
@@ -24,8 +24,8 @@ LATER = {
     "displays": ("test_how_sure", "test_next_value"),
     "distribution": ("test_chunk_functions", "test_counting", "test_line", "test_scores", "test_smooth",
                      "test_smoothness"),
-    "estimators": ("learned/test_files", "saving/test_edited_headers", "saving/test_every_model",
-                   "saving/test_references", "test_class_sets", "test_conditional", "test_expected_error",
+    "estimators": ("learned/test_files", "persistence/test_edited_headers", "persistence/test_every_model",
+                   "persistence/test_references", "test_class_sets", "test_conditional", "test_expected_error",
                    "test_extrapolate", "test_groups", "test_mixed", "test_prediction_shift", "test_rank_warnings",
                    "test_search_sample"),
     "inference": ("test_bootstrap", "test_clusters", "test_columns", "test_curves", "test_draws",

@@ -16,8 +16,8 @@ from kernpool.torch import (
     GaussianSimilarity,
     KernelSimilarity,
     attention_pool,
+    dispatch,
 )
-from kernpool.torch import route as dispatch
 
 SIMILARITIES = {
     "gaussian": lambda: GaussianSimilarity(0.9),

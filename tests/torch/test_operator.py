@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 from kernpool import LocalLinearRegressor, choose, pool
 from kernpool.kernels import BUILT_IN
 from kernpool.torch import GaussianSimilarity, attention_pool
+from kernpool.torch.algorithms import pool_sequences
 from kernpool.torch.operator import pool_pairs
-from kernpool.torch.streams import pool_sequences
 from tests.support.thinning import thinned
 
 SMOOTH = ["gaussian", "biweight", "triweight", "tricube", "cosine", "logistic"]

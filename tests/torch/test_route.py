@@ -16,7 +16,7 @@ from kernpool.torch import (
     choose_route,
     pooling,
 )
-from kernpool.torch.route import choose_width_gradient
+from kernpool.torch.dispatch import choose_width_gradient
 
 
 def make(generator, *batch, rows, keys):

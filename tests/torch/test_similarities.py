@@ -9,7 +9,7 @@ import kernpool
 from kernpool import pool
 from kernpool.kernels import BUILT_IN, get_kernel
 from kernpool.torch import AttentionPooling, GaussianSimilarity, KernelSimilarity, attention_pool
-from kernpool.torch.similarities.profiles import LOG_PROFILES
+from kernpool.torch.similarities import LOG_PROFILES
 
 COMPACT = [name for name in BUILT_IN if get_kernel(name).is_compact]
 FORMS = ["shared", "per_feature", "linear"]

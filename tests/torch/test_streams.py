@@ -15,9 +15,9 @@ from kernpool.torch import (
     GaussianSimilarity,
     KernelSimilarity,
     attention_pool,
+    dispatch,
     pooling,
 )
-from kernpool.torch import route as dispatch
 
 double = {"dtype": torch.float64}
 SIMILARITIES = {
@@ -79,7 +79,7 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
     if way == "blocks":
         monkeypatch.setattr(dispatch, "_why_not_by_engine", lambda *_: "for the test")
         monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
-        monkeypatch.setattr("kernpool.torch.streams.BLOCK_ELEMENTS", 30)
+        monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 30)
     else:
         monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
     found = outcome(tensors, module, **options)

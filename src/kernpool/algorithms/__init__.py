@@ -1,22 +1,27 @@
-"""Algorithms: ways of organising one sum over keys. Registered here, offered by the plan, met by the test battery.
+"""Algorithms: different ways of computing the same sums over all query-key pairs.
 
 ========= ============================================= ===========================
 name      idea                                          cost
 ========= ============================================= ===========================
-reference dense NumPy, the slow twin of all the others  n m time, n + m memory
+reference dense NumPy, the reference implementation     n m time, n + m memory
 brute     every pair in compiled tiles, on threads      n m time, n + m memory
 sweep     one column: far keys by moments               n + m time and memory
-kd_tree   near pairs only, by boxes in kd order         n log n + pairs that matter
+kd_tree   near pairs only, by boxes in kd order         n log n + near pairs
 nufft     Fourier transform, certified query by query   n + m time; needs finufft
 ========= ============================================= ===========================
 
-Read `algorithm.py` first: what an algorithm is, and what it says of itself; then `reference.py`, the sum as textbooks
-have it.
+`ALGORITHMS` registers them by name; `pooling/plan.py` chooses among them, and the tests compare each with the
+reference.
+
+Read `algorithm.py` first: the interface of an algorithm, and the costs that estimates of time use. Then
+`reference.py`, the dense sum as in textbooks. The folders `brute`, `sweep` and `tree` hold one algorithm each,
+`fourier.py` the Fourier transform. `verification.py` checks results, the folder `far_queries` treats queries far from
+every key, and the folder `loops` has the compiled code that several algorithms share.
 """
 
 from kernpool.algorithms.algorithm import Algorithm, Gradients
 from kernpool.algorithms.brute.brute import BRUTE
-from kernpool.algorithms.fourier.nufft import NUFFT
+from kernpool.algorithms.fourier import NUFFT
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.sweep.sweep import SWEEP
 from kernpool.algorithms.tree.tree import TREE

@@ -1,24 +1,132 @@
-"""What an algorithm is: two functions, and what it supports as data that the plan can read."""
+"""Interface of a summation algorithm: its functions, the problems it supports, and what its run time is made of.
 
-from __future__ import annotations
+`Algorithm` has a function for the sums, one for their gradients, and one that estimates the time. What it supports is
+data, so that the plan can read it.
 
+Estimates of time use two things. `PairSample` samples some queries and keys, and finds which share of the pairs is
+near. `pair_cost` reads the time of one pair from `pair_costs.json`, which `benchmarks/constants.py` has measured:
+nanoseconds on one thread, for numbers of columns between which costs are interpolated linearly. Loops of AVX-512 and
+of AVX2 differ by a factor of up to two, not by the same one everywhere, so each class of processors has its own
+tables.
+
+`radius` is the distance beyond which keys may be left out. Nothing here needs a compiler, so the cost model can use
+it before Numba is loaded.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from importlib import resources
 from importlib.util import find_spec
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.estimate import Look
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
+from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
-from kernpool.kernels import is_compiled
-from kernpool.kernels.forms import Form
+from kernpool.execution.vector_width import vector_bits
+from kernpool.kernels import Exponential, Flat, Form, Gaussian, Kernel, NearlyExponential, is_compiled, power_of_square
 
 Array = NDArray[np.float64]
+
+ROUNDING = 1.0 + 1e-12
+
+
+def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
+    r"""How far the keys reach that have to be summed, in bandwidths.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A built-in one.
+    nearest : ndarray
+        Distance of the nearest key, in bandwidths.
+    share : ndarray
+        What a weight may be beside that of the nearest key and be left out: ``tol * w_nearest / W``.
+
+    Returns
+    -------
+    ndarray
+        `r` such that :math:`K(u) \le share \cdot K(nearest)` for all :math:`u > r`.
+    """
+    if kernel.is_compact:
+        return np.full(nearest.shape, ROUNDING)
+    with np.errstate(divide="ignore"):
+        decades: Array = -np.log(share)
+    if isinstance(kernel.form, Gaussian):
+        return np.asarray(ROUNDING * np.sqrt(nearest**2 + 2.0 * decades))
+    if isinstance(kernel.form, Exponential):
+        return np.asarray(ROUNDING * (nearest + decades))
+    if isinstance(kernel.form, NearlyExponential):
+        return np.asarray(ROUNDING * (nearest + decades - np.log(kernel.form.least)))
+    return np.full(nearest.shape, np.inf)
+
+
+QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
+# Boxes of the tree. Keys: sixteen vectors of a processor with AVX-512, in boxes that are still small beside the kernel;
+# queries: enough to share the walk through the tree, few enough for a small box.
+LEAF, TILE = 128, 32
+BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
+
+
+@dataclass(frozen=True)
+class PairSample:
+    """Some queries and keys of a problem; nothing is looked at before somebody asks for what it tells.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be summed.
+    """
+
+    problem: Problem
+
+    @property
+    def keys(self) -> int:
+        """How many keys are looked at; more for problems that take longer."""
+        m, n = self.problem.shape
+        return min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))
+
+    @property
+    def seconds(self) -> float:
+        """How long the look takes."""
+        return 200e-6 + QUERIES * self.keys * (30e-9 + 3e-9 * int(self.problem.key.shape[1]))
+
+    @property
+    def share(self) -> float:
+        """Share of pairs that a tree would visit one by one."""
+        return self._found[0]
+
+    @property
+    def weight(self) -> float:
+        """Mean sum of the weights of a query."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[float, float]:
+        problem, (m, n) = self.problem, self.problem.shape
+        similarity, d = problem.similarity, problem.key.shape[1]
+        kernel = similarity.kernel
+        query = problem.query[:: max(1, m // QUERIES)][:QUERIES]
+        key = np.array(problem.key[:: max(1, n // self.keys)][: self.keys], order="F")
+        distance = similarity.distance(query, key)
+        # Balls around queries that hold one key of all, a leaf, a tile; below the first of the sample as if uniform.
+        rank = np.array([1 / n, min(1.0, LEAF / n), min(1.0, TILE / m)]) * len(key)
+        place = np.clip(np.rint(rank).astype(int), 1, len(key)) - 1
+        ball = np.partition(distance, place, axis=1)[:, place] * (rank / (place + 1)).clip(max=1.0) ** (1 / d)
+        nearest, boxes = ball[:, 0], BOX * (ball[:, 1] + ball[:, 2])
+        weight = kernel.profile(distance).mean(axis=1) * n
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.nan_to_num(weight / kernel.profile(nearest), nan=1.0)
+        reach = radius(kernel, nearest, problem.tol / n * relative.clip(1.0, n))
+        # Leaf and tile meet if any of their places do.
+        near = distance <= (reach + boxes)[:, None]
+        collapses = isinstance(kernel.form, Flat) or power_of_square(kernel.form) in (0, 1)
+        if similarity.composition == "radial" and collapses and not problem.degree:
+            near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
+        return float(near.mean()), float(weight.mean())
 
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
@@ -64,7 +172,7 @@ class Pullback(Protocol):
 class Seconds(Protocol):
     """How long an algorithm takes, on one thread."""
 
-    def __call__(self, problem: Problem, look: Look, known: Mapping[str, float]) -> float:
+    def __call__(self, problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
         """Return the seconds, infinity for what should run only if asked for.
 
         Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
@@ -73,7 +181,7 @@ class Seconds(Protocol):
 
 
 # As all costs are called.
-def only_if_asked(problem: Problem, look: Look, known: Mapping[str, float]) -> float:  # noqa: ARG001
+def only_if_asked(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
     """Estimate infinity."""
     return float("inf")
 
@@ -130,7 +238,7 @@ class Algorithm:
     columns : tuple of int
         The smallest and the largest number of columns it can do.
     form : type or None
-        The form of kernels that it can do (`kernpool.kernels.forms`); None is all.
+        The form of kernels that it can do (`kernpool.kernels.registry`); None is all.
     degree : {0, 1, 2}
         The highest moments it can do: 1 for the sums of a local linear fit, 2 for those of a local quadratic one.
     degree_of_form : mapping of type to {0, 1, 2}
@@ -181,3 +289,44 @@ class Algorithm:
         if self.needs is not None and not _is_installed(self.needs[0]):
             return f'needs the package {self.needs[0]}: pip install "kernpool[{self.needs[1]}]"'
         return None
+
+
+FILE = "pair_costs.json"
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    stored = json.loads((resources.files(__package__) / FILE).read_text(encoding="utf-8"))
+    tables: dict[str, Any] = stored[str(vector_bits())]["nanoseconds"]
+    return tables
+
+
+def pair_cost(loops: str, kernel: str, columns: int) -> float:
+    """Return the seconds of a pair.
+
+    Parameters
+    ----------
+    loops : {"radial", "radial, float32", "product", "staged", "degree 1", "tree"}
+        By which loops.
+    kernel : str
+        Its name; one that was not measured costs what the slowest does.
+    columns : int
+        How many.
+
+    Returns
+    -------
+    float
+        On one thread.
+
+    Examples
+    --------
+    >>> pair_cost("radial", "gaussian", 1) < pair_cost("radial", "gaussian", 64) < pair_cost("radial", "gaussian", 640)
+    True
+    """
+    table = _tables()[loops]
+    measured: list[int] = table["columns"]
+    cost: dict[str, list[float]] = table["kernels"]
+    times = cost.get(kernel) or [max(each) for each in zip(*cost.values(), strict=True)]
+    if columns <= measured[-1]:
+        return 1e-9 * float(np.interp(columns, measured, times))
+    return 1e-9 * times[-1] * columns / measured[-1]

@@ -1,10 +1,9 @@
-"""The slow twin: dense, obvious, never optimised. Every other algorithm is compared with it.
+"""Reference implementation: dense NumPy sums and gradients, as in textbooks.
 
-It is also what small problems run on, some rows at a time: a single call of up to about a hundred thousand pairs takes
-half a millisecond as a dense NumPy expression, and loads no compiler.
+Every other algorithm is compared with it, so it is never optimised. Small problems also run on it, some rows at a
+time: a call of up to about a hundred thousand pairs takes half a millisecond as a dense NumPy expression, and loads
+no compiler.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,12 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Gradients
-from kernpool.algorithms.estimate import Look
-from kernpool.core.local_fit import solve
-from kernpool.core.moments import monomials
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState, empty_state
+from kernpool.algorithms.algorithm import Algorithm, Gradients, PairSample
+from kernpool.core import PoolState, Problem, empty_state, monomials, solve
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 
@@ -156,7 +151,7 @@ PAIRS_AT_ONCE = 15_000
 MOST_PAIRS = 1_000_000  # arrays of 8 MiB; beyond them it runs only if asked for
 
 
-def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
+def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
     """Estimate the time of dense blocks."""
     (m, n), d = problem.shape, int(problem.key.shape[1])
     if m * n > MOST_PAIRS:

@@ -1,14 +1,12 @@
-"""What is known of every answer without computing it again, held against what an algorithm returns.
+"""Verification of results: weighted means within the range of values, samples against brute force.
 
 A weighted mean with non-negative weights lies between the least and the greatest of its values, and a denominator is
-finite and positive, or zero where the window is empty. An answer that breaks this is computed again by the slow twin.
-Algorithms that leave keys out also compute a few queries of a large call by brute force: where the two disagree, all of
-the call is done by brute force, with a warning.
+finite and positive, or zero where the window is empty. A result that violates this is computed again by the reference
+implementation. Algorithms that leave keys out also compute a few queries of a large call by brute force; if the two
+disagree, the whole call is computed by brute force, with a warning.
 
-Neither ever happens unless a loop is wrong. `FAULTS` counts both, and is zero after every test.
+Neither happens unless a loop has a defect. `FAULTS` counts both, and is zero after every test.
 """
-
-from __future__ import annotations
 
 import logging
 import threading
@@ -17,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.brute import brute
-from kernpool.core.problem import Problem
-from kernpool.core.reading import column_range
-from kernpool.core.state import PoolState
+from kernpool.core import PoolState, Problem, column_range
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -183,7 +179,7 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
     margin = _slack(problem) * (high - low)
     low, high = low - margin, high + margin
     if suspects is None and len(state.denominator) >= FEWEST_COMPILED:
-        from kernpool.algorithms.loops.verification import count_impossible  # loads Numba, as algorithms have by now
+        from kernpool.algorithms.loops.kernel_weights import count_impossible  # loads Numba, as algorithms have by now
 
         if not count_impossible(state.denominator, state.numerator, low, high):
             return np.arange(0)

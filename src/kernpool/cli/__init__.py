@@ -1,12 +1,9 @@
-"""The command line: arguments to estimators and pictures.
+"""The command line interface: commands that read tables, fit, predict, test, compare and plot.
 
-Read `main.py` first: it runs one command, which `arguments.py` has the options of; those of tables are in
-`table_options.py`, and `parsing.py` reads what is written behind options. `tables.py` reads tables as they were told to
-be written. `commands.py` runs what is asked for and `reporting.py` says what came of it, `chunked.py` the same on files
-that need not fit into memory; `comparing.py`, `exploring.py`, `testing.py`, `shipped.py` and `completing.py` are the
-other commands. `beside.py` is what stands beside predictions: `kept.py` the inputs, `uncertainty.py` how sure the curve
-is, `expectation.py` what to expect of the next value, and `asking.py` has their options. `terminal.py` is all that is
-said to the user.
+Read `main.py` first: it runs one command. `options.py` has the parser and all options, `terminal.py` messages to
+the user, `tables.py` reading and writing of tables. The commands: `commands.py` (also info and tour), `predict.py`
+(columns added to predictions), `chunks.py` (fit and predict out of core), `hypothesis_tests.py`, `compare.py`,
+`explore.py`, `datasets.py` and `setup_commands.py` (compiled loops, shell completion).
 """
 
 from kernpool.cli.main import main

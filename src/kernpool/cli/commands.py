@@ -1,43 +1,228 @@
-"""What the commands of the command line do: tables to estimators, estimators to tables and pictures."""
+"""`kernpool fit`, `info` and `tour`, and the run of `predict`.
 
-from __future__ import annotations
+Tables become estimators; estimators write tables and plots. The report of a fit is one record, printed as lines for
+people or as JSON for programs. `kernpool info` describes a saved model as JSON or by the summary of its fit.
+"""
 
 import argparse
 import json
 import os
 import sys
 import webbrowser
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernpool.cli.beside import Beside
-from kernpool.cli.chunked import fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
-from kernpool.cli.describing import describe_model
-from kernpool.cli.kept import beside_inputs, plain_json, query_rows, records_of
-from kernpool.cli.parsing import parse_bandwidth, parse_memory, parse_numbers
-from kernpool.cli.reporting import report_of, say_report
-from kernpool.cli.tables import Training, listed, say_notes, say_notes_of_records, training_rows
-from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, progress_bar, say
-from kernpool.cli.testing import run_test
-from kernpool.cli.uncertainty import named_summary, need_rows
-from kernpool.data.checks import as_bandwidth
-from kernpool.data.files import refuse_existing, whole_file
-from kernpool.data.folders import check_model_folder, read_header
-from kernpool.data.mixed import Mixed
-from kernpool.data.tables import table_format
-from kernpool.data.writers import write_table
+from kernpool.cli.chunks import fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
+from kernpool.cli.hypothesis_tests import run_test
+from kernpool.cli.predict import PredictionColumns, named_summary, need_rows
+from kernpool.cli.tables import (
+    TrainingTable,
+    beside_inputs,
+    listed,
+    plain_json,
+    query_rows,
+    records_of,
+    say_notes,
+    say_notes_of_records,
+    training_rows,
+)
+from kernpool.cli.terminal import (
+    UsageError,
+    bar,
+    is_terminal,
+    need_output,
+    parse_bandwidth,
+    parse_memory,
+    parse_numbers,
+    progress_bar,
+    say,
+)
+from kernpool.data import MixedTable, as_bandwidth
+from kernpool.data.files import check_model_folder, read_header, refuse_existing, whole_file
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators.fitted import problem_of
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.learned.models import LearnedPooling
 from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES, check_ridge
-from kernpool.estimators.regression import KernelRegressor
-from kernpool.estimators.saving import MODELS, load_model, save_model
+from kernpool.estimators.persistence import MODELS, load_model, save_model
+from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
-from kernpool.pages.tour import LANGUAGES, LARGEST_SEED, make_tour
+from kernpool.pooling import RunningPool, choose
+from kernpool.tables.formats import write_table
+from kernpool.tables.table import table_format
+from kernpool.tour import LANGUAGES, LARGEST_SEED, make_tour
+
+PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "empty")
+
+
+def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
+    """Describe a model.
+
+    Parameters
+    ----------
+    model : estimator or RunningPool
+        From `load_model`.
+    header : dict
+        From its ``model.json``.
+
+    Returns
+    -------
+    dict
+        Numbers, names and parameters.
+    """
+    if isinstance(model, KernelSmoother):
+        return _smoother(model, header)
+    if isinstance(model, LearnedPooling):
+        return _learned(model, header)
+    return _running(model, header)
+
+
+def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
+    chunks, features = vars(model).get("chunks_"), header["features"]
+    description = {
+        "estimator": header["estimator"],
+        "target": header["target"],
+        "features": features,
+        "rows": chunks.rows if chunks is not None else len(model.key_),
+        "parameters": header["parameters"],
+        **names_of(model, features),
+    }
+    if vars(model).get("classes_") is not None:
+        description["classes"] = model.classes_.tolist()
+    if model.encoding_ is not None and model.encoding_.dates:
+        description["dates"] = [features[i] for i in model.encoding_.dates]
+    if vars(model).get("key_group_") is not None:
+        description["clusters"] = len(np.unique(model.key_group_))
+    for name, result in header["results"].items():
+        description[name.rstrip("_")] = result
+    return description if chunks is None else description | {"data": header["chunks"]["path"]}
+
+
+def names_of(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
+    """Return bandwidths, and smoothing and levels if there are some, by the names of columns."""
+    encoding = model.encoding_
+    numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
+    # levels alone have one column of zeros, which has no name
+    named: dict[str, Any] = {
+        "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)}
+    }
+    if encoding is not None and categorical:
+        named["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
+        named["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
+    return named
+
+
+def _learned(model: LearnedPooling, header: dict[str, Any]) -> dict[str, Any]:
+    described = {name: header[name] for name in ("estimator", "features", "parameters", "epochs", "best_epoch")}
+    losses = {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
+    classes = {} if header["classes"] is None else {"classes": header["classes"]["labels"]}
+    return described | {"rows": len(model.key_), **losses, **classes}
+
+
+def _running(model: RunningPool, header: dict[str, Any]) -> dict[str, Any]:
+    described = {name: header[name] for name in PARAMETERS}
+    (queries, columns), bandwidth = model.query.shape, model.to_record().arrays["bandwidth"].tolist()
+    outputs = None if model.center is None else len(model.center)
+    shape = {"estimator": "RunningPool", "queries": queries, "columns": columns, "outputs": outputs}
+    return shape | described | {"bandwidth": bandwidth}
+
+
+Report = dict[str, Any]
+
+
+def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
+    """Describe a fit, and how well it predicts rows, or whole clusters, that it has not seen."""
+    result, y = model.leave_one_out(), training.target
+    plan = choose(problem_of(model, None), model.algorithm, often=True)
+    report: Report = {
+        "estimator": type(model).__name__,
+        "rows": len(y),
+        "columns": training.names,
+        "kernel": model.kernel,
+        **names_of(model, training.names),
+    }
+    if training.features.dates:
+        report["dates"] = training.features.dates
+    if groups is not None:
+        sizes = np.bincount(model.key_group_)
+        report["clusters"] = {
+            "column": groups,
+            "count": len(sizes),
+            "smallest": int(sizes.min()),
+            "median": float(np.median(sizes)),
+            "largest": int(sizes.max()),
+        }
+    report["scale"] = model.scale
+    if vars(model).get("ridge_"):
+        report["ridge"] = float(model.ridge_)
+    report["left_out"] = "row" if groups is None else "cluster"
+    if training.classes:
+        report |= _of_classes(model, result, y)
+    else:
+        spread = float(((y - y.mean()) ** 2).mean())
+        report["loo_error"] = float(result.error)
+        report["loo_r2"] = 1 - float(result.error) / spread if spread else None
+    report["empty_windows"] = int(result.empty_windows)
+    report["algorithm"], report["reason"] = plan.algorithm, plan.reason
+    report["notes"] = training.notes
+    return report
+
+
+def _of_classes(model: Any, result: Any, y: Any) -> Report:
+    probability = result.probability
+    true = np.searchsorted(model.classes_, y)
+    said = probability[np.arange(len(y)), true]
+    return {
+        "classes": model.classes_.tolist(),
+        "loo_log_loss": float(-np.log(np.maximum(said, np.finfo(float).tiny)).mean()),
+        "loo_wrong": float((probability.argmax(axis=1) != true).mean()),
+    }
+
+
+def say_report(report: Report) -> None:
+    """Print a report for people."""
+    say(f"rows       {report['rows']}")
+    say(f"columns    {', '.join(report['columns'])}")
+    if "dates" in report:
+        say(f"dates      {', '.join(report['dates'])}, in days since 1970-01-01")
+    if "clusters" in report:
+        c = report["clusters"]
+        say(
+            f"clusters   {c['column']}: {c['count']}, of {c['smallest']} to {c['largest']} rows, median {c['median']:g}"
+        )
+    if "classes" in report:
+        say(f"classes    {', '.join(map(str, report['classes']))}")
+    say(f"kernel     {report['kernel']}")
+    dates = report.get("dates", ()) if report["scale"] == "raw" else ()
+    found = ", ".join(f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items())
+    if found:
+        say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if report['scale'] == 'rank' else ''}")
+    if "smoothing" in report:
+        levels = report["levels"]
+        parts = (f"{name} {x:.6g} ({len(levels[name])} levels)" for name, x in report["smoothing"].items())
+        say(f"smoothing  {', '.join(parts)}")
+    if "ridge" in report:
+        say(f"ridge      {report['ridge']:.6g} rows")
+    left = "leave-one-out" if report["left_out"] == "row" else "leave-cluster-out"
+    if "classes" in report:
+        say(f"{left} log loss  {report['loo_log_loss']:.6g}")
+        say(f"{left} rows in the wrong class  {report['loo_wrong']:.4%}")
+    else:
+        say(f"{left} mean squared error  {report['loo_error']:.6g}")
+        r2 = report["loo_r2"]
+        say("y is constant, so R^2 is undefined" if r2 is None else f"{left} R^2                 {r2:.6g}")
+    if report["empty_windows"]:
+        others = "rows" if report["left_out"] == "row" else "clusters"
+        say(f"empty {left} windows       {report['empty_windows']}, predicted by the mean of the other {others}")
+    say(f"algorithm  {report['algorithm']} ({report['reason']})")
+
 
 __all__ = ["run_fit", "run_info", "run_predict", "run_test", "run_tour"]
 
@@ -80,7 +265,7 @@ def run_fit(options: argparse.Namespace) -> None:
         print(summary)
 
 
-def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
+def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, TrainingTable]:
     """Fit a model to the rows that the options name; a target of classes makes it a classifier."""
     smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     training = training_rows(options)
@@ -91,7 +276,7 @@ def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, Training]:
             f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
             f"or say --unordered {options.target} if they are classes"
         )
-    features, mixed = training.features, isinstance(training.features.X, Mixed)
+    features, mixed = training.features, isinstance(training.features.X, MixedTable)
     levels = mixed and any(isinstance(cells, list) for cells in features.X.columns.values())
     if levels and options.plot is not None:
         warn_caller(
@@ -186,7 +371,7 @@ def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: st
     figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
     for i, (ax, name) in enumerate(zip(axes[0], features, strict=True)):
         KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=target, ax=ax)
-        if not isinstance(X, Mixed):  # whose columns have names
+        if not isinstance(X, MixedTable):  # whose columns have names
             ax.set_xlabel(name)
         if len(features) > 1:
             ax.set_title(f"over {name}, other columns at their median", fontsize=10)
@@ -201,7 +386,7 @@ def run_predict(options: argparse.Namespace) -> None:
         resolve_n_jobs(options.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    asked = Beside.of(options)
+    asked = PredictionColumns.of(options)
     if options.out == "-":
         need_output("name a file with --out")
     else:

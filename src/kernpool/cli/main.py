@@ -1,9 +1,8 @@
-"""The command line runs one command. Data on standard output, everything else on standard error.
+"""Entry point of the command line: runs one command and returns its exit code.
 
-Nothing but the standard library is imported here until a command runs, so that ``--help`` answers at once.
+Data goes to standard output, everything else to standard error. Until a command runs, nothing but the standard
+library is imported, so that ``--help`` answers at once.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -12,9 +11,8 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
-from kernpool.cli.arguments import build_parser
-from kernpool.cli.parser import json_line
-from kernpool.cli.terminal import UsageError, say
+from kernpool.cli.options import build_parser
+from kernpool.cli.terminal import UsageError, json_line, say
 
 ADVICE = {
     "fit": "use a larger --bandwidth, or a kernel of infinite support",
@@ -27,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(arguments)
     if options.version:
-        from kernpool import __version__
+        from kernpool._version import __version__
 
         print(__version__)
         return 0
@@ -54,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             run = getattr(import_module(f"kernpool.cli.{module}"), function)
             if hasattr(options, "force"):
-                import_module("kernpool.cli.outputs").refuse_inputs_as_outputs(options)
+                import_module("kernpool.cli.tables").refuse_inputs_as_outputs(options)
             run(options)
     except KeyboardInterrupt:
         text = "interrupted; nothing was written"

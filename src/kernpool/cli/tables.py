@@ -1,37 +1,56 @@
-"""Tables as options say that they are written, and the columns to fit and to predict from."""
+"""Tables of the command line: reading, choice of columns, cells copied to the output, and results as JSON.
+
+Options describe how a table is written. Rows to fit and rows to predict are read here. An output that would replace
+an input is refused before any work.
+"""
 
 from __future__ import annotations
 
 import argparse
 import codecs
+import dataclasses
+import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.parser import json_line
-from kernpool.cli.parsing import parse_features, split_names
-from kernpool.cli.terminal import UsageError, progress_bar, say
-from kernpool.data.cells import MISSING, as_objects, is_blank, is_flags
-from kernpool.data.codes import levels_in
-from kernpool.data.kinds import (
+from kernpool.cli.terminal import UsageError, json_line, parse_features, progress_bar, say, split_names
+from kernpool.data.cells import (
+    MISSING,
+    as_objects,
+    is_blank,
+    is_code,
+    is_flags,
+    is_time,
+    is_words,
+    time_words,
+    unreadable,
+)
+from kernpool.data.checks import TableError
+from kernpool.data.files import ModelFileError, files_of, is_same_file, read_json, referred_files
+from kernpool.tables.column_types import (
     Choice,
     Features,
     date_to_choose,
     features_of,
     kind_of,
+    levels_in,
     moderate_numbers,
     note_doubts,
     note_row_numbers,
+    queries_of,
     refuse_measures,
     times_in,
 )
-from kernpool.data.reading import TextForm, input_format, read_table
-from kernpool.data.separators import as_separator
-from kernpool.data.tables import Advice, Table, TableError, or_a_value
+from kernpool.tables.formats import input_format, read_table
+from kernpool.tables.table import Advice, Table, or_a_value, table_format
+from kernpool.tables.text import TextFormat, as_separator
 
 FEATURES = Advice(
     "correct it, leave the column out with --features, or name it in --unordered if it holds codes",
@@ -43,7 +62,7 @@ IN_MEMORY = ("smoothing", "ordered", "unordered", "keep", "proba", "na")
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class TrainingTable:
     """Rows to fit.
 
     Parameters
@@ -90,7 +109,7 @@ def _refuse_text_options(options: argparse.Namespace) -> None:
             raise UsageError(f"{said}; drop --{name}")
 
 
-def form_of(options: argparse.Namespace) -> TextForm:
+def form_of(options: argparse.Namespace) -> TextFormat:
     """Return how text is written, by the options; what cannot be meant is a usage error."""
     try:
         separator = None if options.sep is None else as_separator(options.sep)
@@ -105,7 +124,7 @@ def form_of(options: argparse.Namespace) -> TextForm:
     if separator is not None and separator == options.decimal == ".":
         raise UsageError("--sep and --decimal are both '.'")
     blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in listed(options.na))))
-    return TextForm(separator, options.decimal, options.encoding, blanks)
+    return TextFormat(separator, options.decimal, options.encoding, blanks)
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
@@ -133,7 +152,7 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
     return kept
 
 
-def say_notes(table: Table | Training, options: argparse.Namespace) -> None:
+def say_notes(table: Table | TrainingTable, options: argparse.Namespace) -> None:
     """Say what was assumed, unless nobody wants to know or results have it."""
     for text in table.notes if not (options.quiet or options.json) else ():
         say(f"note       {text}")
@@ -172,7 +191,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
     return Choice(unordered, ordered, dates)
 
 
-def training_rows(options: argparse.Namespace) -> Training:
+def training_rows(options: argparse.Namespace) -> TrainingTable:
     """Read the rows to fit."""
     choice = choice_of(options)
     table = open_table(options)
@@ -193,7 +212,7 @@ def training_rows(options: argparse.Namespace) -> Training:
     if table.rows < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table, options)
-    return Training(names, features, target, classes, group, table.notes)
+    return TrainingTable(names, features, target, classes, group, table.notes)
 
 
 def _without(choice: Choice, name: str) -> Choice:
@@ -237,3 +256,139 @@ def choose_features(table: Table, target: str, listed: str | None, groups: str |
         others = repr(target) if groups is None else f"{target!r} and {groups!r}"
         raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")
     return features
+
+
+QUERIES = Advice(
+    "correct it: the model predicts from numbers in this column",
+    "convert it first: the model predicts from numbers in this column",
+    "drop such rows with --missing drop: the model predicts from this column",
+)
+
+
+def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
+    """Read the columns that a model predicts from, and the table that they come from."""
+    table = open_table(options)
+    table.need(header["features"])
+    kept = [] if not options.keep else listed(options.keep)
+    table.need(kept)
+    table = without_missing(table, header["features"], options)
+    return read_queries(table, model, header), table
+
+
+def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
+    """Read the columns that a model predicts from, as it was fitted to them."""
+    unseen = vars(model).get("unseen", "raise")
+    return queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
+
+
+def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Put the inputs that are to be kept before predictions, which then are called Y_predicted if there is a Y."""
+    if options.keep is None:
+        return columns
+    as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
+    kept = {name: _cells(table, name, as_text) for name in listed(options.keep) or table.names}
+    if target in kept:
+        columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
+    twice = sorted(set(kept) & set(columns))
+    if twice:
+        raise UsageError(f"--keep has a column {twice[0]!r}, as predictions do; name the others, as in --keep A,B")
+    return kept | columns
+
+
+def _cells(table: Table, name: str, as_text: bool) -> Any:
+    """Return cells as they were written; numbers where files hold numbers, and where they have decimal commas."""
+    cells = table.columns[name]
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
+        return cells
+    if is_time(cells):
+        return time_words(cells)
+    found: list[Any] = [
+        cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
+    ]
+    if not is_words(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
+        return found
+    if any(map(is_code, found)):
+        return found
+    try:
+        read, sign = table.floats(name), table.sign(name)
+    except TableError:  # nobody can tell what 1,234 is, and nobody needs to
+        return found
+    if not np.isfinite(read).all() or (as_text and sign == "."):
+        return found
+    return read.astype(np.int64) if all(cell.lstrip("+-").isdecimal() for cell in found) else read
+
+
+def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one record per row."""
+    lists = [column.tolist() if isinstance(column, np.ndarray) else list(column) for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def plain_json(what: Any) -> Any:
+    """Return a result as JSON can hold it: arrays are lists, NaN is null, and infinity is text, as for ``--bandwidth``.
+
+    Examples
+    --------
+    >>> plain_json({"h": np.array([0.5, np.nan, np.inf])})
+    {'h': [0.5, None, 'inf']}
+    """
+    if dataclasses.is_dataclass(what) and not isinstance(what, type):
+        return {field.name: plain_json(getattr(what, field.name)) for field in dataclasses.fields(what)}
+    if isinstance(what, dict):
+        return {str(name): plain_json(value) for name, value in what.items()}
+    if isinstance(what, list | tuple):
+        return [plain_json(value) for value in what]
+    if hasattr(what, "tolist"):
+        return plain_json(what.tolist())
+    if isinstance(what, float):
+        return what if math.isfinite(what) else None if math.isnan(what) else str(what)
+    return what if what is None or isinstance(what, str | int | bool) else str(what)
+
+
+OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}, "predict": {"out": "--out"}, "explore": {"out": "--out"}}
+INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
+
+
+def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
+    """Raise if an output is an input of the same command, however both are spelled, or a file of one.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Of any command.
+
+    Raises
+    ------
+    UsageError
+        If an output is the table, the calibration table or the model; a file in a folder of tables; a file of the
+        model, or one that holds its rows. Of a model folder that is replaced the files of the old model count, and not
+        the rows that it refers to, which stay.
+    """
+    outputs = OUTPUTS.get(options.command, {})
+    inputs = {name: said for name, said in INPUTS.items() if name not in outputs and vars(options).get(name)}
+    for output, option in outputs.items():
+        name = vars(options)[output]
+        if name in (None, "-") or not Path(name).exists():
+            continue
+        replaced = [Path(name), *_model_files(Path(name))] if output == "model" else [Path(name)]
+        for source, said in inputs.items():
+            read = Path(vars(options)[source])
+            if any(_is_part(file, read) for file in replaced):
+                raise UsageError(
+                    f"{option} {name} would replace what {said} {read} is read from; write to another file or folder"
+                )
+
+
+def _is_part(output: Path, source: Path) -> bool:
+    files = _model_files(source)
+    rows = referred_files(read_json(source)) if files else []
+    if any(is_same_file(output, file) for file in (source, *files, *rows)):
+        return True
+    return not files and source.is_dir() and source.resolve() in output.resolve().parents
+
+
+def _model_files(folder: Path) -> list[Path]:
+    """Return the files of a model folder; none of other folders."""
+    with suppress(ModelFileError):
+        return files_of(folder)
+    return []

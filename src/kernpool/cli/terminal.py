@@ -1,11 +1,22 @@
-"""Talking to people at a terminal: messages and a progress bar, both on standard error."""
+"""Messages, progress bar and argument parser of the command line; errors can be lines of JSON.
+
+Messages and progress go to standard error.
+"""
 
 from __future__ import annotations
 
+import argparse
+import csv
+import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from kernpool.execution.messages import did_you_mean
 
 PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
 WIDTH = 30  # of a bar
@@ -117,3 +128,185 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def json_line(what: str, text: str, command: str, code: int | None = None) -> str:
+    """Return an error or a warning as one line of JSON.
+
+    Examples
+    --------
+    >>> json_line("error", "a.csv is empty", "fit", 1)
+    '{"error": "a.csv is empty", "command": "fit", "exit_code": 1}'
+    """
+    return json.dumps({what: text, "command": command} | ({} if code is None else {"exit_code": code}))
+
+
+TAKERS = ("--keep", "--dates")  # with names of columns, or alone
+
+
+class Parser(argparse.ArgumentParser):
+    """As `argparse.ArgumentParser`, for commands that may be asked to answer in JSON."""
+
+    _given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and remember what was given, which decides how errors are told."""
+        self._given = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, with where the options are listed, and exit with 2."""
+        taker = next((option for option in TAKERS if option in self._given), None)
+        if taker is not None and message.startswith("the following arguments are required: "):
+            message += f"; {taker} takes the name that follows: write it after all others, or {taker}=A,B"
+        unknown, commands = message.removeprefix("unrecognized arguments: "), self._commands()
+        command = next((commands[word] for word in self._given if word in commands), self)
+        if unknown != message:
+            message += _suggestion(unknown.split()[0].partition("=")[0], command._option_string_actions)
+        if "--json" in self._given:
+            name = self.prog.removeprefix("kernpool").strip()
+            self.exit(2, json_line("error", message, name, 2) + "\n")
+        end = " " if message.endswith("?") else "; "
+        self.exit(2, f"{command.prog}: {message}{end}{command.prog} --help shows the options\n")
+
+    def _commands(self) -> dict[str, Parser]:
+        actions = self._subparsers._group_actions if self._subparsers is not None else ()
+        return {} if not actions else dict(actions[0].choices or {})
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not among the choices, with the closest one, if there is any."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            hint = _suggestion(str(value), known) or f" (choose from {', '.join(map(repr, known))})"
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, list(known), n=1, cutoff=0.7)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+UNITS = {"": 1, "B": 1} | {
+    name: base**power
+    for power, letter in enumerate("KMGT", start=1)
+    for name, base in ((f"{letter}IB", 1024), (f"{letter}B", 1000))
+}
+LEAST_MEMORY = 1 << 20
+
+
+def parse_memory(text: str | None) -> int | None:
+    """Return a size such as 512MiB, 1.5GB or 2000000 in bytes.
+
+    Examples
+    --------
+    >>> parse_memory("1.5GB"), parse_memory("2 GiB")
+    (1500000000, 2147483648)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Z]*)", text.strip().upper(), re.ASCII)
+    if found is None or found[2] not in UNITS:
+        raise UsageError(f"--memory must be a size such as 512MiB, 2GiB, 1.5GB or a number of bytes, got {text!r}")
+    size = int(float(found[1]) * UNITS[found[2]])
+    if size < LEAST_MEMORY:
+        raise UsageError(f"--memory must be at least 1MiB, got {text!r}")
+    return size
+
+
+def parse_degree(text: str) -> int:
+    """Return the degree of a local fit that a model can have.
+
+    Examples
+    --------
+    >>> parse_degree("1")
+    1
+    """
+    if text not in ("0", "1"):
+        quadratic = "; kernpool.pool(..., degree=2) in Python fits local quadratics" if text == "2" else ""
+        raise argparse.ArgumentTypeError(f"must be 0 (local constant) or 1 (local linear), got {text!r}{quadratic}")
+    return int(text)
+
+
+def split_names(text: str) -> list[str]:
+    """Return names that are separated by commas; one with a comma stands in quotes.
+
+    Examples
+    --------
+    >>> split_names('a, "b,c"')
+    ['a', 'b,c']
+    """
+    try:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise UsageError(f"names are separated by commas, as in A,B; got {text!r} ({error})") from None
+
+
+def parse_features(listed: str | None, target: str) -> list[str] | None:
+    """Return the columns that were listed to predict from, None for all others."""
+    if listed is None:
+        return None
+    # Read as a line of CSV, so that a name with a comma can stand in quotes.
+    features = split_names(listed)
+    if target in features:
+        raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
+    if not features or len(set(features)) < len(features):
+        raise UsageError(f"--features must name at least one column, each once; got {features}")
+    return features
+
+
+def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[float]:
+    """Return a rule's name, if it is among those, a number, or a list of numbers.
+
+    Examples
+    --------
+    >>> parse_bandwidth("0.5"), parse_bandwidth("0.5,2"), parse_bandwidth("loo", ["loo", "aicc"])
+    (0.5, [0.5, 2.0], 'loo')
+    """
+    if text in names:
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        known = f"one of {', '.join(names)}, " if names else ""
+        raise UsageError(
+            f"--bandwidth must be {known}a number, or numbers separated by commas; got {text!r}; "
+            f"{did_you_mean(text, names)}".rstrip("; ")
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_numbers(option: str, text: str) -> list[float]:
+    """Return numbers that are separated by commas.
+
+    Examples
+    --------
+    >>> parse_numbers("--smoothing", "0.5, 2")
+    [0.5, 2.0]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option} must be a number, or numbers separated by commas; got {text!r}") from None
+
+
+def parse_levels(text: str) -> tuple[float, ...]:
+    """Return levels of quantiles, in the order in which they were written.
+
+    Examples
+    --------
+    >>> parse_levels(".1, .5,.9")
+    (0.1, 0.5, 0.9)
+    """
+    try:
+        levels = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--quantiles must be numbers separated by commas, such as 0.1,0.5,0.9; got {text!r}"
+        ) from None
+    wrong = [level for level in levels if not 0.0 <= level <= 1.0]
+    if wrong:
+        hint = f"; {wrong[0]:g} percent is {wrong[0] / 100:g}" if 1.0 < wrong[0] <= 100.0 else ""
+        raise UsageError(f"--quantiles must lie between 0 and 1, got {wrong[0]:g}{hint}")
+    if len(set(levels)) < len(levels):
+        raise UsageError(f"--quantiles must differ from each other, got {text!r}")
+    return levels

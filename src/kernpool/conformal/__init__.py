@@ -1,27 +1,39 @@
-"""Where the next value is expected: prediction intervals that cover in finite samples.
+"""Conformal prediction: prediction intervals and sets of classes with finite-sample coverage.
 
-Read `intervals.py` first: the table of methods. `setting.py` is what each is given, `ranks.py` which order statistic
-ends an interval, `sentences.py` what is promised. Sets of classes begin with `sets.py` and `class_scores.py`.
+Read `methods.py` first: the table of methods. `calibration.py` has the inputs of a method and its result,
+`order_statistics.py` the ranks of the scores that bound an interval, `guarantees.py` the coverage statement. The
+methods are in `split.py` (constant and adaptive width), `jackknife_plus.py` (jackknife+, minmax, CV+), `full.py`
+(full conformal and its enclosure), `localized.py` (scores weighted around each point) and `quantile_regression.py`
+(conformalised quantiles). `covariate_shift.py` weights calibration rows by likelihood ratios. The folder `sets` has
+prediction sets of classes.
 """
 
-from kernpool.conformal.class_results import PredictionSet
-from kernpool.conformal.intervals import METHODS, check_method, prediction_interval
-from kernpool.conformal.ranks import as_level
-from kernpool.conformal.ratio import DensityRatio, density_ratio
-from kernpool.conformal.results import PredictionInterval
-from kernpool.conformal.setting import Bounds, Calibration, MethodRecord, Setting
+from kernpool.conformal.calibration import (
+    Bounds,
+    Calibration,
+    ConformalProblem,
+    MethodRecord,
+    Origin,
+    PredictionInterval,
+)
+from kernpool.conformal.covariate_shift import DensityRatio, density_ratio
+from kernpool.conformal.methods import METHODS, check_method, prediction_interval
+from kernpool.conformal.order_statistics import as_level, least_rows
+from kernpool.conformal.sets.prediction_sets import PredictionSet
 
 __all__ = [
     "METHODS",
     "Bounds",
     "Calibration",
+    "ConformalProblem",
     "DensityRatio",
     "MethodRecord",
+    "Origin",
     "PredictionInterval",
     "PredictionSet",
-    "Setting",
     "as_level",
     "check_method",
     "density_ratio",
+    "least_rows",
     "prediction_interval",
 ]

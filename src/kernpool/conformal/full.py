@@ -1,29 +1,52 @@
-r"""Full conformal intervals of a deleted fit, in closed form.
+"""Full conformal prediction intervals in closed form, and an enclosure of them in linear memory.
 
-Add the test row (q, y) to the training rows, and let the score of each row be its distance from the fit to all others:
-:math:`|y - \hat m(q)|` of the test row, and of row i, whose fit without itself is :math:`\hat m_{-i}(x_i)`,
+Add the test row (q, y) to the training rows, and let the score of each row be its distance from the fit to all
+others: |y - m(q)| of the test row, and of row i, whose fit without itself is m_-i(x_i),
 
-.. math:: s_i(y) = \big| y_i - \hat m^y_{-i}(x_i) \big|, \qquad
-          \hat m^y_{-i}(x_i) = \hat m_{-i}(x_i) + b_i\,(y - p_i(q))
+    s_i(y) = |y_i - m_-i^y(x_i)|,   m_-i^y(x_i) = m_-i(x_i) + b_i (y - p_i(q)),
 
-where :math:`b_i` is the share of the test row in that fit, and :math:`p_i(q)` the plane around row i at q: of local
-constant fits :math:`b_i = K / (D_{-i} + K)` and :math:`p_i = \hat m_{-i}(x_i)`. With
-:math:`\rho_i = y_i - \hat m_{-i}(x_i) + b_i\,(p_i(q) - \hat m(q))`,
+where b_i is the linear weight of the test row in that fit, and p_i(q) the plane around row i at q. For local constant
+fits b_i = K / (D_-i + K) and p_i = m_-i(x_i). With rho_i = y_i - m_-i(x_i) + b_i (p_i(q) - m(q)),
 
-.. math:: s_i(y) \ge |y - \hat m(q)| \iff l_i \le y \le u_i, \qquad
-          u_i - \hat m = \max\Big(\frac{\rho_i}{1 + b_i}, \frac{-\rho_i}{1 - b_i}\Big), \quad
-          l_i - \hat m = \min\Big(\frac{\rho_i}{1 + b_i}, \frac{-\rho_i}{1 - b_i}\Big)
+    s_i(y) >= |y - m(q)|   if and only if   l_i <= y <= u_i,
+    u_i - m(q) = max(rho_i / (1 + b_i), -rho_i / (1 - b_i)),
+    l_i - m(q) = min(rho_i / (1 + b_i), -rho_i / (1 - b_i)),
 
-because :math:`s_i` is the size of a line in y whose slope is less than one, so that the difference of both sizes
-changes sign once on either side of :math:`\hat m(q)`. Each of these intervals holds :math:`\hat m(q)`. So the values of
-y that at least :math:`k_{\mathrm{low}}` of them hold, those with a conformal p-value above alpha, are the interval
-:math:`[l_{(k_{\mathrm{low}})}, u_{(k_{\mathrm{up}})}]`. It covers with at least the level, and with at most
-:math:`1/(n + 1)` more where no scores are tied [1]_. Under a shift the order statistics are those of weighted
-rows (`kernpool.conformal.shift`), for the same reasons.
+because s_i is the absolute value of a line in y whose slope is less than one, so the difference of both scores
+changes sign once on either side of m(q). Each of these intervals contains m(q). So the values of y that at least
+k_low of them contain, those with a conformal p-value above alpha, are the interval [l_(k_low), u_(k_up)]. Its
+coverage is at least the nominal one, and at most 1 / (n + 1) more where no scores are tied [1]_. Under covariate
+shift the order statistics are those of weighted rows (`kernpool.conformal.covariate_shift`), for the same reasons.
 
-Where the slope is one or more, as a row that stands alone has it, the interval is the half line or the line. The line
-where :math:`\rho_i = 0` too: the scores are tied whatever y is, as those of two places are that have only each other in
-their windows. A tie counts as at least, and is one up to rounding.
+Where the slope is one or more, as for an isolated row, the interval is a half line or the line. It is the line,
+too, where rho_i = 0: the scores are then tied whatever y is, as for two points that have only each other in their
+windows. A tie counts as "at least", and ties are recognised up to rounding.
+
+Adding or deleting a row (`LocalDesigns`): a local fit changes in closed form. With the weight alpha = K / D of a row,
+its offset t in bandwidths, mean tbar and covariance C of the design, and the coefficients b and tau of the linear
+weights,
+
+    g = alpha (1 + (t - tbar)' C^-1 (t - tbar)),   l = alpha (b + tau . t)
+
+are its leverage in the local fit and its linear weight in the value. Without the row the fit is
+m - l / (1 - g) (y - p(t)), with the plane p of the fit; with a new row of value y it is
+m + l / (1 + g) (y - p(t)). For local constant fits g = l = alpha and p is m.
+
+The enclosure contains the full conformal interval, in time and memory linear in rows plus points. The linear weight
+of a test row in the fit around row i is bounded for every point, |b_i| <= B_i, and so are the ends of the intervals
+above:
+
+    |u_i - m|, |l_i - m| <= (|r_i| + S_i + B_i |m_-i(x_i) - m(q)|) / (1 - B_i)
+
+For local constant fits B_i = K(0) / (D_-i + K(0)) and S_i = 0. For local linear fits |b_i| <= K |b + tau . t| / D_-i,
+which is at most sqrt(K(0) b / D_-i) / 2 by Cauchy and Schwarz. With M_p = sup |t|^p K(t) and the slope beta_-i of the
+plane,
+
+    B_i = (M_0 |b| + M_1 |tau|) / D_-i,   S_i = (M_1 |b| + M_2 |tau|) |beta_-i(x_i)| / D_-i.
+
+The distance of both fits is counted from the middle of the outputs. m(q) is bounded by half of their
+range from there, and where a plane extrapolates farther, by two, four or more times that. So one order statistic
+serves all points with the same bound.
 
 References
 ----------
@@ -33,31 +56,191 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.designs import PAIRS_AT_ONCE, Designs, check_pairs, pair_logits
-from kernpool.conformal.predicting import filled
-from kernpool.conformal.setting import Bounds, Setting
-from kernpool.conformal.shift import upper_at_places
-from kernpool.core.problem import Problem
+from kernpool.conformal.calibration import Bounds, ConformalProblem, filled
+from kernpool.conformal.covariate_shift import in_unit, upper_at_places, weighted_upper
+from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.core import LocalFit, PoolState, Problem, merge
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.smoother.bias_correction import inverse_designs
+from kernpool.smoother.linear_smoother import Smoother, log_mass
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+# Arrays of 192 KB, of which a tile has some ten: of more than 256 KB they come from the system in fresh pages, which
+# takes half of the time (70 ms for 2000 rows and 1000 places, and 147 with arrays of 320 KB).
+PAIRS_AT_ONCE = 3 << 13
+MOST_PAIRS = 1 << 30  # about a minute
+TOO_MANY = "use method='enclosure' or 'adaptive', whose time is that of some predictions"
+
+
+@dataclass(frozen=True, eq=False)
+class LocalDesigns:
+    """Local fits at the m queries of a problem.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        What was fitted.
+    problem : Problem
+        Of the queries.
+    state : PoolState
+        Its sums.
+    fit : LocalFit
+        What they give.
+    log_mass : ndarray of shape (m,)
+        Logarithm of the sum of the weights; minus infinity where the window is empty.
+    mean : ndarray of shape (m, d)
+        Weighted mean of the offsets, in bandwidths; without columns for local constant fits.
+    inverse : ndarray of shape (m, d, d)
+        Inverse of their covariance, ridge included.
+    """
+
+    smoother: Smoother
+    problem: Problem
+    state: PoolState
+    fit: LocalFit
+    log_mass: Array
+    mean: Array
+    inverse: Array
+
+    @classmethod
+    def of(cls, smoother: Smoother, problem: Problem) -> LocalDesigns:
+        """Fit at the queries of a problem."""
+        state, layout = smoother.sums(problem), problem.layout
+        fit, m = smoother.settled(problem, state), len(problem.query)
+        if not layout.degree:
+            return cls(smoother, problem, state, fit, log_mass(state), np.empty((m, 0)), np.empty((m, 0, 0)))
+        inverse = inverse_designs(state, layout, smoother.recipe.ridge_weight(smoother.columns))
+        mean = np.divide(
+            state.numerator[:, layout.first],
+            state.denominator[:, None],
+            out=np.zeros((m, layout.columns)),
+            where=state.denominator[:, None] > 0,
+        )
+        return cls(smoother, problem, state, fit, log_mass(state), mean, inverse)
+
+    def some(self, which: slice | Rows) -> LocalDesigns:
+        """Return those of some of the queries."""
+        return LocalDesigns(
+            self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which),
+            self.log_mass[which], self.mean[which], self.inverse[which],
+        )  # fmt: skip
+
+    def tilted(self, offsets: list[Array]) -> tuple[Array, Array]:
+        """Return leverage and share of rows at some offsets, both over their weight alpha.
+
+        Parameters
+        ----------
+        offsets : list of d ndarrays of shape (m, k)
+            From each query, in bandwidths; d is 0 for local constant fits.
+
+        Returns
+        -------
+        leverage, share : ndarray of shape (m, k), or ()
+            One each for local constant fits.
+        """
+        if not offsets:
+            return np.ones(()), np.ones(())
+        share = self.fit.base[:, None] + sum(
+            tilt[:, None] * t for tilt, t in zip(self.fit.tilt.T, offsets, strict=True)
+        )
+        centered = [t - mean[:, None] for mean, t in zip(self.mean.T, offsets, strict=True)]
+        leverage = 1.0 + sum(
+            self.inverse[:, a, b, None] * centered[a] * centered[b]
+            for a in range(len(offsets))
+            for b in range(len(offsets))
+        )
+        return np.asarray(leverage), np.asarray(share)
+
+    def plane(self, offsets: list[Array], output: int) -> Array:
+        """Return the planes of one output at some offsets, of shape (m, k), or (m, 1) of constants."""
+        start = self.fit.intercept[:, output, None]
+        slopes = self.fit.slope[:, :, output].T
+        return np.asarray(sum((slope[:, None] * t for slope, t in zip(slopes, offsets, strict=True)), start=start))
+
+    def with_row(self, which: Rows, log_weight: Array, offsets: Array) -> tuple[Array, Array]:
+        """Fit again with one more row each, where the rows so far determine no plane.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (k,)
+            Queries, as often as rows are added.
+        log_weight : ndarray of shape (k,)
+            Logarithm of the kernel of the new row.
+        offsets : ndarray of shape (k, d)
+            Its offsets.
+
+        Returns
+        -------
+        fit : ndarray of shape (k, c)
+            With the center of the outputs as the new value.
+        share : ndarray of shape (k,)
+            What the fit changes by if the new value does by one.
+        """
+        layout, k = self.problem.layout, len(which)
+        numerator = np.zeros((k, layout.width))
+        numerator[:, layout.first] = offsets
+        upper, lower = np.triu_indices(layout.columns)
+        numerator[:, layout.second] = offsets[:, upper] * offsets[:, lower]
+        together = merge(self.state.rows(which), PoolState(log_weight, np.ones(k), numerator))
+        fit = self.smoother.settled(self.problem, together)
+        alpha = np.exp(log_weight - together.log_denominator)
+        return fit.intercept, alpha * (fit.base + np.sum(fit.tilt * offsets, axis=1))
+
+
+def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tuple[Array, list[Array]]:
+    """Return logarithms of the kernel of queries and keys, and their offsets if these matter.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of all queries and keys.
+    rows, keys : slice or ndarray of int
+        Some of them.
+
+    Returns
+    -------
+    logits : ndarray of shape (rows, keys)
+        Without frequencies; minus infinity outside the support.
+    offsets : list of ndarray of shape (rows, keys)
+        ``(key - query) / bandwidth`` of each column for planes; empty for constants.
+    """
+    part = problem.block(rows, keys)
+    logits = part.similarity.logits(part.query, part.key)
+    if part.factors is not None:
+        logits = np.asarray(sum(part.factors.logarithms(), start=logits))
+    columns = range(part.key.shape[1]) if problem.degree else range(0)
+    return logits, [part.similarity.offset(part.query, part.key, a) for a in columns]
+
+
+def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
+    """Refuse more pairs than are gone through one by one."""
+    if places * rows > MOST_PAIRS:
+        raise ValueError(
+            f"method={method!r} goes through all pairs of places and rows, at most {MOST_PAIRS:,}, got {places:,} "
+            f"times {rows:,}; {remedy}, or ask for fewer places at once"
+        )
+
+
 TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, but for their rounding
-TOO_MANY = "use method='enclosure', which contains this interval and goes through rows and places one after the other"
+TOO_MANY_FOR_FULL = (
+    "use method='enclosure', which contains this interval and goes through rows and places one after the other"
+)
 
 
-def full(setting: Setting) -> Bounds:
+def full(setting: ConformalProblem) -> Bounds:
     """Find full conformal intervals; parameters as of every method."""
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which
     assert which is not None
-    check_pairs("full", len(setting.places.query), len(which), TOO_MANY)
-    at_rows = Designs.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
+    check_pairs("full", len(setting.places.query), len(which), TOO_MANY_FOR_FULL)
+    at_rows = LocalDesigns.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
     at_places = smoother.fit(setting.places)
     center, occupied = at_places.fit.intercept, at_places.fit.occupied
     lower, upper = np.full(center.shape, -np.inf), np.full(center.shape, np.inf)
@@ -83,9 +266,9 @@ class _Added:
 
     Parameters
     ----------
-    at_rows : Designs
+    at_rows : LocalDesigns
         Around each calibration row, without one unit of it.
-    setting : Setting
+    setting : ConformalProblem
         Of training rows.
     places : ndarray of int
         Where the test rows are.
@@ -93,7 +276,7 @@ class _Added:
         Of all places.
     """
 
-    def __init__(self, at_rows: Designs, setting: Setting, places: Rows, problem: Problem) -> None:
+    def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
         self._at_rows, self._value = at_rows, setting.calibration.value
         which = setting.calibration.which
         assert which is not None
@@ -142,3 +325,107 @@ class _Added:
         free[self._alone] |= self._logits[self._alone] == -np.inf  # no prediction at all, and an infinite score
         below[free], above[free] = -np.inf, np.inf
         return below.T, above.T
+
+
+# Beyond the last one K |t|^2 has to be small: a flat kernel has no bound.
+RADII = np.concatenate([np.linspace(0.0, 10.0, 20_001), np.geomspace(10.0, 1e6, 2001)[1:]])
+SMALL = 1e-3
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+MOST_DOUBLINGS = 2048  # beyond all numbers
+
+
+def enclosure(setting: ConformalProblem) -> Bounds:
+    """Find intervals that contain those of `kernpool.conformal.full`."""
+    smoother, calibration = setting.smoother, setting.calibration
+    which = calibration.which
+    assert which is not None
+    at_rows = LocalDesigns.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
+    share, move = share_bounds(at_rows)
+    fitted = smoother.fit(setting.places)
+    at_places = fitted.fit
+    rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
+    center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
+    for output in range(center.shape[1]):
+        value, without = calibration.value[:, output], at_rows.fit.intercept[:, output]
+        middle, half = 0.5 * value.max() + 0.5 * value.min(), 0.5 * value.max() - 0.5 * value.min()
+        half = max(half, ROUNDING * abs(middle), np.finfo(np.float64).tiny)  # outputs that do not vary
+        doubled = _doublings(np.abs(center[:, output] - middle), half)
+        for times in np.unique(doubled[at_places.occupied]):
+            reach = half * 2.0**times
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bound = np.abs(value - without) + move[:, output] + share * (np.abs(without - middle) + reach)
+                bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
+            found = at_places.occupied & (doubled == times)
+            bound = np.where(np.isnan(bound), np.inf, bound)
+            if calibration.shift is None or calibration.place_shift is None:
+                width[found, output] = upper_statistic(bound, weight, rank)
+            else:
+                units = in_unit(calibration.weight, calibration.shift, calibration.place_shift[found])
+                width[found, output] = weighted_upper(bound, *units, setting.level)
+    lower, upper = center - width, center + width
+    return Bounds(lower, upper, filled(smoother, fitted.problem, center.copy(), at_places.occupied))
+
+
+def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
+    """Bound the share of one more row in local fits, and what it moves them by along their own planes.
+
+    Parameters
+    ----------
+    at_rows : LocalDesigns
+        Of n rows, each without one unit of itself.
+
+    Returns
+    -------
+    share : ndarray of shape (n,)
+        One or more where nothing bounds it.
+    move : ndarray of shape (n, c)
+        Per unit of the outputs; infinite likewise.
+    """
+    problem, fit = at_rows.problem, at_rows.fit
+    m0, m1, m2 = moment_bounds(problem)
+    with np.errstate(divide="ignore", over="ignore"):
+        over_mass = np.exp(_log_levels(problem) - at_rows.log_mass)
+    if not problem.degree:
+        with np.errstate(invalid="ignore"):
+            share = np.where(fit.occupied, m0 * over_mass / (1.0 + m0 * over_mass), 1.0)
+        return np.where(np.isnan(share), 1.0, share), np.zeros(fit.intercept.shape)
+    base, tilt = np.abs(fit.base), np.sqrt(np.sum(fit.tilt**2, axis=1))
+    slope = np.sqrt(np.sum(fit.slope**2, axis=1))
+    with np.errstate(invalid="ignore", over="ignore"):
+        share = (m0 * base + m1 * tilt) * over_mass
+        share = np.fmin(share, 0.5 * np.sqrt(m0 * base * over_mass))
+        move = ((m1 * base + m2 * tilt) * over_mass)[:, None] * slope
+    known = fit.occupied & (fit.rank == problem.key.shape[1]) & np.isfinite(share)
+    move = np.where(np.isnan(move), np.where(slope > 0, np.inf, 0.0), move)
+    return np.where(known, share, np.inf), np.where(known[:, None], move, np.inf)
+
+
+def moment_bounds(problem: Problem) -> tuple[float, float, float]:
+    """Return the largest weight of a pair, weight times distance, and weight times squared distance, in bandwidths.
+
+    Profiles do not increase, so that one between two radii is at most that of the nearer, times the farther.
+    """
+    similarity = problem.similarity
+    radii = RADII[RADII <= 1.0] if similarity.kernel.is_compact else RADII
+    profile = np.asarray(similarity.kernel.profile(radii), dtype=np.float64)
+    first, second = (float(np.max(radii[1:] ** p * profile[:-1])) for p in (1, 2))
+    if not similarity.kernel.is_compact and radii[-1] ** 2 * profile[-1] > SMALL * second:
+        first = second = np.inf
+    d = problem.key.shape[1] if similarity.composition == "product" else 1
+    others = float(profile[0]) ** (d - 1)
+    return float(profile[0]) * others, np.sqrt(d) * others * first, d * others * second
+
+
+def _log_levels(problem: Problem) -> Array | float:
+    """Return the logarithm of the largest factor that levels can give each query."""
+    if problem.factors is None:
+        return 0.0
+    tables = zip(problem.factors.log_tables, problem.factors.query_code.T, strict=True)
+    return np.asarray(sum(table.max(axis=0)[code] for table, code in tables))
+
+
+def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
+    """Return how often half the range of the outputs has to be doubled to reach some distances."""
+    with np.errstate(divide="ignore", over="ignore"):
+        times = np.ceil(np.log2(distance / half))
+    return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

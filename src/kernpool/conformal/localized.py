@@ -1,16 +1,32 @@
-r"""Intervals whose width is a quantile of the scores around each place.
+"""Localized conformal prediction: intervals whose width is a kernel-weighted quantile of the scores.
 
-.. math:: \hat m(q) \pm \min\Big\{ s : \sum_{i:\, S_i \le s} w_i K(\tilde q, x_i) \ge (1 - \alpha) \Big( \sum_i w_i
-          K(\tilde q, x_i) + K(\tilde q, q) \Big) \Big\}
+    m(q) +- min{ s : sum_{i: S_i <= s} w_i K(q~, x_i) >= (1 - alpha) (sum_i w_i K(q~, x_i) + K(q~, q)) }
 
-with the scores S, absolute residuals of calibration rows or of training rows left out one by one, and the kernel of the
-fit at three times its bandwidth. The weight of the new row itself is at infinity: its score is not known.
+The scores S_i are absolute residuals of calibration rows, or leave-one-out residuals of training rows. The kernel
+is that of the fit at three times its bandwidth. The weight of the new row is at infinity, since its score is
+unknown.
 
-Around the place itself, :math:`\tilde q = q`, that is ``"localized"``, of Guan [1]_ without her calibrated level. The
-rows near a place are others for each place, so that the new row and they are not exchangeable, and nothing is
-guaranteed. Around a random place, :math:`\tilde q \sim K(\cdot, q)`, it is ``"rlcp"`` [2]_: given that place, each row
-is the new one with a probability in proportion to its weight there, which makes the coverage exact, and near it rows
-cover as often as all do.
+With q~ = q this is ``"localized"``, the method of Guan [1]_ without her calibrated level. Each point has other
+neighbours, so the new row and they are not exchangeable, and nothing is guaranteed. With a random point q~ drawn
+from K(., q) it is ``"rlcp"`` [2]_: given q~, each row is the new one with a probability in proportion to its weight
+there. So coverage is exact, and it holds near q~ as it does on average.
+
+`Neighbours` has the calibration rows and their weights. `kernel_draws` draws q~. With d columns the radius of a
+draw from a radial kernel has a density in proportion to r^(d-1) K(r), and its direction is uniform; for a product
+kernel each column is drawn by itself, with d = 1. All draws are exact:
+
+============================== ================================================================================
+kernel                         radius
+============================== ================================================================================
+gaussian                       of a normal vector
+``(1 - u**inner)**outer``      ``B**(1 / inner)``, B a beta variable of ``d / inner`` and ``outer + 1``
+laplace                        a gamma variable of shape d
+logistic                       a gamma variable, accepted with the probability ``(1 + exp(-r))**-2``
+others of compact support      rejection sampling from a step function above the profile
+============================== ================================================================================
+
+A step function is available because a profile does not increase (Devroye, "Non-Uniform Random Variate Generation",
+Springer (1986), section II.3): its draws are accepted with the ratio of the kernel to the step.
 
 References
 ----------
@@ -22,12 +38,305 @@ References
 
 from __future__ import annotations
 
-from kernpool.conformal.around import around
-from kernpool.conformal.neighbours import Neighbours, upper_quantiles
-from kernpool.conformal.predicting import predict
-from kernpool.conformal.sentences import approximately, at_least
-from kernpool.conformal.setting import Bounds, Setting
-from kernpool.inference.smoother import Places
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from kernpool.conformal.calibration import Bounds, ConformalProblem, predict
+from kernpool.conformal.guarantees import approximately, at_least
+from kernpool.conformal.split import around
+from kernpool.core import FLOAT64, FLOAT64_EPSILON, Composition, Factors, KernelLogits, Keys, Problem
+from kernpool.distribution import KernelWeights
+from kernpool.kernels import Exponential, Flat, Gaussian, Kernel, NearlyExponential, Polynomial
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Propose = Callable[[int], tuple[Array, Array]]
+
+STEPS = 256  # of a smooth profile they keep 99 draws of 100
+
+
+def kernel_draws(kernel: Kernel, composition: str, shape: tuple[int, int], random: Generator) -> Array:
+    """Draw differences, in bandwidths, from the density that a kernel is proportional to.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any of compact support, or built in.
+    composition : {"radial", "product"}
+        How columns combine.
+    shape : tuple of int
+        How many, and of how many columns.
+    random : Generator
+        What draws.
+
+    Returns
+    -------
+    ndarray of this shape
+        Zeros from the constant kernel, under which a place near another one is any place: it says nothing of it.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is one of your own that never ends: where its tail lies is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import get_kernel
+    >>> draws = kernel_draws(get_kernel("epanechnikov"), "radial", (20_000, 1), np.random.default_rng(0))
+    >>> round(float(np.var(draws)), 2), bool(np.abs(draws).max() < 1)
+    (0.2, True)
+    """
+    count, columns = shape
+    if isinstance(kernel.form, Flat):
+        return np.zeros(shape)
+    if isinstance(kernel.form, Gaussian):
+        return random.standard_normal(shape)
+    if composition == "product" or columns == 1:
+        radius = _radii(kernel, count * columns, 1, random).reshape(shape)
+        return np.where(random.random(shape) < 0.5, -radius, radius)
+    direction = random.standard_normal(shape)
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    return _radii(kernel, count, columns, random)[:, None] * direction
+
+
+def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
+    """Draw a level for each row, with the probabilities that its row of a table is proportional to.
+
+    Parameters
+    ----------
+    table : ndarray of shape (levels, levels)
+        Factors, as of `CategoricalKernel.table`; rows are of the levels that rows have.
+    code : ndarray of int64, shape (m,)
+        These.
+    random : Generator
+        What draws.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Level numbers.
+    """
+    uniform, drawn = random.random(len(code)), np.empty(len(code), dtype=np.int64)
+    for level in np.unique(code):
+        rows = code == level
+        sums = np.cumsum(table[level])
+        # To the right of equal sums, so that a level of probability zero is never drawn.
+        drawn[rows] = np.searchsorted(sums / sums[-1], uniform[rows], side="right")
+    return drawn
+
+
+def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array:
+    """Draw from the density ``r**(columns - 1) K(r)``."""
+    match kernel.form:
+        case Polynomial(inner, outer):
+            return np.asarray(random.beta(columns / inner, outer + 1.0, count) ** (1.0 / inner))
+        case Exponential():
+            return random.gamma(columns, size=count)
+        case NearlyExponential():
+
+            def nearly(missing: int) -> tuple[Array, Array]:
+                radius = random.gamma(columns, size=missing)
+                return radius, np.exp(kernel.log_profile(radius) + radius)
+
+            return _kept(nearly, count, random)
+    if not kernel.is_compact:
+        raise ValueError(
+            f"kernel {kernel.name!r} never ends, and nothing says how to draw from its tail, which method='rlcp' "
+            "needs; give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
+        )
+    return _kept(_below_steps(kernel, columns, random), count, random)
+
+
+def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
+    """Return proposals from a step function above the profile, and what is left of the step at each."""
+    edge = np.linspace(0.0, kernel.support, STEPS + 1)
+    height, inner = np.asarray(kernel.profile(edge[:-1])), edge[:-1] ** columns
+    volume = edge[1:] ** columns - inner
+    sums = np.cumsum(height * volume)
+
+    def propose(missing: int) -> tuple[Array, Array]:
+        step = np.searchsorted(sums / sums[-1], random.random(missing), side="right")
+        radius = (inner[step] + random.random(missing) * volume[step]) ** (1.0 / columns)
+        return radius, kernel.profile(radius) / height[step]
+
+    return propose
+
+
+def _kept(propose: Propose, count: int, random: Generator) -> Array:
+    """Propose until so many are kept, each with its own probability."""
+    parts, missing = list[Array](), count
+    while missing:
+        radius, probability = propose(missing)
+        parts.append(radius[random.random(missing) < probability])
+        missing -= len(parts[-1])
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+WINDOW = 3.0  # bandwidths of the fit: a quantile takes more rows than a mean
+SLACK = 2.0**-50  # a level within this of the whole, times the square root of the number of rows, is the whole
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Rows that calibrate, and how near they are to places.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of degree 0, with the kernel and the bandwidths to weigh by; its rows do not matter.
+    rows : EvaluationPoints
+        Where the rows that calibrate are.
+    weight : ndarray of shape (n,)
+        Their frequencies.
+    tables : tuple of k ndarrays of shape (levels, levels)
+        Factors of pairs of levels; with a last level for all that the model has not seen if there are such.
+    """
+
+    smoother: Smoother
+    rows: EvaluationPoints
+    weight: Array
+    tables: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, smoother: Smoother, rows: EvaluationPoints, weight: Array, places: EvaluationPoints) -> Neighbours:
+        """Weigh by the kernel of a fit, at three times its bandwidths and the same smoothings of levels.
+
+        Parameters
+        ----------
+        smoother : Smoother
+            The fit.
+        rows : EvaluationPoints
+            Where the rows that calibrate are.
+        weight : ndarray of shape (n,)
+            Their frequencies.
+        places : EvaluationPoints
+            All that will be asked for, with levels that the model may not have seen.
+
+        Returns
+        -------
+        Neighbours
+            For `quantile`.
+        """
+        wide = smoother.of_degree(0).widened(WINDOW, levels=False)
+        tables: tuple[Array, ...] = ()
+        if len(wide.categories) and rows.code is not None and places.code is not None:
+            tables = wide.categories.factors(rows.code[:0], rows.code[:0], wide.smoothing).tables
+            if min(rows.code.min(), places.code.min(initial=0)) < 0:
+                tables = tuple(_with_unseen(table) for table in tables)
+        return cls(wide, rows, weight, tables)
+
+    def around(self, places: EvaluationPoints) -> Problem:
+        """Return the problem of places and rows, in which each row counts by its density at the place.
+
+        That is the kernel, but for levels whose factors have other sums than those of other levels, which they are
+        divided by.
+        """
+        factors, weight = None, self.weight
+        if self.tables:
+            query, key = self._codes(places), self._codes(self.rows)
+            factors = Factors(query, key, self.tables, self.tables)
+            weight = weight * np.exp(-self._log_sums(key))
+        keys = Keys.read(self.rows.query, np.zeros((len(weight), 1)), weight)
+        problem = self.smoother.recipe.problem(places.query, keys, factors=factors)
+        return replace(problem, tol=FLOAT64_EPSILON, dtype=FLOAT64)
+
+    def draw(self, places: EvaluationPoints, random: Generator) -> EvaluationPoints:
+        """Draw a place around each place, from the kernel as the density of their difference."""
+        similarity = self._similarity
+        shape = (len(places.query), places.query.shape[1])
+        offset = kernel_draws(similarity.kernel, similarity.composition, shape, random)
+        code = places.code
+        if self.tables:
+            columns = zip(self.tables, self._codes(places).T, strict=True)
+            code = np.stack([level_draws(table, column, random) for table, column in columns], axis=1)
+        return EvaluationPoints(places.query + offset * similarity.bandwidth, code)
+
+    def log_density(self, places: EvaluationPoints, drawn: EvaluationPoints) -> Array:
+        """Return the logarithm of the density of a row at each place at the place drawn from it, of shape (m,)."""
+        similarity = self._similarity
+        u = np.abs(places.query - drawn.query) / similarity.bandwidth
+        if similarity.composition == "radial":
+            total = similarity.kernel.log_profile(np.sqrt(np.sum(u * u, axis=1)))
+        else:
+            total = np.sum(similarity.kernel.log_profile(u), axis=1)
+        if self.tables:
+            here, there = self._codes(places), self._codes(drawn)
+            with np.errstate(divide="ignore"):
+                for table, a, b in zip(self.tables, here.T, there.T, strict=True):
+                    total = total + np.log(table[a, b])
+            total = total - self._log_sums(here)
+        return np.asarray(total)
+
+    def _codes(self, places: EvaluationPoints) -> Codes:
+        """Return level numbers, with that of the last level for those that the model has not seen."""
+        assert places.code is not None
+        unseen = np.array([len(table) - 1 for table in self.tables])
+        return np.where(places.code < 0, unseen, places.code)
+
+    def _log_sums(self, code: Codes) -> Array:
+        sums = [np.log(table.sum(axis=1))[column] for table, column in zip(self.tables, code.T, strict=True)]
+        return np.asarray(sum(sums))
+
+    @property
+    def _similarity(self) -> KernelLogits:
+        recipe = self.smoother.recipe
+        bandwidth = np.broadcast_to(recipe.bandwidth, (self.rows.query.shape[1],))
+        return KernelLogits(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
+
+
+def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Array:
+    r"""Return the quantile of scores around each place, with a weight at infinity.
+
+    .. math:: \hat Q(q) = \min\Big\{ s : \sum_{i:\, s_i \le s} w_i K(q, x_i) \ge \tau \Big( \sum_i w_i K(q, x_i) +
+              v(q) \Big) \Big\}
+
+    where v is that weight, of the place itself, whose score nobody knows. By the tree of `kernpool.distribution`, with
+    scores in place of outputs.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of `Neighbours.around`.
+    smoother : Smoother
+        By which algorithm, and on how many threads.
+    score : ndarray of shape (n, c)
+        Of the rows that calibrate; may be infinite.
+    level : float
+        Between 0 and 1.
+    log_extra : ndarray of shape (m,)
+        Logarithm of the weight at infinity, as a sum of weights.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        Infinite where the rows do not reach the level.
+    """
+    sums = KernelWeights.of(problem, smoother.recipe)
+    mass = np.where(sums.occupied, sums.state.log_denominator, -np.inf)
+    with np.errstate(over="ignore"):
+        share = level * (1.0 + np.exp(log_extra - mass))
+    reached = sums.occupied & (share <= 1.0 + SLACK * max(4.0, np.sqrt(len(score))))
+    found = np.full((len(share), score.shape[1]), np.inf)
+    asked = np.where(reached, np.minimum(share, 1.0), 1.0)[:, None]
+    for number, column in enumerate(score.T if reached.any() else ()):
+        place = sums.places(np.argsort(column, kind="stable"), asked)[:, 0]
+        found[:, number] = np.where(reached, column[place], np.inf)
+    return found
+
+
+def _with_unseen(table: Array) -> Array:
+    """Add a level that is as unlike all others as the first and the last one are, and like itself."""
+    padded = np.pad(table, ((0, 1), (0, 1)), constant_values=table[0, -1])
+    padded[-1, -1] = table[0, 0]
+    return padded
+
 
 TOO_FEW = (
     "around them are too few rows for the level, whose largest score is exceeded too often; use more rows, a larger "
@@ -35,26 +344,26 @@ TOO_FEW = (
 )
 
 
-def localized(setting: Setting) -> Bounds:
+def localized(setting: ConformalProblem) -> Bounds:
     """Find intervals from quantiles of scores around each place."""
     near = _neighbours(setting)
     return _bounds(setting, near, setting.places)
 
 
-def randomized(setting: Setting) -> Bounds:
+def randomized(setting: ConformalProblem) -> Bounds:
     """Find intervals from quantiles of scores around a random place near each."""
     near = _neighbours(setting)
     return _bounds(setting, near, near.draw(setting.places, setting.random))
 
 
-def of_localized(setting: Setting) -> str:
+def of_localized(setting: ConformalProblem) -> str:
     """Return what holds: nothing in finite samples."""
     return approximately(
         setting, "the rows near a place are not exchangeable with a new one there; method='rlcp' is the randomised form"
     )
 
 
-def of_randomized(setting: Setting) -> str:
+def of_randomized(setting: ConformalProblem) -> str:
     """Return what holds: the level with calibration rows, on average over the random places too."""
     if setting.calibration.own:
         return approximately(
@@ -63,12 +372,12 @@ def of_randomized(setting: Setting) -> str:
     return at_least(setting)
 
 
-def _neighbours(setting: Setting) -> Neighbours:
+def _neighbours(setting: ConformalProblem) -> Neighbours:
     calibration = setting.calibration
     return Neighbours.of(setting.smoother, calibration.places, calibration.weight, setting.places)
 
 
-def _bounds(setting: Setting, near: Neighbours, around_what: Places) -> Bounds:
+def _bounds(setting: ConformalProblem, near: Neighbours, around_what: EvaluationPoints) -> Bounds:
     extra = near.log_density(setting.places, around_what)
     width = upper_quantiles(
         near.around(around_what), setting.smoother, setting.calibration.score, float(setting.level), extra

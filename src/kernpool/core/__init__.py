@@ -1,30 +1,68 @@
-"""START HERE, the nouns: what a problem is, and the state that its sums are.
+"""Core data structures: the pooling problem, the state that holds its weighted sums, and the fits made from it.
 
-Read `state.py` first: three numbers per query that merge, and the whole program rests on them. Then `similarity.py`,
-and `problem.py`: everything that an algorithm is given. `moments.py` and `local_fit.py` make a plane of the same sums,
-`quadratic_fit.py` a quadratic.
+START HERE. Read `state.py` first: three numbers per query that merge; the whole package rests on them. Then read
+`similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.
+`inputs.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits need, and
+`local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns and groups, and
+`batch.py` leading batch dimensions.
 """
 
-from kernpool.core.empty import EmptyWindowWarning
-from kernpool.core.factors import Factors
-from kernpool.core.keys import Keys
-from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve
-from kernpool.core.moments import Layout
-from kernpool.core.problem import Problem
-from kernpool.core.similarity import KernelSimilarity
-from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.core.batch import Stack
+from kernpool.core.inputs import (
+    Keys,
+    Prepared,
+    Rows,
+    as_tol,
+    center_of_values,
+    checked_rows,
+    column_range,
+    in_unit,
+    subtract,
+)
+from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
+from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, weight_left_out
+from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
+from kernpool.core.similarity import Composition, KernelLogits, check_composition
+from kernpool.core.state import Empty, EmptyWindowWarning, Fill, PoolState, check_empty, empty_state, fill_empty, merge
 
 __all__ = [
+    "FLOAT64",
+    "FLOAT64_EPSILON",
+    "MOST_COLUMNS",
+    "NO_CATEGORIES",
+    "Categories",
+    "Composition",
+    "Empty",
     "EmptyWindowWarning",
     "Factors",
-    "KernelSimilarity",
+    "Fill",
+    "Groups",
+    "KernelLogits",
     "Keys",
     "Layout",
     "LocalFit",
     "PoolState",
+    "Prepared",
     "Problem",
     "RankDeficiencyWarning",
+    "Rows",
+    "Stack",
+    "as_tol",
+    "center_of_values",
+    "check_composition",
+    "check_degree",
+    "check_empty",
+    "checked_rows",
+    "column_range",
     "empty_state",
+    "fill_empty",
+    "in_unit",
     "merge",
+    "monomials",
     "solve",
+    "subtract",
+    "warn_of_curvature",
+    "weight_left_out",
+    "with_ridge",
 ]

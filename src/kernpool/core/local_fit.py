@@ -1,37 +1,299 @@
-r"""Local linear fits: from the moments of a pooling state to a value and a slope per query.
+"""Local linear and quadratic fits from the moments of a pooling state, with an optional ridge on the slopes.
 
-Around each query the values are fitted by a plane, with the pooling weights as weights of least squares:
+**Planes.** Around each query the values are fitted by a plane, with the pooling weights as weights of least squares.
+With the offsets ``t_j = (k_j - q) / h``, the weighted means ``vm, tm``, and the covariances ``C, s`` of `t` with
+itself and with `v`::
 
-.. math:: \min_{\beta_0, \beta} \sum_j w_j K_j (v_j - \beta_0 - \beta \cdot t_j)^2, \qquad t_j = (k_j - q) / h
+    minimise  sum_j w_j K_j (v_j - b0 - b . t_j)^2
+    b = C^-1 s,   b0 = vm - tm . b
 
-The intercept :math:`\beta_0` is the fit at the query. It follows a boundary or a slope of the density that bias a local
-constant fit. With weighted means :math:`\bar v, \bar t` and covariances :math:`C, s` of `t` with itself and with `v`,
+The intercept ``b0`` is the fit at the query. It follows a boundary or a slope of the density that bias a local
+constant fit.
 
-.. math:: \beta = C^{-1} s, \qquad \beta_0 = \bar v - \bar t \cdot \beta
+**Quadratics.** The products of two offsets are further regressors. Written about the weighted mean of the keys, with
+``u = t - tm`` and ``p = (u_a u_b), a <= b``, the fit is a regression on `u` and on the part of `p` that `u` does not
+explain. With central moments ``C_uu, C_up, C_pp`` and covariances ``s_u, s_p`` with the values::
 
-Of degree 2 products of two offsets are regressors as well (`quadratic_fit.py`).
+    S = C_pp - C_pu C_uu^-1 C_up
+    g = S^-1 (s_p - C_pu C_uu^-1 s_u),   b_u = C_uu^-1 (s_u - C_up g)
 
-This is as far as a state goes. Far from all keys, where their spread is less than about 1e-4 of their distance, half
-of the digits of C are lost, and `solve` makes the fit constant in that direction. With estimators and their searches,
-chunks, Dask and torch, whose gradients are those of this fit, it stays so. `pool` fits such queries to the keys
-themselves (`kernpool.pooling.arrays`, by way of `kernpool.algorithms.far.keys`).
+So the rank is decided twice, each time by `bounded_inverse`: a direction in which the keys do not identify a
+curvature becomes linear, and one in which they do not identify a slope becomes constant. Rejected: one decision about
+all regressors together. Its shortest solution splits a slope between `t` and `t^2` wherever the keys are far away or
+too few, which is neither linear nor constant.
+
+**Rank.** A design is the weighted covariance of the offsets, each column in units of its root mean square. Its
+eigenvalues compare the spread of the keys with their distance from the query, and so say how many digits are left.
+Where the spread is less than about 1e-4 of the distance, half of the digits of C are lost, and `solve` makes the fit
+constant in that direction. In S the ratio counts to the fourth power: a quadratic turns linear where the spread is
+below about a hundredth of the distance, as for a Gaussian ten bandwidths from the nearest key. `pool` refits such
+queries to the keys themselves (`kernpool.algorithms.underflow.refit`). Estimators and their searches, chunks, Dask
+and torch, whose gradients are those of this fit, keep the fit of the state.
+
+**Ridge.** A plane of d slopes from few keys has an unbounded variance (Seifert and Gasser, 1996). A penalty on its
+slopes bounds it::
+
+    minimise  sum_j w_j K_j (v_j - b0 - b . t_j)^2 + rho K(0) sum_a b_a^2
+
+This acts as if, for each column, `rho` more keys lay one bandwidth from the center of the window and reported a slope
+of zero. A window of many keys hardly changes; a window of one or two becomes local constant. No new sums are needed:
+the penalty is a number added to the second moments of a state.
+
+**Linear weights.** The weight of a key in the fit (equivalent kernel) is ``alpha_j (base + tilt . z_j)``, where alpha
+are the pooling weights and z the regressors: none for a constant, the offsets t for a plane, t and the products
+``t_a t_e`` for a quadratic (`LocalFit`). With the state of the squared kernel, sums of products of two such weights
+follow from moments up to the fourth order. About the mean zm of z, whose covariance is C, the mean of
+``(base + tilt . z)(base' + tilt' . z)`` is::
+
+    (base + tilt . zm)(base' + tilt' . zm) + tilt^T C tilt'
+
+In a square no term is negative, and C is computed from moments about the mean of t, so that no large numbers cancel.
+
+References
+----------
+.. [1] B. Seifert and T. Gasser, "Finite-sample variance of local polynomials: analysis and solutions", JASA 91
+   (1996), 267-275.
+.. [2] B. Seifert and T. Gasser, "Data adaptive ridging in local polynomial regression", JCGS 9 (2000), 338-360,
+   eq. 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.designs import UNSURE, find_lost, invert, invert_numbers, solve_safely
-from kernpool.core.moments import Layout
-from kernpool.core.quadratic_fit import fit_quadratics
+from kernpool.core.moments import Layout, monomials
 from kernpool.core.state import PoolState
+from kernpool.execution.messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
+
+RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
+UNSURE = 1e-6  # an eigenvalue below has lost more than six digits
+FAR = 100.0  # squared distance over squared spread: in a direction of less, a slope hardly moves the fit
+COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
+
+
+def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Invert designs of shape (m, d, d), and say of which rank they are.
+
+    Elimination is five times as fast as eigenvalues, and exact enough where it shows that none of them is small.
+    """
+    m, d, _ = design.shape
+    inverse, rank = _eliminated(design), np.full(m, d)
+    with np.errstate(all="ignore"):
+        # The norm is at least 1 / lambda of the smallest eigenvalue; NaN, of a zero pivot, is not sure.
+        sure = np.einsum("mde,mde->m", inverse, inverse) < (0.5 / RANK_TOLERANCE) ** 2
+    if not sure.all():
+        eigenvalues, directions = np.linalg.eigh(design[~sure])
+        bounded, rank[~sure] = bounded_inverse(eigenvalues)
+        inverse[~sure] = (directions * bounded[:, None, :]) @ directions.transpose(0, 2, 1)
+    return inverse, rank
+
+
+def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Invert designs of one column, of shape (m,), as `invert` does those of shape (m, 1, 1), to the same bits."""
+    with np.errstate(all="ignore"):
+        inverse = 1.0 / design
+        sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
+    rank = np.ones(len(design), dtype=np.intp)
+    if not sure.all():
+        inverse[~sure], rank[~sure] = bounded_inverse(design[~sure, None])[0][:, 0], design[~sure] > RANK_TOLERANCE
+    return inverse, rank
+
+
+def _eliminated(design: Array) -> Array:
+    """Return inverses, of all matrices in step or, with many columns, one by one; anything where there are none."""
+    if design.shape[1] >= COLUMNS_FOR_LAPACK:
+        try:
+            return np.asarray(np.linalg.inv(design), dtype=np.float64)
+        except np.linalg.LinAlgError:  # one is as good as singular
+            pass
+    inverse = design.copy()
+    with np.errstate(all="ignore"):
+        for k in range(design.shape[1]):
+            pivot = inverse[:, k, k].copy()
+            row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
+            inverse -= column[:, :, None] * row[:, None, :]
+            inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
+            inverse[:, k, k] = 1.0 / pivot
+    return inverse
+
+
+def solve_safely(design: Array, right: Array) -> Array | None:
+    """Solve systems of many columns all of whose eigenvalues are sure, else return None.
+
+    A Cholesky factor of the designs less a multiple of the identity is the proof. With the solution it takes half as
+    long as inverses, which say how small the eigenvalues are.
+    """
+    if design.shape[1] < COLUMNS_FOR_LAPACK:
+        return None
+    try:
+        np.linalg.cholesky(design - 2.0 * UNSURE * np.eye(design.shape[1]))
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(np.linalg.solve(design, right), dtype=np.float64)
+
+
+def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
+    """Tell where spread is small beside distance; an eigenvalue that is small by itself is collinearity."""
+    lost = np.zeros(len(covariance), dtype=np.int8)
+    sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
+    (few,) = np.nonzero(~sure)
+    if few.size:
+        eigenvalues, directions = np.linalg.eigh(covariance[few])
+        squared = np.einsum("mda,md->ma", directions, offset[few]) ** 2
+        far = squared > FAR * np.maximum(eigenvalues, RANK_TOLERANCE)
+        missing = far & (eigenvalues <= RANK_TOLERANCE)
+        lost[few] = np.where((far & ~missing & (eigenvalues < UNSURE)).any(axis=1), 2, missing.any(axis=1))
+    return lost
+
+
+def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
+    r"""Invert the eigenvalues of a local design, and decide its rank: the one place that does, for NumPy and torch.
+
+    The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
+    is, about, the squared spread of the keys in some direction beside their squared distance from the query. Up to the
+    `tolerance` it is taken for zero, and the fit becomes local constant in that direction. It does so continuously:
+
+    .. math:: \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
+
+    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and none in the others.
+
+    Parameters
+    ----------
+    eigenvalues : array or tensor of shape (..., d)
+        Of the design; slightly negative ones are rounding.
+    tolerance : float
+        The square root of the machine epsilon, by default that of float64: a spread of 1e-4 distances. Below, less than
+        half of the digits of the covariance are left.
+
+    Returns
+    -------
+    inverse : array or tensor of shape (..., d)
+        What to multiply by.
+    rank : array or tensor of int, shape (...)
+        Number of eigenvalues above the tolerance.
+
+    Notes
+    -----
+    A constant ridge would shrink all slopes of such a window, and its noise would be divided by the ridge. Dropping the
+    directions instead would let the fit jump, as a function of the query and of the bandwidth.
+
+    Examples
+    --------
+    >>> inverse, rank = bounded_inverse(np.array([[0.5, 0.0], [0.25, -1e-17]]))
+    >>> inverse, rank
+    (array([[2., 0.], [4., 0.]]), array([1, 1]))
+    """
+    shrunk = eigenvalues.clip(0.0, tolerance) / tolerance  # exactly one where there is no ridge
+    return shrunk / eigenvalues.clip(tolerance), (eigenvalues > tolerance).sum(-1)
+
+
+class Quadratics(NamedTuple):
+    """Fits of m queries; names and units as of `LocalFit`."""
+
+    intercept: Array
+    slope: Array
+    base: Array
+    tilt: Array
+    rank: NDArray[np.intp]
+    lost: NDArray[np.int8]
+
+
+def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
+    """Fit quadratics to the weighted means of values, products of offsets, and both.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (m, width)
+        Numerators over denominators; zeros for empty windows.
+    layout : Layout
+        Of degree 2.
+
+    Returns
+    -------
+    Quadratics
+        What the moments tell.
+    """
+    m, c, d = len(mean), layout.values, layout.columns
+    (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
+    unit, unit_of_pair = _units(mean, layout)
+    central, told = central_means(mean, layout)
+    unit_of_pair[~told] = 1.0
+    spread = central[:, layout.second]
+    between = table_of(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
+    skew = table_of(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
+    middle = np.where(told[:, None], spread / unit_of_pair, 0.0)
+    curved = table_of(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
+    curved -= middle[:, :, None] * middle[:, None, :]
+    by_slope, rank = invert(between)
+    lost = find_lost(between, by_slope, offset / unit, rank)
+    carried = by_slope @ skew
+    by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
+
+    def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
+        """Solve for slopes and curvatures of columns of right sides, in units of their regressors."""
+        curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
+        return by_slope @ right - carried @ curve, curve
+
+    with_pair = central[:, layout.cross_second].reshape(m, len(upper), c) / unit_of_pair[:, :, None]
+    slope, curve = solved(
+        central[:, layout.cross].reshape(m, d, c) / unit[:, :, None],
+        with_pair - middle[:, :, None] * value[:, None, :],
+    )
+    # The query, as seen from the mean of the keys.
+    at = -offset / unit
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_pair = np.where(told[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
+    intercept = value + np.einsum("md,mdc->mc", at, slope) + np.einsum("mp,mpc->mc", at_pair, curve)
+    share, share_of_pair = (part[:, :, 0] for part in solved(at[:, :, None], at_pair[:, :, None]))
+    base = 1.0 + np.sum(at * share, axis=1) + np.sum(at_pair * share_of_pair, axis=1)
+    tilt, tilt_of_pair = share / unit, share_of_pair / unit_of_pair
+    slope, curve = slope / unit[:, :, None], curve / unit_of_pair[:, :, None]
+    # From offsets about the mean of the keys to offsets from the query.
+    for i, (a, b) in enumerate(monomials(d, 2)):
+        for one, other in ((a, b), (b, a)):
+            tilt[:, one] -= offset[:, other] * tilt_of_pair[:, i]
+            slope[:, one] -= offset[:, other, None] * curve[:, i]
+    return Quadratics(intercept, slope, base, np.hstack([tilt, tilt_of_pair]), rank + rank_of_curve, lost)
+
+
+def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
+    """Return means of products of offsets from their mean, and of which queries these are numbers.
+
+    Fourth powers beyond all numbers tell nothing: there, the products that only quadratics have are zero.
+    """
+    with np.errstate(all="ignore"):
+        central = layout.moved(np.ones(len(mean)), mean, -mean[:, layout.first])
+        told = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
+    central[~told, layout.third.start :] = 0.0
+    return central, told
+
+
+def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
+    """Return what offsets and products of two are counted in: as large as what their covariances are rounded beside."""
+    (upper, lower), second, fourth = np.triu_indices(layout.columns), layout.places(2), layout.places(4)
+    square = mean[:, np.array([second[a, a] for a in range(layout.columns)], dtype=np.intp)]
+    squares_of_pair = [fourth[a, a, b, b] for a, b in monomials(layout.columns, 2)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        by_pair = square[:, upper] * square[:, lower]
+        by_pair = np.maximum(by_pair, mean[:, np.array(squares_of_pair, dtype=np.intp)])
+    return np.sqrt(np.where(square > 0, square, 1.0)), np.sqrt(np.where(by_pair > 0, by_pair, 1.0))
+
+
+def table_of(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
+    """Return the mean products of all products of so many offsets with others, of shape (m, rows, columns)."""
+    places = layout.places(sum(orders))
+    rows, columns = (monomials(layout.columns, order) for order in orders)
+    place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
+    return central[:, place.reshape(len(rows), len(columns))]
+
 
 # At once, about 50 ms at most: eigenvalues of many small matrices are one call that nothing interrupts. Designs of half
 # a megabyte stay in the cache.
@@ -221,3 +483,254 @@ def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], colum
             "degree=1 (for intervals: method='robust')",
             RankDeficiencyWarning,
         )
+
+
+LARGEST_EXPONENT = 300.0  # of a ridge beside a window: slopes are zero to the last digit long before
+
+
+def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
+    """Add a ridge to the second moments of a state.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of m queries.
+    layout : Layout
+        What its numerator holds; without moments nothing changes.
+    ridge : ndarray of shape (d,)
+        Penalty on the squared slope of each column, per bandwidth, in units of key weight times kernel.
+
+    Returns
+    -------
+    PoolState
+        Whose local fit is the penalised one. It does not merge with others any more: the ridge would count twice.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> from kernpool.core.local_fit import solve
+    >>> layout = Layout(values=1, columns=1, degree=1)
+    >>> state = kernpool.pool_state([2.0], [2.0, 3.0, 5.0], [1.0, 3.0, 7.0], bandwidth=2.0, degree=1)
+    >>> solve(with_ridge(state, layout, np.array([1e9])), layout).intercept.round(6)  # as local constant
+    array([[2.682219]])
+    """
+    if not layout.degree or not np.any(ridge):
+        return state
+    numerator = state.numerator.copy()
+    numerator[:, diagonal(layout)] += ridge * _unit(state)[:, None]
+    return PoolState(state.shift, state.denominator, numerator)
+
+
+def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
+    r"""Return how the fit at each query grows with the logarithm of the ridge of each column.
+
+    With the share :math:`\tau_a` of the slope a in the fit,
+    :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
+    the logarithm of the bandwidth by way of the ridge, whose unit is a squared bandwidth.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of m queries, with or without the ridge.
+    fit : LocalFit
+        Of the state with the ridge.
+    ridge : ndarray of shape (d,)
+        As in `with_ridge`.
+    slope : ndarray of shape (m, d, c)
+        Of the fit, or of other values with the same weights.
+
+    Returns
+    -------
+    ndarray of shape (m, c, d)
+        Per output and column.
+    """
+    share = np.divide(_unit(state), state.denominator, where=fit.occupied, out=np.zeros_like(state.denominator))
+    return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2))
+
+
+def diagonal(layout: Layout) -> NDArray[np.intp]:
+    """Return the places of the squared offsets in a numerator.
+
+    Examples
+    --------
+    >>> diagonal(Layout(values=1, columns=2, degree=1))
+    array([3, 5])
+    """
+    upper, lower = np.triu_indices(layout.columns)
+    return np.asarray(layout.second.start + np.flatnonzero(upper == lower))
+
+
+def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
+    """Read a ridge: one number, or one per column.
+
+    Raises
+    ------
+    ValueError
+        If it is negative or not finite, or there is not one per column.
+    """
+    if type(ridge) is float and 0.0 <= ridge < np.inf:  # as nearly always
+        return np.array([ridge])
+    try:
+        read = np.atleast_1d(np.asarray(ridge, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}") from None
+    if read.ndim != 1 or not np.all(np.isfinite(read)) or np.any(read < 0):
+        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}")
+    if columns is not None and read.size not in (1, columns):
+        raise ValueError(f"ridge has {read.size} numbers for {columns} columns; give one, or one per column")
+    return read
+
+
+def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
+    """Return the ridge of each column in units of key weight times kernel, of shape (d,), as `with_ridge` takes it.
+
+    Parameters
+    ----------
+    ridge : array_like
+        In keys at the query; see `as_ridge`.
+    columns : int
+        Their number d.
+    log_peak : float
+        Logarithm of the kernel of a key at the query.
+
+    Examples
+    --------
+    >>> ridge_weight(2.0, 3, np.log(0.5))
+    array([1., 1., 1.])
+    """
+    return np.asarray(np.broadcast_to(as_ridge(ridge, columns), (columns,)) * np.exp(log_peak))
+
+
+def _unit(state: PoolState) -> Array:
+    """Return one unit of weight in the scale of each state; that of empty windows is not looked at."""
+    return np.exp(np.minimum(-np.where(np.isfinite(state.shift), state.shift, 0.0), LARGEST_EXPONENT))
+
+
+Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regressors)
+
+
+def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
+    """Return tilts for offsets that are counted in other bandwidths.
+
+    Parameters
+    ----------
+    tilt : ndarray of shape (m, regressors)
+        As of `LocalFit`.
+    layout : Layout
+        Of the fit.
+    width : float
+        The other bandwidths, in units of those of the fit.
+
+    Returns
+    -------
+    ndarray of shape (m, regressors)
+        Products of two offsets count by its square.
+
+    Examples
+    --------
+    >>> in_other_bandwidths(np.array([[2.0, 3.0]]), Layout(values=1, columns=1, degree=2), 0.5)
+    array([[1.  , 0.75]])
+    """
+    scale = np.ones(layout.regressors)
+    scale[: layout.columns], scale[layout.columns :] = width, width * width
+    return np.asarray(tilt * scale)
+
+
+def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Array:
+    r"""Return the weighted mean of :math:`(b + \tau \cdot z)(b' + \tau' \cdot z)` over the keys of a state.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of m queries; its values are not looked at.
+    layout : Layout
+        What its numerator holds.
+    one, other : (ndarray of shape (m,), ndarray of shape (m, regressors))
+        Base and tilt of both, in bandwidths of the state (`in_other_bandwidths`).
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        The means; what windows without keys get does not mean anything.
+
+    Examples
+    --------
+    The norm of the shares in a local quadratic fit, of which the state of the squared kernel knows nothing but sums.
+
+    >>> import kernpool
+    >>> from kernpool.core.local_fit import solve
+    >>> key, layout, h = np.linspace(-1.0, 1.0, 9), Layout(values=1, columns=1, degree=2), 0.8
+    >>> state = kernpool.pool_state([0.3], key, key, bandwidth=h, degree=2)
+    >>> squared = kernpool.pool_state([0.3], key, key, bandwidth=h / 2**0.5, degree=2)
+    >>> fit = solve(state, layout)
+    >>> pair = fit.base, in_other_bandwidths(fit.tilt, layout, 0.5**0.5)
+    >>> unit = np.exp(squared.log_denominator - 2.0 * state.log_denominator)
+    >>> found = unit * mean_product(squared, layout, pair, pair)
+    >>> share = [kernpool.pool([0.3], key, one, bandwidth=h, degree=2)[0] for one in np.eye(9)]
+    >>> bool(np.isclose(found[0], np.sum(np.square(share)), rtol=1e-13))
+    True
+    """
+    (base, tilt), (other_base, other_tilt) = one, other
+    if not layout.degree:
+        return np.asarray(base * other_base)
+    mean = state.finalize(empty="zero")
+    design, offset = _covariance(mean, layout), mean[:, layout.first]
+    (level, slope), (other_level, other_slope) = (
+        _about_mean(mean, layout, offset, *pair) for pair in ((base, tilt), (other_base, other_tilt))
+    )
+    return np.asarray(level * other_level + np.einsum("mp,mpq,mq->m", slope, design, other_slope))
+
+
+def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
+    r"""Return :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`, of shape (m,).
+
+    The rounding of `mean_product` is that of the product of two such sizes.
+
+    Parameters
+    ----------
+    state, layout, pair
+        As of `mean_product`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Not less than the root mean square of b + tau z.
+    """
+    base, tilt = pair
+    if not layout.degree:
+        return np.abs(base)
+    mean = state.finalize(empty="zero")
+    squares = np.diagonal(table_of(mean, layout, (1, 1)), axis1=1, axis2=2)
+    if layout.degree == 2:
+        squares = np.concatenate([squares, np.diagonal(table_of(mean, layout, (2, 2)), axis1=1, axis2=2)], axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(base) + np.nansum(np.abs(tilt) * np.sqrt(np.maximum(squares, 0.0)), axis=1))
+
+
+def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
+    """Return the value at the mean of the regressors, and the tilt for offsets from the mean of the keys."""
+    d = layout.columns
+    level = base + np.sum(tilt[:, :d] * offset, axis=1)
+    if layout.degree == 1:
+        return level, tilt
+    of_pair = tilt[:, d:]
+    with np.errstate(invalid="ignore"):  # second moments beyond all numbers have no tilt
+        level = level + np.sum(np.where(of_pair != 0, of_pair * mean[:, layout.second], 0.0), axis=1)
+    moved = tilt.copy()
+    for i, (a, b) in enumerate(layout.places(2)):
+        moved[:, a] += offset[:, b] * of_pair[:, i]
+        moved[:, b] += offset[:, a] * of_pair[:, i]
+    return level, moved
+
+
+def _covariance(mean: Array, layout: Layout) -> Array:
+    """Return the covariance of offsets from the mean and, for quadratics, of their products; of shape (m, p, p)."""
+    if layout.degree == 1:
+        offset = mean[:, layout.first]
+        return np.asarray(table_of(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
+    central, told = central_means(mean, layout)
+    skew, middle = table_of(central, layout, (1, 2)), np.where(told[:, None], central[:, layout.second], 0.0)
+    curved = table_of(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]
+    upper = np.concatenate([table_of(central, layout, (1, 1)), skew], axis=2)
+    lower = np.concatenate([skew.transpose(0, 2, 1), curved], axis=2)
+    return np.concatenate([upper, lower], axis=1)

@@ -1,6 +1,6 @@
-r"""Moments: the columns of a pooling state that a local linear fit needs, next to those of a local constant one.
+"""Moments of a pooling state: the weighted sums that local linear and local quadratic fits need.
 
-With the offsets :math:`t_a = (k_a - q_a) / h_a` of a key from the query, in bandwidths, a state of ``degree=1`` sums
+With the offsets ``t_a = (k_a - q_a) / h_a`` of a key from the query, in bandwidths, a state of ``degree=1`` sums
 
 ======== ================= ======================== =================================
 columns  how many          weight times             order
@@ -21,11 +21,9 @@ fourth       C(d + 3, 4)             ``t_a t_e t_f t_g``, ascending   as `monomi
 cross_second d (d + 1) / 2 times c   ``t_a t_e v_b``, ``a <= e``      that of second, then ``b``
 ============ ======================= ================================ =================================
 
-Offsets are from the query and never from the origin, so that nothing large cancels, and so that states of disjoint sets
-of keys merge by adding them up like all the rest.
+Offsets are from the query and never from the origin, so that no large numbers cancel, and so that states of disjoint
+sets of keys merge by addition, as all other sums do.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass

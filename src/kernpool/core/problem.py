@@ -1,6 +1,6 @@
-"""The problem: everything an algorithm is given, checked once, in the form that loops want.
+"""Pooling problem: queries, keys, values and similarity, validated once, as every algorithm takes them.
 
-`Problem.from_arrays` is the border. Outside it callers pass what they have; inside, arrays are float64, finite and of
+`Problem.from_arrays` is the border. Outside it callers pass any array_like; inside, arrays are float64, finite and of
 matching shapes, and no algorithm checks anything again.
 """
 
@@ -14,12 +14,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.factors import Factors
-from kernpool.core.groups import Groups
-from kernpool.core.keys import Keys, Prepared
-from kernpool.core.moments import Layout, check_degree
-from kernpool.core.reading import (
+from kernpool.core.inputs import (
     LEAST_TOL,
+    Keys,
+    Prepared,
     Rows,
     as_mask,
     as_self_index,
@@ -33,7 +31,9 @@ from kernpool.core.reading import (
     read_rows,
     subtract,
 )
-from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
+from kernpool.core.moments import Layout, check_degree
+from kernpool.core.pair_factors import Factors, Groups
+from kernpool.core.similarity import Composition, KernelLogits, check_composition
 from kernpool.core.state import PoolState
 from kernpool.data import checks
 from kernpool.kernels import Kernel, get_kernel
@@ -62,7 +62,7 @@ class Problem:
     value_center : ndarray of shape (c,)
         What was subtracted: a median of the values that take part, which no padding or outlier can spoil; of every
         k-th value where there are many.
-    similarity : KernelSimilarity
+    similarity : KernelLogits
         Kernel, bandwidth and composition.
     key_weight : ndarray of shape (n,) or None
         Frequencies of keys in units of `weight_unit`, so that the largest is between 1 and 2; None is one each.
@@ -95,7 +95,7 @@ class Problem:
     key: Array
     value: Array
     value_center: Array
-    similarity: KernelSimilarity
+    similarity: KernelLogits
     key_weight: Array | None = None
     weight_unit: float = 1.0
     self_index: NDArray[np.int64] | None = None
@@ -163,9 +163,7 @@ class Problem:
         check_degree(degree, d)
         mask, bias = as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
-        similarity = KernelSimilarity(
-            get_kernel(kernel), checks.as_bandwidth(bandwidth, d), cast(Composition, composition)
-        )
+        similarity = KernelLogits(get_kernel(kernel), checks.as_bandwidth(bandwidth, d), cast(Composition, composition))
         check_range(asked, rows, similarity.bandwidth)
         share = max(as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), LEAST_TOL)
         problem = cls(

@@ -1,13 +1,11 @@
-"""Similarity: how alike a query and a key are, as a logit ``s(q, k) = log K((q - k) / h)``.
+"""Kernel similarity of a query and a key, as a logit ``s(q, k) = log K((q - k) / h)``.
 
 Pooling weights are the softmax of these logits over the keys. With a kernel as the similarity this is Nadaraya-Watson
-regression, with a learned one (`kernpool.torch`) it is an attention layer.
+regression; with a learned one (`kernpool.torch`) it is an attention layer.
 
-Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` loses nothing for neighbours however far
-from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
+Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` loses nothing for neighbours however
+far from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.messages import check_choice
-from kernpool.kernels import Kernel
-from kernpool.kernels.registry import Profile
+from kernpool.kernels import Kernel, Profile
 
 Array = NDArray[np.float64]
 Composition = Literal["radial", "product"]
@@ -42,7 +39,7 @@ def check_composition(composition: str) -> None:
 
 
 @dataclass(frozen=True)
-class KernelSimilarity:
+class KernelLogits:
     r"""A kernel, a bandwidth per column, and how columns combine.
 
     With ``u_a = (q_a - k_a) / h_a`` the weight is :math:`K(\sqrt{\sum_a u_a^2})` for ``"radial"`` and

@@ -1,7 +1,9 @@
-"""kernpool for Dask: the same states, made where the rows are and merged by a tree. Needs the extra ``dask``.
+"""Pooling on a Dask cluster: each partition computes partial sums, and a tree merges them.
 
-`pool` is `kernpool.pool` for collections, and `pool_quantile` and `pool_cdf` likewise. Read `pool.py` first, then
-`tasks.py`: what runs where the rows are.
+Needs the extra ``dask``. `pool` is `kernpool.pool` for Dask collections, `pool_quantile` and `pool_cdf` likewise.
+Read `pool.py` first: the tasks and the tree that merges their results. `partitions.py` has the blocks of rows that
+tasks read, `distribution.py` conditional quantiles and distribution functions, and `leave_one_out.py` the
+leave-one-out error.
 """
 
 try:
@@ -11,9 +13,7 @@ except ImportError as error:
         'kernpool.dask needs Dask, which is not installed; install it with: pip install "kernpool[dask]"'
     ) from error
 
-from kernpool.dask.cdf import pool_cdf
-from kernpool.dask.cluster import connect
-from kernpool.dask.pool import pool
-from kernpool.dask.quantile import pool_quantile
+from kernpool.dask.distribution import pool_cdf, pool_quantile
+from kernpool.dask.pool import connect, pool
 
 __all__ = ["connect", "pool", "pool_cdf", "pool_quantile"]

@@ -1,6 +1,8 @@
-"""Leave-one-out on a Dask cluster: the rows of every partition predicted from all the others, wherever those are."""
+"""Leave-one-out error on a Dask cluster: rows of each partition predicted from all other rows.
 
-from __future__ import annotations
+Each partition draws rows, each partition sums over its own rows for all of the drawn ones, and the sums are merged:
+the number of tasks is the square of the number of partitions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +13,10 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from kernpool.core.state import PoolState
-from kernpool.dask.cluster import compute
 from kernpool.dask.partitions import Partitions, read_block
-from kernpool.dask.tasks import block_state, center_task, merge_tree
+from kernpool.dask.pool import block_state, center_task, compute, merge_tree
 from kernpool.data.chunks.base import Chunk
-from kernpool.pooling.chunked import Asked
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import settle
+from kernpool.pooling import QueryBatch, Recipe, settle
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -118,8 +117,8 @@ def joined(parts: Sequence[Chunk | None]) -> Chunk | None:
     )
 
 
-def _at_rows(rows: Chunk, recipe: Recipe) -> Asked:
-    return Asked.of(recipe, rows.key)
+def _at_rows(rows: Chunk, recipe: Recipe) -> QueryBatch:
+    return QueryBatch.of(recipe, rows.key)
 
 
 def _sums(block: Any, center: Array | None) -> Array | None:
@@ -137,7 +136,7 @@ def _added(sums: list[Array | None]) -> Array:
     return np.asarray(np.sum([part for part in sums if part is not None], axis=0))
 
 
-def _squared(rows: Chunk, asked: Asked, state: PoolState, center: Array, sums: Array) -> tuple[float, float, int]:
+def _squared(rows: Chunk, asked: QueryBatch, state: PoolState, center: Array, sums: Array) -> tuple[float, float, int]:
     """Return the weighted sum of squared errors, the sum of weights, and the number of empty windows."""
     weight = np.ones(len(rows.key)) if rows.weight is None else rows.weight
     unit = np.minimum(weight, 1.0)[:, None]  # of the own row, which is left out

@@ -1,10 +1,8 @@
-"""Partitions: what Dask's arrays and frames, and chunks in files, have in common: blocks of rows that tasks read.
+"""Partitions of rows: the common form of Dask arrays, Dask dataframes and chunks in files.
 
-A block is `Chunks` that can be pickled, or Dask's tasks of the arrays of one partition. Tasks turn either into chunks
-by `read_block`; on the way to the cluster a block is a reference, never the numbers themselves.
+A block is `Chunks` that can be pickled, or the Dask tasks of the arrays of one partition. Tasks turn either into
+chunks by `read_block`. A block on its way to the cluster is a reference and never carries the rows.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +13,10 @@ import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 
-from kernpool.data.checks import as_real_array, dates_refused
+from kernpool.data import Columns, Kind, TableError, as_real_array, dates_refused, refuse_other_columns, with_days
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.opening import of_numbers, open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.data.columns import Columns, Kind, refuse_other_columns, with_days
-from kernpool.data.tables import TableError
 
 NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 

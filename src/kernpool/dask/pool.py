@@ -1,45 +1,235 @@
-"""Pooling on a Dask cluster: every partition makes a state, and a tree of fixed shape merges them.
+"""Pooling on a Dask cluster: tasks that sum over partitions, and a tree of fixed shape that merges their states.
 
-The tree joins eight neighbours at a time, by number of partition, and nothing in it depends on which worker did what:
-results have the same bits for any number of workers, with Dask's own schedulers, and after workers have died.
+The tasks are the center of the values, the state of each block, and the tree. The tree merges eight neighbours at a
+time, in order of partition number, and nothing in it depends on which worker computed what. So results have the
+same bits for any number of workers, with Dask's own schedulers, and after workers have died.
+
+Tasks run on a cluster if there is a client, otherwise with the scheduler that Dask would use.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from dask.base import is_dask_collection
+from dask.base import get_scheduler, is_dask_collection
 from dask.delayed import delayed
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.empty import Empty
-from kernpool.core.state import PoolState
-from kernpool.dask.cluster import compute
+from kernpool.core.state import Empty, PoolState, empty_state
 from kernpool.dask.partitions import (
     Partitions,
     as_dask_array,
     as_partitions,
     delayed_blocks,
     is_frame,
+    read_block,
     row_counts,
     select,
 )
-from kernpool.dask.tasks import center_task, sent_once, state_tree
+from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.execution.messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
-from kernpool.pooling.chunked import Asked, ChunkReason, reason_of_chunks
-from kernpool.pooling.limits import quotient
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import Sums, settle
+from kernpool.pooling.out_of_core import ChunkReason, QueryBatch, center_of, merge_states, reason_of_chunks
+from kernpool.pooling.recipe import Recipe, Sums, quotient, settle
+
+# Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
+# nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
+LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": 1 << 62}
+_SUBMISSION = threading.Lock()
+SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody is there
+
+
+def compute(tasks: list[Any], client: Any, retries: int) -> Any:
+    """Run tasks on a cluster, or with the scheduler that Dask would use.
+
+    Parameters
+    ----------
+    tasks : list of Delayed
+        What to run.
+    client : distributed.Client or None
+        The cluster; None for that of the latest client, or no cluster.
+    retries : int
+        How often a task that failed is tried again.
+
+    Returns
+    -------
+    sequence
+        Their results.
+    """
+    client = find_client(client)
+    if client is None:
+        return dask.compute(*tasks)
+    with _SUBMISSION, dask.config.set(LARGE_GRAPHS):
+        futures = client.compute(tasks, retries=retries)
+    return client.gather(futures)
+
+
+def find_client(client: Any = None) -> Any:
+    """Return a client, or else the one that Dask would use, or None."""
+    found = getattr(get_scheduler(), "__self__", None) if client is None else client
+    return found if hasattr(found, "gather") else None
+
+
+def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
+    """Return a client of the cluster at an address, or say within ten seconds that there is none.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``"tcp://10.0.0.1:8786"``.
+    timeout : float, default=5
+        Seconds to wait for an answer.
+
+    Returns
+    -------
+    distributed.Client
+        To be closed by the caller.
+
+    Raises
+    ------
+    ConnectionError
+        If no scheduler answers.
+    """
+    from distributed import Client
+
+    try:
+        # A client that finds nobody may stay the default one of all later tasks, which would wait for it forever.
+        Client(address, timeout=timeout, set_as_default=False).close()
+        return Client(address, timeout=timeout)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address!r} ({type(error).__name__}); start one with `dask scheduler`, and "
+            "give the address that it prints, such as tcp://10.0.0.1:8786"
+        ) from None
+
 
 Array = NDArray[np.float64]
+
+FAN_IN = 8
+
+
+def sent_once(value: Any) -> Any:
+    """Return a task that is this value: it is sent once, and other workers ask each other for it."""
+    return delayed(_same)(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def center_task(partitions: Partitions) -> Any:
+    """Return the task that finds the center of values in the first partition with rows; None if there is none.
+
+    Parameters
+    ----------
+    partitions : Partitions
+        Where to look. Files are opened until one has rows; of partitions of known length one is needed.
+
+    Returns
+    -------
+    Delayed
+        Of an ndarray of shape (c,), or of None.
+    """
+    known = [block for block, rows in zip(partitions.blocks, partitions.rows, strict=True) if rows]
+    one_will_do = known and None not in partitions.rows and not any(_has_weights(block) for block in known)
+    blocks = known[:1] if one_will_do else list(partitions.blocks)
+    return delayed(_first)([block if not isinstance(block, tuple) else delayed(_center)(block) for block in blocks])
+
+
+def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
+    """Return the task that makes the state of all partitions.
+
+    Parameters
+    ----------
+    asked : Delayed
+        Of `QueryBatch`.
+    partitions : Partitions
+        What is pooled.
+    center : Delayed or ndarray of shape (c,)
+        What is taken off the values.
+    limit : {None, "nearest", "mean"}
+        As of `QueryBatch`.
+
+    Returns
+    -------
+    Delayed
+        Of a `PoolState`.
+    """
+    states = [delayed(block_state)(asked, block, center, partitions.outputs) for block in partitions.blocks]
+    return merge_tree(states, limit)
+
+
+def merge_tree(states: list[Any], limit: str | None = None) -> Any:
+    """Return the task that merges states, eight neighbours at a time."""
+    while len(states) > 1:
+        states = [delayed(_merged)(states[i : i + FAN_IN], limit) for i in range(0, len(states), FAN_IN)]
+    return states[0]
+
+
+def block_state(
+    asked: QueryBatch, block: Any, center: Array | None, outputs: int, places: NDArray[np.intp] | None = None
+) -> PoolState:
+    """Return the state of one block, in a task.
+
+    Parameters
+    ----------
+    asked : QueryBatch
+        Where and how to pool.
+    block : object
+        From `Partitions`.
+    center : ndarray of shape (c,)
+        What is taken off the values.
+    outputs : int
+        Their number of columns.
+    places : ndarray of shape (m,), optional
+        For leave-one-out, which row of the block each query is.
+
+    Returns
+    -------
+    PoolState
+        That of no keys, where there are none.
+    """
+    m, start = len(asked), 0
+    state = empty_state(m, asked.layout(outputs).width)
+    for chunk in read_block(block) if m else ():
+        self_index = None
+        if places is not None:
+            inside = (places >= start) & (places < start + len(chunk.key))
+            self_index = np.where(inside, places - start, -1)
+        if len(chunk.key) and center is not None:
+            state = merge_states(state, asked.state(chunk, center, self_index), asked.limit)
+        start += len(chunk.key)
+    return state
+
+
+def _has_weights(block: Any) -> bool:
+    """Whether a block in memory may turn out to have no pair of positive weight."""
+    return isinstance(block, tuple) and (
+        len(block) > 3 or (isinstance(block[2], ColumnNames) and bool(block[2].weight))
+    )
+
+
+def _center(block: Any) -> Array | None:
+    centers = (center_of(chunk) for chunk in read_block(block))
+    return next((center for center in centers if center is not None), None)
+
+
+def _first(found: list[Any]) -> Array | None:
+    centers = (part if part is None or isinstance(part, np.ndarray) else _center(part) for part in found)
+    return next((center for center in centers if center is not None), None)
+
+
+def _merged(states: list[PoolState], limit: str | None) -> PoolState:
+    return reduce(lambda a, b: merge_states(a, b, limit), states)
+
 
 RETRIES = 3
 NO_PAIRS = "there are no pairs of positive weight: all partitions are empty, or their weights all zero"
@@ -152,7 +342,7 @@ class PartitionPairs:
     # As all pooling is called.
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
         """Sum over all partitions, on the cluster; a task uses one thread."""
-        asked, center = Asked.of(replace(recipe, n_jobs=1), query), center_task(self.partitions)
+        asked, center = QueryBatch.of(replace(recipe, n_jobs=1), query), center_task(self.partitions)
         if asked.query.array.ndim != 2:
             raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
         asked = replace(asked, query=asked.query.in_order_of(self.partitions.names))
@@ -182,7 +372,7 @@ def pool_partitions(recipe: Recipe, query: Any, partitions: Partitions, client: 
 def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
     center, parts = center_task(partitions), []
     for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
-        asked = delayed(partial(Asked.of, recipe))(block)
+        asked = delayed(partial(QueryBatch.of, recipe))(block)
         state, filled = state_tree(asked, partitions, center), None
         if recipe.empty in ("nearest", "mean"):
             limit = delayed(_empty_windows)(asked, state)
@@ -194,11 +384,11 @@ def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _empty_windows(asked: Asked, state: PoolState) -> Asked:
+def _empty_windows(asked: QueryBatch, state: PoolState) -> QueryBatch:
     return asked.at(np.flatnonzero(state.denominator == 0), asked.recipe.empty)
 
 
-def _settled(asked: Asked, state: PoolState, center: Array | None, filled: PoolState | None, flat: bool) -> Any:
+def _settled(asked: QueryBatch, state: PoolState, center: Array | None, filled: PoolState | None, flat: bool) -> Any:
     if center is None:
         raise ValueError(NO_PAIRS)
     if not len(asked):

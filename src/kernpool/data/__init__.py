@@ -1,15 +1,75 @@
-"""Whatever holds numbers, read and refused in one place: arrays, frames, tables, files, chunks.
+"""Input data: validation and conversion of arrays, data frames, dates and files, and reading of data in chunks.
 
-Read `checks.py` first: what an array has to be. `columns.py` and `frames.py` read frames with categorical columns,
-`tables.py` is what files hold, `reading.py` and `writers.py` read and write them, `texts.py` reads text as it is found
-(`compression.py`, `decoding.py`, `separators.py`, `decimals.py`), `kinds.py` decides what its columns are
-(levels: `codes.py`; what looks like something else: `suspects.py`), `files.py` writes files whole or not at all,
-`folders.py` models, and `chunks/` reads pairs piece by piece.
+Read `checks.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames of any
+library, and `encoding.py` encodes them as numbers and category codes. `cells.py` converts single cells, `dates.py`
+dates and durations, and `suspect_columns.py` detects columns such as row numbers. `files.py` writes files atomically
+and stores models, with the temporary files of `temporaries.py`. The folder `chunks` reads pairs of keys and values
+piece by piece. Tables in files are in `kernpool.tables`.
 """
 
+from kernpool.data.cells import MISSING, unreadable
+from kernpool.data.checks import (
+    LARGEST,
+    SMALL,
+    TableError,
+    as_bandwidth,
+    as_key_weight,
+    as_real_array,
+    dates_refused,
+    import_parquet,
+    in_words,
+    refuse_foreign,
+)
 from kernpool.data.chunks import Chunk, Chunks, open_chunks
-from kernpool.data.frames import Encoding
-from kernpool.data.suspects import SuspectColumnWarning
-from kernpool.data.tables import TableError
+from kernpool.data.chunks.base import ArrayChunks
+from kernpool.data.columns import (
+    Columns,
+    Kind,
+    MixedTable,
+    is_frame,
+    is_plain_label,
+    labels_of,
+    order_of_columns,
+    plain_label,
+    refuse_other_columns,
+    series_as_frame,
+    with_days,
+)
+from kernpool.data.dates import TIME_KINDS, Times
+from kernpool.data.encoding import Encoding
+from kernpool.data.suspect_columns import SuspectColumnWarning, row_labels
 
-__all__ = ["Chunk", "Chunks", "Encoding", "SuspectColumnWarning", "TableError", "open_chunks"]
+__all__ = [
+    "LARGEST",
+    "MISSING",
+    "SMALL",
+    "TIME_KINDS",
+    "ArrayChunks",
+    "Chunk",
+    "Chunks",
+    "Columns",
+    "Encoding",
+    "Kind",
+    "MixedTable",
+    "SuspectColumnWarning",
+    "TableError",
+    "Times",
+    "as_bandwidth",
+    "as_key_weight",
+    "as_real_array",
+    "dates_refused",
+    "import_parquet",
+    "in_words",
+    "is_frame",
+    "is_plain_label",
+    "labels_of",
+    "open_chunks",
+    "order_of_columns",
+    "plain_label",
+    "refuse_foreign",
+    "refuse_other_columns",
+    "row_labels",
+    "series_as_frame",
+    "unreadable",
+    "with_days",
+]

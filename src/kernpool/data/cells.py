@@ -1,6 +1,4 @@
-"""Cells of one column, from text, arrays or Arrow, as floats; and descriptions of those that are not numbers."""
-
-from __future__ import annotations
+"""Conversion of one column's cells (text, arrays, Arrow) to floats, and descriptions of non-numeric cells."""
 
 import math
 import re
@@ -10,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import is_missing
+from kernpool.data.checks import LARGEST_INTEGER, find_inexact, is_missing
 from kernpool.data.dates import arrow_kind
-from kernpool.data.integers import LARGEST, find_inexact
 
 Array = NDArray[np.float64]
 
@@ -125,7 +122,7 @@ def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int,
     if isinstance(cells, np.ndarray):
         found = find_inexact(cells, cells)
         return None if found is None else (found[0][0], found[1])
-    for row in np.flatnonzero(np.abs(read) >= LARGEST).tolist():
+    for row in np.flatnonzero(np.abs(read) >= LARGEST_INTEGER).tolist():
         digits = cells[row].strip().replace(thousands, "")
         if digits.lstrip("+-").isdecimal() and int(digits) != int(read[row]):
             return row, int(digits)
@@ -267,3 +264,20 @@ def _float(cell: Any) -> float:
         return float(cell)
     except (ValueError, OverflowError):
         return math.nan
+
+
+PADDED = re.compile(r"[+-]?0\d")
+
+
+def is_code(cell: str) -> bool:
+    """Tell whether a number would lose something of a cell: zeros in front of it, or digits beyond those of float64.
+
+    Examples
+    --------
+    >>> [is_code(cell) for cell in ("007", "9007199254740993", "0.5", "0", "-12")]
+    [True, True, False, False, False]
+    """
+    if PADDED.match(cell):
+        return True
+    digits = cell.lstrip("+-")
+    return digits.isdecimal() and int(digits) > LARGEST_INTEGER

@@ -1,7 +1,11 @@
-"""Reading arrays that callers pass, with errors that name the argument, what came, and what would do."""
+"""Validation of arrays that callers pass, with errors that name the argument, its value, and the remedy.
 
-from __future__ import annotations
+Integers that float64 would round are found before they become floats, and refused. Time stamps in nanoseconds, and
+identifiers, are larger than 2**53, where float64 begins to skip integers. Pooling uses differences of keys, and those
+of rounded keys are wrong. Integers that float64 holds exactly are accepted, such as 2**60.
+"""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
@@ -10,8 +14,141 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.integers import refuse_inexact
 from kernpool.execution.messages import abbreviate
+
+LARGEST_INTEGER = 1 << 53  # float64 holds all integers up to here
+
+REMEDY = (
+    "subtract an offset from all such numbers while they are integers, as in x - x[0], and then divide into the unit "
+    "that you want"
+)
+
+
+def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+    """Find an integer that float64 does not hold.
+
+    Parameters
+    ----------
+    given : object
+        What the caller passed: an array, nested lists, a frame.
+    read : ndarray
+        What it became: of integers, or of floats, among which integers of lists and frames may have been rounded.
+
+    Returns
+    -------
+    index : tuple of int
+        Where the first one is.
+    integer : int
+        What it is. None instead of both if there is none.
+
+    Notes
+    -----
+    Arrays of floats cost nothing, and 64-bit integers one pass for the largest. Lists and frames are checked number by
+    number only if one of the floats is that large.
+
+    Examples
+    --------
+    >>> find_inexact([2**60, 2**60 + 1], np.asarray([2**60, 2**60 + 1]))
+    ((1,), 1152921504606846977)
+    >>> find_inexact([2**60, 0.5], np.asarray([2**60, 0.5])) is None
+    True
+    """
+    if read.dtype.kind in "iu":
+        if (
+            read.dtype.itemsize < 8
+            or not read.size
+            or (int(read.min()) >= -LARGEST_INTEGER and int(read.max()) <= LARGEST_INTEGER)
+        ):
+            return None
+        return _first_inexact(read)
+    if isinstance(given, np.ndarray) and given.dtype.kind != "O":
+        return None
+    if not read.size or (read.dtype.kind == "f" and read.min() > -LARGEST_INTEGER and read.max() < LARGEST_INTEGER):
+        return None  # rounding cannot have made a large integer smaller than this
+    columns = _columns(given)
+    if columns is None:
+        return _of_objects(np.asarray(given, dtype=object))
+    for i, column in enumerate(columns):
+        found = find_inexact(column, np.asarray(column))
+        if found is not None:
+            return (*found[0], i), found[1]
+    return None
+
+
+def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
+    """Refuse integers that float64 does not hold.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    given, read
+        As in `find_inexact`.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names it, its place, and the remedy.
+    """
+    found = find_inexact(given, read)
+    if found is not None:
+        raise ValueError(f"{name} holds {would_round(found[1], f'at index {found[0]}')}")
+
+
+def would_round(integer: int, where: str = "") -> str:
+    """Describe what is wrong with an integer, and the remedy.
+
+    Parameters
+    ----------
+    integer : int
+        One that float64 does not hold.
+    where : str
+        Words that follow the integer.
+
+    Returns
+    -------
+    str
+        The end of a sentence.
+
+    Examples
+    --------
+    >>> would_round(2**53 + 1)[:75]
+    'the integer 9007199254740993, which float64 would round to 9007199254740992'
+    """
+    return f"the integer {integer}{where and ' '}{where}, which float64 would round to {float(integer):.0f}: {REMEDY}"
+
+
+def _first_inexact(read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+    floats = read.astype(np.float64)
+    inside = floats < 2.0 ** (64 if read.dtype.kind == "u" else 63)  # the nearest float may be beyond all integers
+    back = np.where(inside, floats, 0.0).astype(read.dtype)
+    wrong = np.flatnonzero(~inside | (back != read))
+    if not wrong.size:
+        return None
+    index = tuple(int(place) for place in np.unravel_index(wrong[0], read.shape))
+    return index, int(read[index])
+
+
+def _of_objects(objects: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+    for place, item in enumerate(objects.flat):
+        whole = isinstance(item, int | np.integer) or (
+            isinstance(item, Decimal) and abs(item) < 1 << 64 and item == item.to_integral_value()
+        )
+        if whole and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER and int(float(item)) != item:
+            return tuple(int(i) for i in np.unravel_index(place, objects.shape)), int(item)
+    return None
+
+
+def _columns(given: Any) -> list[Any] | None:
+    """Return the columns of a frame, whose types differ; None of anything else."""
+    if hasattr(given, "get_columns"):  # polars
+        return list(given.get_columns())
+    if hasattr(given, "iloc") and getattr(given, "ndim", 1) == 2:  # pandas
+        return [given.iloc[:, i] for i in range(given.shape[1])]
+    if hasattr(given, "column_names") and hasattr(given, "itercolumns"):  # pyarrow
+        return list(given.itercolumns())
+    return None
+
 
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
@@ -311,3 +448,38 @@ def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64
         return np.broadcast_to(read, shape)
     except ValueError:
         raise ValueError(f"key_weight of shape {read.shape} does not broadcast to the keys' shape {shape}") from None
+
+
+COUNTED = "rows are counted from 0"
+
+
+# Bytes of a file up to which pyarrow is given no threads, and text is read without it: its threads may still run when
+# the process ends, which then aborts, and reading takes no longer than loading pyarrow does.
+SMALL = 4 << 20
+
+
+class TableError(ValueError):
+    """A table cannot be read, or does not hold what is asked of it."""
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Name the columns that a sentence begins with.
+
+    Examples
+    --------
+    >>> in_words(["a"]), in_words(["a", "b"])
+    ("column 'a' holds", "columns 'a', 'b' hold")
+    """
+    plural = len(names) > 1
+    return f"column{'s' * plural} {', '.join(map(repr, names))} hold{'' if plural else 's'}"
+
+
+def import_parquet() -> Any:
+    """Return ``pyarrow.parquet``, or say how to install it."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Parquet files need pyarrow, which is not installed; install it with: pip install "kernpool[arrow]"'
+        ) from error
+    return pyarrow.parquet

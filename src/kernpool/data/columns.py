@@ -1,4 +1,4 @@
-"""Columns: which columns of a table are numbers, dates or categories, whatever kind of table it is.
+"""Columns of data frames and arrays: whether each is numeric, a date, a duration or categorical.
 
 =========== ======================================= =================== ========================
 column      pandas                                  polars              arrays
@@ -10,18 +10,19 @@ unordered   str, objects with text, category        String, Categorical if it is
 ordered     ordered category                        Enum                if it is named
 =========== ======================================= =================== ========================
 
-Types of Arrow, and pandas' types that wrap them, are read as the same types of pandas. Dates and durations become days
-(`kernpool.data.dates`); a date with a time zone is a kind of its own.
+Types of Arrow, and pandas' types that wrap them, are read as the same types of pandas. Dates and durations become
+days (`kernpool.data.dates`); a date with a time zone is a kind of its own.
 
 Booleans are the numbers 0 and 1 unless they are named, as in scikit-learn. Neither library is imported: a caller who
-passes a frame has imported its library already.
+passes a frame has imported its library already. `MixedTable` holds columns of numbers and of categories without a frame
+library: a table that was read from a file becomes one, as frames are no dependency.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -32,7 +33,45 @@ from kernpool.data import checks
 from kernpool.data.cells import arrow_numbers, is_real
 from kernpool.data.checks import is_missing
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
-from kernpool.data.mixed import Mixed
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTable:
+    """A table for estimators, which read it as they read a frame.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Arrays of numbers, lists of levels, and dates or durations (`kernpool.data.dates.Times`).
+    ordered : mapping of str to sequence, default={}
+        The declared order of levels of some columns.
+
+    Examples
+    --------
+    >>> table = MixedTable({"x": np.array([1.0, 2.0]), "side": ["left", "right"]})
+    >>> table.shape, table.take([1]).columns["side"]
+    ((2, 2), ['right'])
+    """
+
+    columns: Mapping[str, Any]
+    ordered: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self), len(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> MixedTable:
+        """Return some rows."""
+        some = {
+            name: cells.take(rows) if hasattr(cells, "take") else [cells[row] for row in rows]
+            for name, cells in self.columns.items()
+        }
+        return MixedTable(some, self.ordered)
+
 
 Array = NDArray[np.float64]
 Kind = Literal["numeric", "unordered", "ordered", "binary", TimeKind]  # "binary" by decision of an encoding only
@@ -177,7 +216,7 @@ class Columns:
         if not rows:
             raise ValueError(f"X is empty, of shape {(rows, len(series))}; at least one row and one column are needed")
         columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
-        if isinstance(X, Mixed):
+        if isinstance(X, MixedTable):
             columns = tuple(
                 _in_order(column, X.ordered.get(name)) for name, column in zip(X.columns, columns, strict=True)
             )
@@ -192,7 +231,7 @@ def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Co
         return X.columns, X.get_columns(), _polars_column
     if _is_arrow_table(X):
         return X.column_names, X.columns, _arrow_column
-    if isinstance(X, Mixed):
+    if isinstance(X, MixedTable):
         return list(X.columns), list(X.columns.values()), _list_column
     cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     if cells.ndim != 2:
@@ -288,7 +327,7 @@ def is_frame(X: Any) -> bool:
     >>> is_frame([[1.0]])
     False
     """
-    return isinstance(X, Mixed) or _is_frame(X, "pandas") or _is_frame(X, "polars") or _is_arrow_table(X)
+    return isinstance(X, MixedTable) or _is_frame(X, "pandas") or _is_frame(X, "polars") or _is_arrow_table(X)
 
 
 def series_as_frame(X: Any) -> Any:
@@ -336,7 +375,7 @@ def labels_of(X: Any) -> list[Any] | None:
     """
     if _is_arrow_table(X):
         return list(X.column_names)
-    return list(X.columns) if is_frame(X) and not isinstance(X, Mixed) else None  # scikit-learn knows no Mixed
+    return list(X.columns) if is_frame(X) and not isinstance(X, MixedTable) else None  # scikit-learn knows no Mixed
 
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:

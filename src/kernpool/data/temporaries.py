@@ -1,10 +1,8 @@
-"""Temporary files and folders beside an output, locked while their process lives.
+"""Temporary files and folders next to an output, locked while their process lives.
 
 A killed process cannot remove its temporary files. Its locks end with it, so the next process that writes the same
 output can distinguish abandoned files from those in use, and removes them.
 """
-
-from __future__ import annotations
 
 import os
 import re

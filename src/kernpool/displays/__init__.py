@@ -1,23 +1,23 @@
-"""Pictures in the style of scikit-learn: data in the constructor, style in `plot`, no mathematics.
+"""Plots of fits, intervals, tests and kernels as display objects in the style of scikit-learn.
 
-Read `style.py` first, and `curve.py` as an example: `from_estimator` and `from_predictions` make a display, `plot`
-draws it. How sure a curve is: its shades in `bands.py`, then `residuals.py`, `comparison.py`, `sizer.py`. What to
-expect of the next row: `expected.py`, `fan.py`, `coverage.py` with `slices.py`, and `class_sets.py`. `training.py` also
-writes animations, as a GIF or as the page `training.html`.
+Data is in the constructor, style is in `plot`, and no statistics are computed here. Read `style.py` first: colors,
+axes and the evaluation points along a column; then `curve.py` as an example: `from_estimator` and
+`from_predictions` make a display, `plot` draws it. Uncertainty of a curve: `bands.py`, `residuals.py`,
+`comparison.py` (curves of groups), `sizer.py`. Distribution of a new observation: `quantile_fan.py`, `coverage.py`,
+`class_sets.py`. `kernels_and_weights.py` draws kernels and attention weights, `optimisation.py` the course of
+searches and of training; it also writes animations, as a GIF or with the template `training.html`.
 """
 
-from kernpool.displays.attention import AttentionDisplay
-from kernpool.displays.bandwidth_path import BandwidthPathDisplay
 from kernpool.displays.class_sets import ClassSetDisplay
 from kernpool.displays.comparison import CurveComparisonDisplay
 from kernpool.displays.coverage import CoverageDisplay
 from kernpool.displays.curve import KernelCurveDisplay
-from kernpool.displays.fan import QuantileFanDisplay
-from kernpool.displays.kernels import KernelDisplay
+from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDisplay
+from kernpool.displays.optimisation import BandwidthPathDisplay, TrainingDisplay
+from kernpool.displays.quantile_fan import QuantileFanDisplay
 from kernpool.displays.residuals import ResidualDisplay
 from kernpool.displays.sizer import SiZerDisplay
 from kernpool.displays.style import import_pyplot
-from kernpool.displays.training import TrainingDisplay
 
 __all__ = [
     "AttentionDisplay",

@@ -1,4 +1,4 @@
-"""A curve, and intervals around it as shades: each place by itself, and the whole curve at once."""
+"""Confidence intervals and simultaneous bands drawn around a curve."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.empty import EmptyWindowWarning
+from kernpool.core.state import EmptyWindowWarning
 from kernpool.execution.messages import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kernpool.displays.section import Section
+    from kernpool.displays.style import InputGrid
     from kernpool.inference import Interval
 
 Array = NDArray[np.float64]
@@ -27,14 +27,14 @@ SEEN = 0.02  # half widths between curve and center: less is not to be seen
 REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
 
 
-def bands_of(estimator: Any, section: Section, band: str | None, **options: Any) -> tuple[Interval, ...]:
+def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
     """Ask an estimator for its intervals along a section.
 
     Parameters
     ----------
     estimator : fitted regressor
         With `confidence_interval`.
-    section : Section
+    section : InputGrid
         Where.
     band : {"confidence", "simultaneous"} or None
         The second is both.
@@ -73,7 +73,7 @@ def bands_of(estimator: Any, section: Section, band: str | None, **options: Any)
     return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
 
 
-def curve_along(estimator: Any, section: Section, of: str) -> Array:
+def curve_along(estimator: Any, section: InputGrid, of: str) -> Array:
     """Return the predictions of an estimator along a section, or their slopes, as `of` says."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.

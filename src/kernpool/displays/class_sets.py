@@ -1,23 +1,228 @@
-"""Regions of a plane by the classes that the next row there may have."""
+"""Map of the prediction sets of a classifier over two columns, the others held at their medians.
+
+A region is all points with the same set of classes, or with sets of the same size if too many different sets occur.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.checks import refuse_foreign
-from kernpool.displays.class_regions import regions_of
-from kernpool.displays.plane import Plane
-from kernpool.displays.style import BLACK, CLASSES, GRAY, MARKERS, as_numbers, evenly, label_axis, new_axes, tidy
-from kernpool.execution.messages import explain_calls
+from kernpool.displays.style import (
+    BLACK,
+    CLASSES,
+    GRAY,
+    MARKERS,
+    as_numbers,
+    as_query,
+    column_index,
+    evenly,
+    kind_of,
+    known_names,
+    label_axis,
+    mixed_with_white,
+    new_axes,
+    read_inputs,
+    tidy,
+)
+from kernpool.execution.messages import abbreviate, explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
+Color = tuple[float, float, float]
+
+NAMED = 6  # so many sets of several classes are told apart; if there are more, they go by their size
+EMPTY = "not sure enough of any class"
+HATCHES = ("////", "\\\\\\\\", "xxx", "---", "|||", "+++")
+ONE, SEVERAL = 0.42, 0.2  # ink of the regions
+
+
+@dataclass(frozen=True)
+class Region:
+    """All places of one set, or of sets of one size.
+
+    Parameters
+    ----------
+    name : str
+        For the legend.
+    fill : tuple of three float
+        Color.
+    hatch : str or None
+        What tells it apart without colors: lines for several classes, dots for an empty set.
+    only : int or None
+        Number of the class, of a set of one.
+    """
+
+    name: str
+    fill: Color
+    hatch: str | None
+    only: int | None
+
+
+def regions_of(
+    member: NDArray[np.bool_], classes: Sequence[Any], colors: Sequence[Any]
+) -> tuple[NDArray[np.intp], list[Region]]:
+    """Return the number of the region of each place, and the regions: empty sets first, then by size and class.
+
+    Parameters
+    ----------
+    member : ndarray of bool, shape (..., c)
+        Which classes are in the set of each place.
+    classes : sequence of length c
+        Their labels.
+    colors : sequence
+        At least one per class.
+    """
+    number, kinds = sets_of(member)
+    several = [kind for kind in kinds if len(kind) > 1]
+    if len(several) <= NAMED:
+        return number, [_region(kind, several, classes, colors) for kind in kinds]
+    sizes = sorted({len(kind) for kind in several})
+    few = [kind for kind in kinds if len(kind) < 2]
+    place = [i if len(kind) < 2 else len(few) + sizes.index(len(kind)) for i, kind in enumerate(kinds)]
+    regions = [_region(kind, several, classes, colors) for kind in few]
+    for i, size in enumerate(sizes):  # the larger a set, the darker
+        fill = mixed_with_white(GRAY, 0.15 + 0.45 * i / max(len(sizes) - 1, 1))
+        regions.append(Region(f"{size} classes", fill, HATCHES[i % len(HATCHES)], None))
+    return np.asarray(place)[number], regions
+
+
+def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int, ...]]]:
+    """Return the number of the set of each place, and the sets: the empty one first, then by size and class.
+
+    Examples
+    --------
+    >>> sets_of(np.array([[[True, False], [True, True]], [[False, False], [True, True]]]))
+    (array([[1, 2],
+           [0, 2]]), [(), (0,), (0, 1)])
+    """
+    found, at = np.unique(member.reshape(-1, member.shape[-1]), axis=0, return_inverse=True)
+    kinds = [tuple(int(c) for c in np.flatnonzero(row)) for row in found]
+    order = sorted(range(len(kinds)), key=lambda i: (len(kinds[i]), kinds[i]))
+    return np.argsort(order)[at.ravel()].reshape(member.shape[:-1]), [kinds[i] for i in order]
+
+
+def name_of(kind: Sequence[int], classes: Sequence[Any]) -> str:
+    """Say which classes a set holds.
+
+    Examples
+    --------
+    >>> name_of((0, 2, 3), ["oak", "elm", "ash", "fir"]), name_of((), ["oak"])
+    ('oak, ash or fir', 'not sure enough of any class')
+    """
+    names = [str(classes[c]) for c in kind]
+    return EMPTY if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _region(
+    kind: tuple[int, ...], several: list[tuple[int, ...]], classes: Sequence[Any], colors: Sequence[Any]
+) -> Region:
+    from matplotlib.colors import to_rgb
+
+    name = name_of(kind, classes)
+    if not kind:
+        return Region(name, (1.0, 1.0, 1.0), "..", None)
+    paint = np.mean([to_rgb(colors[c]) for c in kind], axis=0)
+    if len(kind) == 1:
+        return Region(name, mixed_with_white(tuple(paint), ONE), None, kind[0])
+    return Region(name, mixed_with_white(tuple(paint), SEVERAL), HATCHES[several.index(kind) % len(HATCHES)], None)
+
+
+BEYOND = 0.04  # share of the range of the rows that is shown beyond them, on either side
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Where regions are drawn.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (g,)
+        Values of the two columns, increasing.
+    query : array or data frame of shape (g * g, d)
+        All columns, as the estimator takes them: row by row of the picture, from the bottom.
+    columns : tuple of two int
+        Which ones vary.
+    labels : tuple of two str
+        What to call them.
+    inputs : ndarray of shape (n, d)
+        Training inputs, as numbers; dates and durations in days.
+    kinds : tuple of two str
+        What the two columns hold, as in `kernpool.data.columns.Column`.
+    """
+
+    x: Array
+    y: Array
+    query: Any
+    columns: tuple[int, int]
+    labels: tuple[str, str]
+    inputs: Array
+    kinds: tuple[str, str] = ("numeric", "numeric")
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        features: Sequence[int | str] | None = None,
+        grid_resolution: int = 150,
+        *,
+        instead: str,
+    ) -> Plane:
+        """Lay a grid over two columns of the training inputs.
+
+        Parameters
+        ----------
+        estimator : fitted
+            Whose rows they are.
+        X : array_like or data frame of shape (n, d)
+            Training inputs.
+        features : pair of int or str, optional
+            Which columns; needed unless there are two.
+        grid_resolution : int, default=150
+            Places along each of them.
+        instead : str
+            What to use where columns are categorical, for the message.
+
+        Raises
+        ------
+        ValueError
+            If X has categorical columns or another shape, or these are no two of its columns.
+        """
+        inputs, names, make_frame = read_inputs(estimator, X, instead)
+        d = inputs.shape[1]
+        if features is None:
+            if d != 2:
+                raise ValueError(f"X has {d} columns, so features= must say which two to draw over")
+            features = (0, 1)
+        if isinstance(features, str) or len(features) != 2:
+            raise ValueError(f"features must be two columns, got {abbreviate(features)}")
+        first, second = (column_index(feature, names, d, name="features") for feature in features)
+        if first == second:
+            raise ValueError(f"features must be two different columns, got {abbreviate(features)}")
+        if grid_resolution < 2:
+            raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
+        x, y = (_axis(inputs[:, column], grid_resolution) for column in (first, second))
+        query = np.tile(np.median(inputs, axis=0), (len(x) * len(y), 1))
+        query[:, first], query[:, second] = np.tile(x, len(y)), np.repeat(y, len(x))
+        known = known_names(estimator, names)
+        labels = [known[column] if known else f"column {column}" for column in (first, second)]
+        kinds = kind_of(estimator, first), kind_of(estimator, second)
+        return cls(x, y, as_query(query, names, make_frame), (first, second), (labels[0], labels[1]), inputs, kinds)
+
+
+def _axis(values: Array, resolution: int) -> Array:
+    low, high = values.min(), values.max()
+    margin = BEYOND * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, resolution)
+
 
 RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their draws
 

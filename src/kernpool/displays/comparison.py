@@ -1,4 +1,4 @@
-"""The curves of groups, side by side."""
+"""Curves of several groups in one plot, with the p-value of the test that they are equal or parallel."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.data.columns import with_days
 from kernpool.displays.style import GRAY, GROUPS, MARKERS, evenly, label_axis, new_axes, tidy
 from kernpool.execution.messages import abbreviate, explain_calls
-from kernpool.inference.curves import NULLS
-from kernpool.inference.group_curves import GroupCurves, group_curves
+from kernpool.inference.hypothesis_tests.curve_equality import NULLS, GroupCurves, group_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

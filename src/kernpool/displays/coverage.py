@@ -1,23 +1,228 @@
-"""Whether intervals hold what they promise, slice by slice."""
+"""Empirical coverage of intervals by slices of a column, with binomial error bars.
+
+The share of responses inside their intervals is counted per slice, with Clopper and Pearson limits, and compared with
+the nominal coverage. Intervals come from an estimator, or as arrays from the caller.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
 
-from kernpool.data.columns import with_days
-from kernpool.displays.inside import Inside, column_of, is_training
-from kernpool.displays.slices import Slices
-from kernpool.displays.style import BLACK, BLUE, RED, label_axis, new_axes, tidy
+from kernpool.data import refuse_foreign, with_days
+from kernpool.displays.style import BLACK, BLUE, RED, as_numbers, column_index, label_axis, new_axes, tidy
 from kernpool.execution.messages import abbreviate, explain_calls
-from kernpool.inference.intervals import check_level
+from kernpool.inference.confidence.intervals import check_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CoveredRows:
+    """Rows with an interval.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        By what they are to be sliced.
+    inside : ndarray of bool, shape (n,)
+        Whether their values are inside.
+    level : float
+        What their intervals promise.
+    infinite, unknown : int
+        How many intervals have no end, and how many further rows have no interval.
+    """
+
+    x: NDArray[Any]
+    inside: NDArray[np.bool_]
+    level: float
+    infinite: int
+    unknown: int
+
+    @classmethod
+    def of(cls, x: ArrayLike, y: ArrayLike, interval: Any, level: float | None) -> CoveredRows:
+        """Read rows, values and intervals.
+
+        Parameters
+        ----------
+        x, y : array_like of shape (m,)
+            By what to slice, and values.
+        interval : PredictionInterval, Interval or pair of array_like
+            Ends of shape (m,); NaN where there is no interval.
+        level : float or None
+            What was promised; None is the level of `interval`.
+
+        Raises
+        ------
+        ValueError
+            If shapes differ, x or y is not finite, an upper end is below its lower one, no row has an interval, or the
+            level is none.
+        TypeError
+            If `interval` has no ends.
+        """
+        lower, upper, level = _ends(interval, level)
+        refuse_foreign("x", x)
+        x, y = np.asarray(x), as_numbers("y", y)
+        if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
+            raise ValueError(
+                "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
+                f"{x.shape}, {y.shape}, {lower.shape} and {upper.shape}"
+            )
+        check_level(level)
+        known = ~(np.isnan(lower) | np.isnan(upper))
+        for name, array in (("x", x[known]), ("y", y)):
+            if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+                raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}; leave such rows out")
+        if not known.any():
+            raise ValueError(
+                f"none of the {len(y)} rows has an interval; ask where there are rows of the fit, or use a model with "
+                "empty='nearest'"
+            )
+        if np.any(lower[known] > upper[known]):
+            raise ValueError("intervals must have their lower end first: interval=(lower, upper)")
+        infinite = np.count_nonzero(np.isinf(lower[known]) | np.isinf(upper[known]))
+        inside = ((lower <= y) & (y <= upper))[known]
+        return cls(x[known], inside, float(level), int(infinite), int(np.count_nonzero(~known)))
+
+
+def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
+    """Return the ends of intervals, and what they promise."""
+    lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
+    if lower is None or upper is None:
+        if not isinstance(interval, tuple | list) or len(interval) != 2:
+            raise TypeError(
+                "interval must be what prediction_interval or confidence_interval returns, or a pair (lower, upper), "
+                f"got {abbreviate(interval)}"
+            )
+        lower, upper = interval
+    level = getattr(interval, "level", None) if level is None else level
+    if level is None:
+        raise ValueError("level must say what a pair of ends promises, such as level=0.9")
+    return as_numbers("lower", lower), as_numbers("upper", upper), level
+
+
+def is_training(estimator: Any, X: Any) -> bool:
+    """Whether rows are those that an estimator of numeric columns holds."""
+    key = getattr(estimator, "key_", None)
+    if key is None or getattr(estimator, "encoding_", None) is not None:
+        return False
+    refuse_foreign("X", X)
+    given = np.asarray(X)
+    return given.shape == key.shape and bool(np.array_equal(given, key))
+
+
+def column_of(X: Any, against: int | str) -> tuple[Any, str]:
+    """Return a column of rows, and its name; dates stay dates.
+
+    Examples
+    --------
+    >>> column_of([[1.0, 2.0], [3.0, 4.0]], 1)
+    (array([2., 4.]), 'column 1')
+    """
+    names, width = [str(name) for name in getattr(X, "columns", [])], np.shape(X)[1]
+    index = column_index(against, names, width, name="against")
+    cells = X[X.columns[index]] if names else np.asarray(X)[:, index]
+    label = names[index] if names else "x" if width == 1 else f"column {index}"
+    if with_days("X", cells)[1] is not None:
+        return cells, label
+    column = np.asarray(cells)
+    return column.astype(np.str_) if column.dtype.kind == "O" else column, label
+
+
+MOST_LABELS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageBins:
+    """Slices of rows, in the order of a column.
+
+    Parameters
+    ----------
+    left, right, center : ndarray of shape (s,)
+        Least value, largest and median of the column in each slice; of labels their numbers.
+    rows, inside : ndarray of int, shape (s,)
+        How many rows each slice has, and how many of these are inside their intervals.
+    lower, upper : ndarray of shape (s,)
+        Exact binomial (Clopper-Pearson) limits of the probability to be inside.
+    labels : ndarray of shape (s,) or None
+        Of a column of text, what the slices are.
+    """
+
+    left: Array
+    right: Array
+    center: Array
+    rows: NDArray[np.int64]
+    inside: NDArray[np.int64]
+    lower: Array
+    upper: Array
+    labels: NDArray[Any] | None = None
+
+    @property
+    def coverage(self) -> Array:
+        """Shares of rows that are inside, of shape (s,)."""
+        return np.asarray(self.inside / self.rows)
+
+    @classmethod
+    def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int, confidence: float) -> CoverageBins:
+        """Cut rows into slices of about the same size; rows of one value stay together.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n,)
+            The column: numbers, or labels, of which each is a slice.
+        inside : ndarray of bool, shape (n,)
+            Whether the row is inside its interval.
+        slices : int
+            How many of numbers, at most.
+        confidence : float
+            Of the binomial limits.
+
+        Examples
+        --------
+        >>> found = CoverageBins.of(np.arange(20.0), np.arange(20) > 0, 2, 0.95)
+        >>> found.rows, found.coverage, found.lower.round(3), found.upper.round(3)
+        (array([10, 10]), array([0.9, 1. ]), array([0.555, 0.692]), array([0.997, 1.   ]))
+        """
+        values, at, counts = np.unique(x, return_inverse=True, return_counts=True)
+        labels = None
+        if x.dtype.kind in "fiub":
+            middle = np.cumsum(counts) - 0.5 * counts
+            _, slice_of_value = np.unique((middle * slices / len(x)).astype(np.int64), return_inverse=True)
+            number, place = slice_of_value[at], x.astype(np.float64)
+        else:
+            if len(values) > MOST_LABELS:
+                raise ValueError(
+                    f"the column has {len(values)} different labels, and at most {MOST_LABELS} can be drawn; give "
+                    "numbers or coarser labels"
+                )
+            number, place, labels = at, at.astype(np.float64), values
+        rows = np.bincount(number)
+        found = np.bincount(number, weights=inside).astype(np.int64)
+        parts = [place[number == one] for one in range(len(rows))]
+        left, right, center = (np.array([of(part) for part in parts]) for of in (np.min, np.max, np.median))
+        return cls(left, right, center, rows, found, *binomial_limits(found, rows, confidence), labels)
+
+
+def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
+    """Return exact limits of a probability: Clopper and Pearson, Biometrika 26 (1934), 404-413.
+
+    Examples
+    --------
+    >>> [float(limit.round(4)) for limit in binomial_limits(np.array(9), np.array(10), 0.95)]
+    [0.555, 0.9975]
+    """
+    tail = 0.5 * (1.0 - confidence)
+    misses = trials - hits
+    lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)
+    upper = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1.0 - tail), 1.0)
+    return lower, upper
 
 
 @explain_calls
@@ -30,7 +235,7 @@ class CoverageDisplay:
 
     Parameters
     ----------
-    slices : Slices
+    slices : CoverageBins
         Rows and hits, slice by slice.
     level : float
         What was promised.
@@ -64,7 +269,7 @@ class CoverageDisplay:
 
     def __init__(
         self,
-        slices: Slices,
+        slices: CoverageBins,
         *,
         level: float,
         confidence: float = 0.95,
@@ -222,9 +427,9 @@ class CoverageDisplay:
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
             raise ValueError(f"slices must be a positive number of slices, got {abbreviate(slices)}")
         days, kinds = with_days("x", x)
-        rows = Inside.of(x if kinds is None else days[:, 0], y, interval, level)
+        rows = CoveredRows.of(x if kinds is None else days[:, 0], y, interval, level)
         display = cls(
-            Slices.of(rows.x, rows.inside, int(slices), confidence),
+            CoverageBins.of(rows.x, rows.inside, int(slices), confidence),
             level=rows.level,
             confidence=confidence,
             infinite=rows.infinite,

@@ -1,27 +1,102 @@
-"""The fitted curve."""
+"""Plot of a fitted curve over one column, with training samples, confidence and prediction intervals.
+
+Prediction intervals are drawn between dashed ends, so that they differ from intervals of the curve.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays.bands import bands_of, curve_along, draw_bands, in_order, leaves, limit_height, need_intervals
-from kernpool.displays.expected import draw_expected, expected_along, expected_in_order, need_places
-from kernpool.displays.samples import draw_samples
-from kernpool.displays.section import Section, training_rows
-from kernpool.displays.style import BLACK, GRAY, RED, as_numbers, evenly, label_axis, new_axes, tidy
+from kernpool.displays.style import (
+    BLACK,
+    BLUE,
+    GRAY,
+    RED,
+    InputGrid,
+    as_numbers,
+    draw_samples,
+    evenly,
+    label_axis,
+    new_axes,
+    tidy,
+    training_rows,
+)
 from kernpool.execution.messages import check_choice, explain_calls
+from kernpool.inference import InferenceWarning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kernpool.conformal import PredictionInterval
+    from kernpool.displays.style import InputGrid
     from kernpool.inference import Interval
 
 Array = NDArray[np.float64]
+
+PALE = 0.13
+
+
+def expected_along(estimator: Any, section: InputGrid, level: float | None, method: str) -> PredictionInterval | None:
+    """Ask an estimator for its prediction intervals along a section; None if there is no level.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has none.
+    """
+    if level is None:
+        return None
+    ask = getattr(estimator, "prediction_interval", None)
+    if ask is None:
+        raise TypeError(
+            f"{type(estimator).__name__} has no prediction_interval, so that prediction={level!r} cannot be drawn; use "
+            "prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
+        )
+    with warnings.catch_warnings():
+        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps. That there are
+        # too few rows for the level is said.
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
+        found: PredictionInterval = ask(section.query, level=level, method=method)
+    return found
+
+
+def need_places(interval: PredictionInterval | None, x: Array) -> None:
+    """Refuse intervals at other places than those of a curve."""
+    if interval is not None and np.shape(interval.lower) != x.shape:
+        raise ValueError(
+            f"prediction_interval must be for the {x.size} places of the curve, of one output, got shape "
+            f"{np.shape(interval.lower)}"
+        )
+
+
+def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.intp]) -> PredictionInterval | None:
+    """Return an interval with its places in another order; if there are others, as it is, for the display to refuse."""
+    if interval is None or np.shape(interval.lower) != order.shape:
+        return interval
+    center, lower, upper = interval.center[order], interval.lower[order], interval.upper[order]
+    return replace(interval, center=center, lower=lower, upper=upper)
+
+
+def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
+    """Shade a prediction interval; gaps where it is infinite. Returns a PolyCollection, or None."""
+    if interval is None:
+        return None
+    from matplotlib.colors import to_rgba
+
+    where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
+    default: dict[str, Any] = {"facecolor": to_rgba(BLUE, PALE), "edgecolor": BLUE, "linestyle": "--", "linewidth": 1.0}
+    default |= {"label": f"{100 * interval.level:.6g} % prediction: the next value", "zorder": 1.2}
+    return ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style))
+
 
 CENTER = "center of the shades: bias taken off"
 
@@ -191,7 +266,7 @@ class KernelCurveDisplay:
         if is_slope and prediction is not None:
             raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
         X, y = training_rows(estimator, X, y)
-        section, output = Section.of(estimator, X, feature, grid_resolution), as_numbers("y", y)
+        section, output = InputGrid.of(estimator, X, feature, grid_resolution), as_numbers("y", y)
         inputs, column = section.inputs, section.column
         if len(output) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")

@@ -1,4 +1,4 @@
-"""Residuals, the noise that they show, and the rows that pull the fit."""
+"""Residual plot: leave-one-out residuals, the local noise, and rows of high leverage."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules import rule_of_thumb
-from kernpool.displays.section import kind_of
-from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, label_axis, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, kind_of, label_axis, new_axes, tidy
 from kernpool.execution.messages import abbreviate, explain_calls
 from kernpool.pooling.pool import pool
 

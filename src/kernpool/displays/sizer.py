@@ -1,4 +1,4 @@
-"""Where a curve rises and falls, by place and bandwidth."""
+"""SiZer map: significant increases and decreases of a curve, by point and bandwidth."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.section import kind_of
-from kernpool.displays.style import BLACK, BLUE, RED, label_axis, new_axes, tidy
+from kernpool.displays.style import BLACK, BLUE, RED, kind_of, label_axis, new_axes, tidy
 from kernpool.execution.messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kernpool.inference.slope_map import SlopeMap
+    from kernpool.inference.sizer import SlopeMap
 
 Array = NDArray[np.float64]
 

@@ -1,25 +1,36 @@
-"""Conditional quantiles of pairs in arrays, and in chunks."""
+"""Conditional quantiles for pairs in arrays and in chunks, and distribution-free intervals for them.
+
+Intervals. The fraction of a window's weight below the true quantile has mean tau and variance tau (1 - tau) / n,
+with the effective number of rows n, 1/n = sum_j alpha_j^2 / w_j. So the true quantile lies between
+the estimated quantiles of orders r/n and s/n::
+
+    P(B < r) <= alpha/2,    P(B >= s) <= alpha/2,    B ~ Bin(floor(n), tau)
+
+as it does between order statistics of a plain sample (alpha here: one minus the confidence level). No density is
+estimated. A normal approximation of the binomial distribution would cover 80 percent, with a nominal 95, where a
+single row has all weight.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 
-from kernpool.core.empty import Empty
+from kernpool.core.state import Empty
 from kernpool.data.checks import as_real_array
 from kernpool.data.chunks.base import Chunks
-from kernpool.distribution.arrays import quantiles
-from kernpool.distribution.chunks import chunk_quantiles
+from kernpool.distribution.multipass_quantile import chunk_quantiles
+from kernpool.distribution.weighted_quantile import quantiles
 from kernpool.execution.messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling.arrays import ArrayPairs
-from kernpool.pooling.pool import as_pairs
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import ArrayPairs, Recipe, as_pairs
 
 Array = NDArray[np.float64]
 
@@ -180,3 +191,108 @@ def as_levels(levels: ArrayLike) -> Array:
 
 def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
     progress(item * total + done, items * total)
+
+
+ROWS = 6  # of the table that is printed
+ROUNDING = 1e-9  # of a number of rows, which is a whole one where weights are equal
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth
+class QuantileInterval:
+    """Conditional quantiles with intervals.
+
+    Parameters
+    ----------
+    center : ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
+        The quantiles.
+    lower, upper : ndarray of the same shape
+        Minus infinity and infinity where so few rows bound the quantile on one side only, or not at all, as in an empty
+        window; NaN where the center is.
+    levels : ndarray of shape () or (l,)
+        Of the quantiles.
+    level : float
+        Probability that an interval covers.
+    effective_rows : ndarray of shape (m,)
+        How many rows a window averages over; 0 where it is empty.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> X, y = [[0.0]] * 100, [float(i) for i in range(100)]
+    >>> print(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).quantile_interval([[0.0]], [0.01, 0.5]))
+    places  1
+    level   0.95, each place by itself
+    <BLANKLINE>
+      place  quantile  center  lower  upper  n_eff
+      0      0.01      0       -inf   3      100
+      0      0.5       49      39     60     100
+    """
+
+    center: Array
+    lower: Array
+    upper: Array
+    levels: Array
+    level: float
+    effective_rows: Array
+
+    def __str__(self) -> str:
+        axes = ["place"] + ["output"] * (self.center.ndim - 1 - self.levels.ndim)
+        lines, shown = [], 0
+        for at in np.ndindex(self.center.shape):
+            if shown == ROWS:
+                break
+            tau = self.levels[at[-1]] if self.levels.ndim else self.levels
+            where = at[:-1] if self.levels.ndim else at
+            ends = (self.center[at], self.lower[at], self.upper[at])
+            lines.append(
+                [*map(str, where), f"{tau:g}", *(f"{x + 0.0:.4g}" for x in ends), f"{self.effective_rows[at[0]]:.3g}"]
+            )
+            shown += 1
+        cut = self.center.size > shown
+        names = [*axes, "quantile", "center", "lower", "upper", "n_eff"]
+        widths = [max(map(len, column)) for column in zip(names, *lines, strict=True)]
+        table = [
+            "".join(f"  {cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [names, *lines]
+        ]
+        head = [
+            f"places  {len(self.center)}" + ", the first below" * cut,
+            f"level   {self.level:g}, each place by itself",
+        ]
+        return "\n".join([*head, "", *table, *["  ..."] * cut])
+
+
+def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, Array]:
+    r"""Return the levels of both ends of intervals, of shape (m, l); below 0 and above 1 where there is no end.
+
+    Of n rows the r-th smallest is at most the quantile if at least r rows are, and the s-th above it if fewer than s
+    are: binomial probabilities, of which each end misses with half of the error rate or less.
+
+    Parameters
+    ----------
+    level : ndarray of shape (l,)
+        Of the quantiles.
+    rows : ndarray of shape (m,)
+        Effective number of rows in each window; what is beyond a whole number does not count.
+    confidence : float
+        Probability that an interval covers.
+
+    Examples
+    --------
+    >>> low, high = levels_around(np.array([0.5]), np.array([100.0, 5.0]), 0.95)
+    >>> low.ravel(), high.ravel()  # the 40th and the 61st of 100 rows; none of five
+    (array([ 0.4, -1. ]), array([0.61, 2.  ]))
+    """
+    n = np.floor(rows * (1.0 + ROUNDING))[:, None]
+    at_least_one = np.maximum(n, 1.0)
+    low = binom.ppf(0.5 - 0.5 * confidence, at_least_one, level)
+    high = binom.ppf(0.5 + 0.5 * confidence, at_least_one, level) + 1.0
+    no_low, no_high = (n < 1.0) | (low < 1.0), (n < 1.0) | (high > n)
+    return np.where(no_low, -1.0, low / at_least_one), np.where(no_high, 2.0, high / at_least_one)
+
+
+def without_ends(low: Array, high: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Put infinity where levels are beyond 0 or 1; ends of shape (m, c, l)."""
+    no_low, no_high = (low <= 0.0)[:, None], (high > 1.0)[:, None]
+    lower = np.where(no_low & ~np.isnan(ends[0]), -np.inf, ends[0])
+    return lower, np.where(no_high & ~np.isnan(ends[1]), np.inf, ends[1])

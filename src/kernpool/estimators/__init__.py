@@ -1,16 +1,19 @@
-"""scikit-learn estimators: thin, because the numbers come from the rooms below.
+"""scikit-learn estimators: kernel regression and classification, in memory, out of core, on Dask, and learned.
 
-Read `smoother.py` first, then `fitted.py`: how a fitted model pools. A fit checks parameters (`parameters.py`), reads
-rows (`rows.py`) and finds a bandwidth (`bandwidth_choice.py`); `chunked.py` and `dask_regressor.py` do so for rows that
-are not in memory, on a sample (`search_sample.py`). `saving.py` writes models of all kinds. In `learned/` the
-similarity learns.
+They are thin: the numbers come from the other subpackages. Read `kernel_smoother.py` first, the base class, then
+`fitted.py`: how a fitted model pools. `regressors.py` and `classifier.py` have the public estimators. A fit checks
+`parameters.py`, reads rows (`rows.py`) in the units of `rank_transform.py`, and finds a bandwidth (`bandwidth.py`);
+`chunked.py` does so for rows that are not in memory. `extrapolation.py` finds queries beyond the training rows,
+`expected_error.py` estimates the error on new rows. `records.py` has the contents of model files and `persistence.py`
+saves and loads them; `compile_ahead.py` fills the cache of compiled loops.
+
+The folder `methods` has the methods of fitted models for inference, distributions and prediction; `dask` has the
+regressor for clusters; in `learned` the similarity is learned.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.learned.classifier import LearnedPoolingClassifier
-from kernpool.estimators.learned.regressor import LearnedPoolingRegressor
-from kernpool.estimators.local_linear import LocalLinearRegressor
-from kernpool.estimators.nadaraya_watson import NadarayaWatsonRegressor
+from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
+from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 
 __all__ = [
     "LearnedPoolingClassifier",

@@ -1,10 +1,8 @@
-"""Estimators on chunks: the model keeps where its rows are, not the rows, and finds its bandwidth on some of them.
+"""Fits to rows in files: the model stores a reference to the rows and finds its bandwidth on a sample.
 
-A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`search_sample.py`).
-The sample depends on the rows, their order and `random_state`, not on how the rows are cut into chunks.
+A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`bandwidth.py`). The
+sample depends on the rows, their order and `random_state`, not on how the rows are divided into chunks.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data import TableError, is_frame
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
-from kernpool.data.columns import is_frame
-from kernpool.data.frames import Encoding
-from kernpool.data.tables import TableError
+from kernpool.data.encoding import Encoding
 from kernpool.distribution import chunk_quantiles, without_axes
-from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.estimators.bandwidth import (
+    DEFAULT_SEARCH_ROWS,
+    SearchDraw,
+    bandwidth_of_sample,
+    choose_bandwidth,
+    draw,
+    seed_of,
+)
 from kernpool.estimators.fitted import check_unchanged, numeric_query, recipe_of, refuse_unable
 from kernpool.estimators.parameters import check_parameters, search_parameters
 from kernpool.estimators.rows import keep_labels, refuse_formula, selection
-from kernpool.estimators.search_sample import DEFAULT_SEARCH_ROWS, SearchDraw, bandwidth_of_sample, draw, seed_of
 from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import current_progress
 

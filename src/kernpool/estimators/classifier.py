@@ -1,4 +1,7 @@
-"""Nadaraya-Watson classification: the values are one-hot labels, so the pooled values are probabilities."""
+"""Nadaraya-Watson classification as a scikit-learn estimator.
+
+The values are one-hot labels, so the pooled values are probabilities of the classes.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
-from kernpool.bandwidth.prior_share import prior_of_others, prior_share
-from kernpool.core.keys import Prepared
+from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.core.inputs import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.class_probabilities import ClassProbabilities
-from kernpool.estimators.class_sets import ClassSets
-from kernpool.estimators.labels import class_prior, one_hot
-from kernpool.estimators.parameters import check_parameters
-from kernpool.estimators.recalibration import isotonic_maps
-from kernpool.estimators.rows import Scoring, read_rows, refuse_formula
-from kernpool.estimators.smoother import KernelSmoother
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
+from kernpool.estimators.parameters import check_parameters, isotonic_maps
+from kernpool.estimators.rows import Scoring, class_prior, one_hot, read_rows, refuse_formula
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]

@@ -1,10 +1,8 @@
-"""Compile loops ahead of their first use, by using them: small problems of every kind, whose answers nobody reads.
+"""Compilation of loops ahead of their first use, for a machine or a container image.
 
-Compiled loops are kept on disk, so a machine or an image that has them answers its first call in a second, where the
-first call of all takes several.
+Small problems of every kind are run, so that the loops they use are compiled. Compiled loops are cached on disk.
+With a filled cache the first call takes a second; without it, it takes several.
 """
-
-from __future__ import annotations
 
 import os
 import warnings
@@ -137,7 +135,7 @@ def _tasks(kernels: Iterable[str] | None, columns: Iterable[int]) -> list[Task]:
 def _files() -> tuple[Path, list[Path]]:
     """Return the folder of compiled versions, and the files."""
     from kernpool.algorithms.brute.loops import staged
-    from kernpool.execution.compiling import PACKAGE
+    from kernpool.execution.compilation import PACKAGE
 
     place = Path(staged.reduce_block._cache.cache_path)  # type: ignore[attr-defined]  # made by Numba
     folder = PACKAGE if place.is_relative_to(PACKAGE) else place.parent

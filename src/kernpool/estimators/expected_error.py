@@ -1,32 +1,30 @@
-r"""The error to expect of new rows, of a model whose bandwidths were searched for.
+"""Expected error on new rows for models with searched bandwidths: nested cross-validation as a ratio.
 
-The leave-one-out error at the bandwidths found is the smallest of all that were tried, and so too small: a search finds
-where noise helped most. How much too small, other searches show that have not seen some of the rows. With the rows cut
-into K folds, the search is done K times without one of them,
+The leave-one-out error at the selected bandwidths is the smallest of all that were tried, and therefore too small:
+the search selects bandwidths where noise helped most. The bias is estimated by repeating the search without some of
+the rows. With the rows cut into K folds, the search is done K times without one of them,
 
-.. math:: \hat E = CV(\hat h) \cdot \frac{\sum_k \sum_{i \in k} w_i (y_i - \hat y^{(-k)}_i)^2}
-                                      {\sum_k \sum_{i \in k} w_i\, CV^{(-k)}(\hat h^{(-k)})},
+    E = CV(h) (sum_k sum_{i in k} w_i (y_i - yhat_i^(-k))^2) / (sum_k sum_{i in k} w_i CV^(-k)(h^(-k))),
 
-the leave-one-out error of all rows times the ratio of held-out to promised error of the K searches. The ratio, not the
-numerator itself, because a model of fewer rows is worse: both of its parts are of as many rows. The numerator is nested
-cross-validation [1]_. Searches by every criterion are repeated so, each by its own. After a fit with groups each fold
-holds whole groups. Predictions are those of the model: with ``extrapolate="clip"`` all three errors are of clipped
-planes.
+the leave-one-out error of all rows times the ratio of held-out to promised error of the K searches. It is the
+ratio, not the numerator, because a model of fewer rows is worse: both parts of the ratio are of equally many rows.
+The numerator is nested cross-validation [1]_. Each fold repeats the model's own search, with its own criterion.
+After a fit with groups each fold contains whole groups. Predictions are those of the model: with
+``extrapolate="clip"`` all three errors are of clipped planes.
 
-Where rows are copies of others (`kernpool.bandwidth.repeated`), leave-one-out errors are of rows that are predicted
-from themselves. Folds then keep the copies of a row together, and the error is the held-out one, without the ratio.
+Where rows are copies of others (`kernpool.bandwidth.repeated_rows`), rows are predicted from themselves and
+leave-one-out errors are too small. Folds then keep the copies of a row together, and the error is the held-out one,
+without the ratio.
 
-A bandwidth that was given, or is of a rule, has not seen the outputs at all, and the plug-in estimates three numbers
-from them and minimises nothing: their leave-one-out error is expected of new rows as it is; without the copies of each
-row, where there are any.
+A bandwidth that was given, or is from a rule, has not seen the outputs. The plug-in estimates three numbers from
+them and minimises nothing. Their leave-one-out error is the estimate for new rows, without the copies of each row,
+where there are any.
 
 References
 ----------
 .. [1] S. Varma and R. Simon, "Bias in error estimation when using cross-validation for model selection", BMC
    Bioinformatics 7 (2006), 91.
 """
-
-from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
@@ -38,19 +36,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kernpool.bandwidth import CRITERIA, LeaveOneOut, leave_one_out
-from kernpool.bandwidth.repeated import count_copies
-from kernpool.bandwidth.search.rows import TrainingRows, canonical_rows
-from kernpool.core.keys import Keys
-from kernpool.core.reading import as_tol
-from kernpool.estimators.bandwidth_choice import choose_bandwidth
+from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, leave_one_out
+from kernpool.bandwidth.repeated_rows import count_copies
+from kernpool.core.inputs import Keys, as_tol
+from kernpool.estimators.bandwidth import choose_bandwidth
 from kernpool.estimators.extrapolation import limits_of, widened
 from kernpool.estimators.fitted import recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
 from kernpool.execution.progress import current_progress, report_progress
-from kernpool.pooling.arrays import KeyPairs
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import settle
+from kernpool.pooling import KeyPairs, Recipe, settle
 
 Array = NDArray[np.float64]
 Limits = tuple[Array, Array] | None

@@ -1,9 +1,7 @@
-"""Extrapolation: which queries are beyond the training rows, the warning, and the limits that clip local planes there.
+"""Extrapolation: detection of queries beyond the training rows, the warning, and the limits that clip planes.
 
-At the edge of the rows a plane is the slope of a few of them, followed as far as the query is away.
+A local plane at the edge of the training rows has the slope of a few rows, extended as far as the query is away.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -11,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.keys import Prepared
+from kernpool.core.inputs import Prepared
 from kernpool.data.dates import in_words
 from kernpool.execution.messages import abbreviate
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.warnings import ExtrapolationWarning
+from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]

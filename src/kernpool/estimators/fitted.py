@@ -1,8 +1,15 @@
-"""A fitted model at new rows: its parameters as a recipe, its rows as pairs, X as queries."""
+"""Fitted models at new rows: the recipe of pooling, queries, and the training rows as a linear smoother.
+
+`recipe_of` turns parameters into a recipe, `read_query` X into queries, `pairs_of` the training rows into pairs,
+and `pool_at` predicts. `smoother_of` gives inference the same rows as a linear smoother; results come back in the
+shapes that the model predicts in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core.keys import Keys, Prepared
-from kernpool.core.local_fit import LocalFit
-from kernpool.core.problem import Problem
+from kernpool.core import Keys, Prepared, Problem
+from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
+from kernpool.data.checks import TableError
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import open_chunks
-from kernpool.data.frames import Encoding
-from kernpool.data.tables import TableError
+from kernpool.data.encoding import Encoding
 from kernpool.estimators.extrapolation import (
     Reach,
     joined_ranges,
@@ -28,13 +34,15 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
+from kernpool.estimators.rank_transform import Scale, ranked_columns
 from kernpool.estimators.rows import as_table, read_inputs
-from kernpool.estimators.scale import Scale, ranked_columns
+from kernpool.execution.messages import check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.pooling.arrays import KeyPairs, local_fit
-from kernpool.pooling.chunked import ChunkPairs
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import ReportRank, settle
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
+from kernpool.inference.summary import ColumnSummary
+from kernpool.pooling import ChunkPairs, KeyPairs, Recipe, ReportRank, local_fit, settle
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, SumCache
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -259,3 +267,288 @@ def check_unchanged(model: Any) -> None:
         raise TableError(
             f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
         )
+
+
+Groups = list[tuple[list[int], int]]
+
+ROWS = 1 << 16  # at once
+
+
+class RankNotes:
+    """One fit of a model: which of its columns are dependent, and which warnings have been given.
+
+    Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
+    beyond that, because few keys are in them, is another warning.
+    """
+
+    def __init__(self) -> None:
+        self._groups: Groups | None = None  # not known before it matters
+        self._said: set[str] = set()
+
+    def warn(
+        self,
+        rank: NDArray[np.intp],
+        occupied: NDArray[np.bool_],
+        key: NDArray[np.floating] | None,
+        names: Sequence[str],
+        weight: Array | None = None,
+    ) -> None:
+        """Warn of what is new.
+
+        Parameters
+        ----------
+        rank : ndarray of int, shape (m,)
+            Of the fits around some queries.
+        occupied : ndarray of bool, shape (m,)
+            Where there is any key at all.
+        key : ndarray of shape (n, d) or None
+            The training rows; None if they are not at hand, so that no column can be named.
+        names : sequence of d str
+            What messages call the columns.
+        weight : ndarray of shape (n,) or None
+            Frequencies of the rows.
+        """
+        columns = len(names)
+        if not np.any(occupied & (rank < columns)) or self._said == {"columns", "windows"}:
+            return
+        if self._groups is None:
+            rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
+            self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
+        if self._groups and "columns" not in self._said:
+            self._said.add("columns")
+            warn_caller(_story(self._groups, names), RankDeficiencyWarning)
+        determined = columns - sum(missing for _, missing in self._groups)
+        if np.any(occupied & (rank < determined)) and "windows" not in self._said:
+            self._said.add("windows")
+            warn_of_rank(rank, occupied, determined)
+
+
+def dependent_columns(X: NDArray[np.floating]) -> Groups:
+    """Find the columns that are constant, or linear in others, over all rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows; where there are no more than columns, these are not to blame.
+
+    Returns
+    -------
+    list of (list of int, int)
+        Sets of columns that depend on each other, and how many of each set are too many; a constant is a set by itself.
+
+    Notes
+    -----
+    The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns. The
+    null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
+
+    Examples
+    --------
+    >>> dependent_columns(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 1.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]))
+    [([1, 2], 1)]
+    """
+    n, d = X.shape
+    if n <= d:
+        return []
+    first, total, second = X[0].astype(np.float64), np.zeros(d), np.zeros((d, d))
+    blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
+    for rows in blocks:  # from the first row, so that constants are zeros
+        total += (X[rows] - first).sum(axis=0)
+    for rows in blocks:
+        centered = X[rows] - first - total / n
+        second += centered.T @ centered
+    spread = np.sqrt(np.diagonal(second))
+    unit = np.where(spread > 0, spread, 1.0)
+    eigenvalues, directions = np.linalg.eigh(second / unit / unit[:, None])
+    null = directions[:, eigenvalues <= RANK_TOLERANCE]
+    joined = np.abs(null @ null.T) > RANK_TOLERANCE
+    groups, left = [], set(np.flatnonzero(joined.diagonal()).tolist())
+    while left:
+        group, border = set(), {min(left)}
+        while border:
+            group |= border
+            border = set(np.flatnonzero(joined[sorted(border)].any(axis=0)).tolist()) - group
+        left -= group
+        columns = sorted(group)
+        groups.append((columns, round(float(np.sum(null[columns] ** 2)))))
+    return groups
+
+
+def _story(groups: Groups, names: Sequence[str]) -> str:
+    parts = [
+        f"column {names[columns[0]]} is constant"
+        if len(columns) == 1
+        else f"columns {', '.join(names[a] for a in columns)} are linearly dependent"
+        for columns, _ in groups
+    ]
+    return (
+        f"over the training rows {'; '.join(parts)}: no slope is determined in some direction, and the fits are "
+        "constant in it; drop one column of each such set, and constants. This is said once per fit"
+    )
+
+
+OF = ("fit", "derivative")
+
+
+def need_rows(model: Any, what: str = "standard errors need") -> None:
+    """Refuse a model that does not hold its rows."""
+    check_is_fitted(model)
+    if "chunks_" in vars(model):
+        raise TypeError(
+            f"this {type(model).__name__} was fitted to chunks, and {what} the rows themselves; fit it to arrays, such "
+            "as a sample of the rows, with bandwidth=model.bandwidth_"
+        )
+
+
+def smoother_of(model: Any) -> Smoother:
+    """Return the rows of a fitted model and how they are pooled."""
+    need_rows(model)
+    categories = model._categories()
+    has_levels = len(categories) > 0
+    keys, recipe = pairs_of(model).keys, recipe_of(model)
+    kept = model._prepared.get("sums", (keys.value, recipe.algorithm), lambda: SumCache(keys.value))
+    return Smoother(
+        keys,
+        recipe,
+        model.key_code_ if has_levels else None,
+        categories,
+        np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+        kept=kept,
+    )
+
+
+def training_of(model: Any, smoother: Smoother) -> Training:
+    """Return the training rows in their own fit, made once per fit."""
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("training", fit_of_rows(model, smoother), lambda: fit_training(smoother))
+
+
+def training_with_shares(model: Any, smoother: Smoother) -> Training:
+    """Return the same with the shares of the fits, which are as large as the rows, and not kept."""
+    made = fit_training(smoother, with_shares=True)
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))
+    return made
+
+
+def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
+    """Return the training rows in fits without their clusters, made once per fit and groups; None if there are none.
+
+    By default groups are those of the fit.
+    """
+    given = vars(model).get("key_group_") if groups is None else groups
+    return None if given is None else _left_out(model, smoother, number_clusters(given, smoother.weight))
+
+
+def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
+    """Return the same of the groups of the fit, however few: for residuals, which need no more than two."""
+    code = vars(model).get("key_group_")
+    return None if code is None else _left_out(model, smoother, code)
+
+
+def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
+    of = hashlib.sha256(code.tobytes()).digest(), *fit_of_rows(model, smoother)
+    return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
+
+
+def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
+    """Return all that the fit of the training rows depends on."""
+    recipe = smoother.recipe
+    return (
+        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
+        recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
+    )  # fmt: skip
+
+
+def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
+    """Read queries in the units in which a model compares them; `warn` as of `read_query`."""
+    numeric, code = read_query(model, X, warn=warn)
+    return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+
+
+def read_places(model: Any, X: ArrayLike, of: str, *, warn: bool = True) -> tuple[Smoother, EvaluationPoints, Training]:
+    """Read places of X, with the rows in their own fit; refuse a question that is none."""
+    check_choice("of", of, OF)
+    smoother = smoother_of(model)
+    return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
+
+
+def columns_of(smoother: Smoother, of: str) -> list[int | None]:
+    """Return the columns to go through: none for the value, all for slopes."""
+    return [None] if of == "fit" else list(range(smoother.columns))
+
+
+def rank_reporter(model: Any) -> ReportRank:
+    """Return who hears of planes that are not determined: the model, once per fit, or a model of constants each time.
+
+    Predictions of constants do not depend on planes, but their intervals are made of them.
+    """
+    if recipe_of(model).degree:
+        return model._report_rank  # type: ignore[no-any-return]  # a model of any kind
+
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    said: list[bool] = prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])
+
+    def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        if said or not np.any(occupied & (rank < columns)):
+            return
+        # Constants and dependent columns take nothing from the correction in the other directions.
+        weight, key = model.key_weight_, scaled_keys(model)
+        columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
+        (few,) = np.nonzero(occupied & (rank < columns))
+        if few.size:
+            said.append(True)
+            warn_caller(
+                f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
+                "in some direction, and the planes that take the bias off are constant in it; use a larger bandwidth",
+                RankDeficiencyWarning,
+            )
+
+    return report
+
+
+def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
+    """Return one array of (m, c) per column in the shape of `predict` or `derivative`."""
+    one = model.value_.ndim == 1
+    if of == "fit":
+        return columns[0][:, 0] if one else columns[0]
+    slopes = np.stack(columns, axis=1)
+    scale = scale_of(model)
+    if any(scale.ranked):
+        slopes = slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None]
+    return slopes[:, :, 0] if one else slopes
+
+
+def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
+    """Return critical values of all columns: one number, or an array in the shape of one place of the center."""
+    if critical[0] is None:
+        return None
+    if len(critical) == 1:
+        return critical[0]
+    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
+    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))
+
+
+def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:
+    """Return the columns of the table in their order, with what weighs their rows."""
+    encoding = model.encoding_
+    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
+    names = [str(i) if names is None else str(names[i]) for i in range(count)]
+    relevance = vars(model).get("relevance_")
+    numeric = range(count) if encoding is None else encoding.numeric
+    levels = () if encoding is None else encoding.categorical
+    widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
+    is_raw = isinstance(model.scale, str) and model.scale == "raw"
+    in_days = encoding.dates if encoding is not None and is_raw else ()
+    return tuple(
+        ColumnSummary(
+            names[i],
+            float(widths[i]),
+            i in levels,
+            None if relevance is None else float(relevance[i]),
+            "days" if i in in_days else "",
+        )
+        for i in range(count)
+    )

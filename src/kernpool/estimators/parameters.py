@@ -1,25 +1,145 @@
-"""What the parameters of estimators may be, checked in one place: by every fit, and again for models from files."""
+"""Validation of estimator parameters and calls, and the recalibration of class probabilities.
 
-from __future__ import annotations
+Every fit checks parameters here, and so does loading a model from a file.
 
+`NamedCalls` is the base of all estimators. Python names the class that defines a method in an error about its
+arguments, often a class that users have never seen. Methods that a class inherits from `NamedCalls`, or from its
+other base classes, report such errors with the name of the user's class.
+
+Recalibration maps the leave-one-out probabilities of each class, one class against the rest, to observed
+frequencies by isotonic regression.
+"""
+
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, RULES
-from kernpool.core.empty import check_empty
-from kernpool.core.reading import as_tol
-from kernpool.core.similarity import check_composition
+from kernpool.core import as_tol, check_composition, check_empty
 from kernpool.data.checks import as_bandwidth
 from kernpool.estimators.extrapolation import check_extrapolate
-from kernpool.estimators.recalibration import check_recalibrate
-from kernpool.estimators.scale import check_scale
-from kernpool.execution.messages import abbreviate, check_choice, did_you_mean
+from kernpool.estimators.rank_transform import check_scale
+from kernpool.execution.messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
-from kernpool.inference.draws import as_random
+from kernpool.inference.resampling.draws import as_random
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
 from kernpool.pooling.plan import check_algorithm
+
+Array = NDArray[np.float64]
+
+ISOTONIC = "isotonic"
+DIGITS = 12  # of probabilities: those that differ by rounding are equal, or they would be steps
+
+
+def check_recalibrate(recalibrate: Any) -> None:
+    """Refuse a recalibration that is none.
+
+    Examples
+    --------
+    >>> check_recalibrate("sigmoid")
+    Traceback (most recent call last):
+    ValueError: recalibrate must be None or 'isotonic', got 'sigmoid'
+    """
+    if recalibrate is not None and not (isinstance(recalibrate, str) and recalibrate == ISOTONIC):
+        raise ValueError(f"recalibrate must be None or {ISOTONIC!r}, got {abbreviate(recalibrate)}")
+
+
+def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
+    r"""Find for each class the increasing map of its probabilities that is nearest to its labels, by least squares.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n, k)
+        Of rows that had no voice in them.
+    label : ndarray of shape (n, k)
+        One-hot labels.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+
+    Returns
+    -------
+    ndarray of shape (points, 3)
+        The number of a class, a probability and what becomes of it, in this order; linear between points of a class,
+        and constant beyond its first and last.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two unit rows.
+
+    Notes
+    -----
+    `sklearn.isotonic.IsotonicRegression`, between :math:`\pi_c / (W + 1)` and :math:`(W + \pi_c) / (W + 1)` by
+    Laplace's rule of succession, as `kernpool.bandwidth.prior_shrinkage`: W rows prove no class to be impossible.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    weight = np.ones(len(label)) if weight is None else weight
+    total = float(weight.sum())
+    if not total > 1.0:
+        raise ValueError(
+            f"recalibrate={ISOTONIC!r} needs rows to leave out, got 1 sample; leave recalibrate=None for so few"
+        )
+    kept = weight > 0
+    prior, points = weight @ label / total, []
+    for c, (said, seen) in enumerate(zip(np.round(probability[kept], DIGITS).T, label[kept].T, strict=True)):
+        least, most = prior[c] / (total + 1.0), 1.0 - (1.0 - prior[c]) / (total + 1.0)
+        found = IsotonicRegression(y_min=least, y_max=most, out_of_bounds="clip")
+        found.fit(said, seen, sample_weight=weight[kept])
+        x, y = found.X_thresholds_, found.y_thresholds_
+        points.append(np.column_stack([np.full(len(x), float(c)), x, y]))
+    return np.concatenate(points)
+
+
+def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
+    """Map the probabilities of each class, and divide by their sum.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (m, k)
+        Rows of zeros or NaN, for empty windows, stay as they are.
+    maps : ndarray of shape (points, 3)
+        Of `isotonic_maps`.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Of the type of `probability`.
+
+    Examples
+    --------
+    >>> maps = np.array([[0, 0.25, 0.5], [0, 0.75, 0.75], [1, 0.25, 0.25], [1, 0.75, 0.5]])
+    >>> recalibrated(np.array([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]]), maps)
+    array([[0.625, 0.375],
+           [0.5  , 0.5  ],
+           [0.   , 0.   ]])
+    """
+    new = np.empty(probability.shape)
+    for c in range(probability.shape[1]):
+        points = maps[maps[:, 0] == c]
+        new[:, c] = np.interp(probability[:, c], points[:, 1], points[:, 2])
+    told = probability.sum(axis=1, keepdims=True) > 0
+    total = new.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(told, new / np.where(told, total, 1.0), probability).astype(probability.dtype)
+
+
+def check_maps(maps: NDArray[Any], classes: int) -> None:
+    """Raise if maps from a file are none."""
+    ok = maps.dtype == np.float64 and maps.ndim == 2 and maps.shape[1] == 3 and np.all(np.isfinite(maps))
+    if ok:
+        number, x, y = maps.T
+        ok = np.array_equal(np.unique(number), np.arange(classes)) and np.all(np.diff(number) >= 0)
+        ok = ok and np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1))
+        same = np.diff(number) == 0
+        ok = ok and np.all(np.diff(x)[same] > 0) and np.all(np.diff(y)[same] >= 0)
+    if not ok:
+        raise ValueError("recalibration_ does not hold increasing maps of the probabilities of all classes")
+
 
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 FOR_CLASSES = "log_loss"
@@ -162,3 +282,41 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "prior_share": check_prior_share,
     "recalibrate": check_recalibrate,
 }
+
+
+class NamedCalls:
+    """Base class whose methods, inherited ones included, name the class of the object where a call does not fit.
+
+    They take weights that underflow for zeros, whatever `np.errstate` says.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in cls.__mro__:
+            ours = base.__module__.startswith("kernpool.")
+            for name, found in list(vars(base).items()):
+                function = found.__func__ if isinstance(found, classmethod) else found
+                if not isinstance(function, FunctionType) or (name.startswith("_") and name != "__init__"):
+                    continue
+                # Classes of other libraries stay as they are.
+                if not hasattr(function, "__wrapped__") and (ours or getattr(cls, name) is function):
+                    named = _named(function)
+                    setattr(base if ours else cls, name, named if found is function else classmethod(named))
+
+
+def _named(function: FunctionType) -> Callable[..., Any]:
+    """Return a method that raises a TypeError of our own if it is called with other arguments than it has."""
+
+    @functools.wraps(function)
+    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        try:
+            with np.errstate(under="ignore"):  # as `kernpool.execution.warnings.underflow_is_zero`
+                return function(self, *arguments, **keywords)
+        except TypeError as error:
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is not None:  # not of this call, but of something inside of it
+                raise
+            owner = self if isinstance(self, type) else type(self)
+            raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
+
+    return method

@@ -1,29 +1,71 @@
-"""Smoothers as records for files: what is written, and what a header has to say before a model is made of it.
+"""Contents of model files: conversion of fitted models to records, and their validation on loading.
 
-The checksum finds damage. Whoever edits a file and makes a new checksum gets no further than these checks: every entry
-is of its kind, and the entries and the arrays fit together.
+The checksum finds damage. A file that was edited and given a new checksum still has to pass these checks: every
+entry has its type, and the entries and the arrays are consistent. A model on chunks stores, instead of its rows, a
+reference to their files and a fingerprint by which a change is recognised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core.ridge import as_ridge
-from kernpool.data.checks import as_bandwidth, as_key_weight
-from kernpool.data.columns import is_plain_label, plain_label
-from kernpool.data.folders import ModelFileError, Record, plain
-from kernpool.data.frames import Encoding
+from kernpool.core.local_fit import as_ridge
+from kernpool.data import as_bandwidth, as_key_weight, is_plain_label, plain_label
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.opening import reopen
+from kernpool.data.encoding import Encoding
+from kernpool.data.files import ModelFileError, Record, plain
 from kernpool.estimators.fitted import scale_of
-from kernpool.estimators.parameters import check_restored
-from kernpool.estimators.recalibration import check_maps
-from kernpool.estimators.references import open_reference
-from kernpool.estimators.scale import read_scale, written_scale
+from kernpool.estimators.parameters import check_maps, check_restored
+from kernpool.estimators.rank_transform import read_scale, written_scale
 from kernpool.kernels import get_kernel, registered_name
+
+
+def open_reference(reference: Any, memory: int | None = None) -> Chunks:
+    """Open the rows of a reference, which is not believed, if they are the ones that it was fitted to."""
+    problem = _problem(reference)
+    if problem:
+        raise ValueError(f"{problem} of the rows it refers to")
+    return reopen(reference, memory=memory)
+
+
+def _problem(reference: Any) -> str | None:
+    """Return what is wrong with a reference."""
+    if not isinstance(reference, dict):
+        return "there is no description"
+    if reference.get("kind") not in ("npy", "parquet"):
+        return f"kind {reference.get('kind')!r:.40} is not known"
+    path = reference.get("path")
+    if not isinstance(path, str) or "\0" in path or not Path(path).is_absolute():
+        return "the path is not absolute"
+    target, weight = reference.get("target"), reference.get("weight")
+    if not (isinstance(target, str) or (target and _are_texts(target))):
+        return "the target is no column"
+    if not (weight is None or isinstance(weight, str)) or "weight" not in reference:
+        return "the weight is no column"
+    if not reference.get("features") or not _are_texts(reference["features"]):
+        return "the features are no columns"
+    files = reference.get("files")
+    if not files or not isinstance(files, dict) or not all(map(_is_fingerprint, files.values())):
+        return "there are no fingerprints"
+    columns = [*reference["features"], *([target] if isinstance(target, str) else target)]
+    if len(set(columns)) < len(columns) or weight in columns:
+        return "a column has two parts"
+    return None
+
+
+def _is_fingerprint(record: Any) -> bool:
+    wanted = {"bytes": int, "sha256 of pieces": str}
+    return isinstance(record, dict) and {name: type(entry) for name, entry in record.items()} == wanted
+
+
+def _are_texts(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
 
 VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
 # Parameters that are younger than these versions, and what a model did before there were any. They are written where

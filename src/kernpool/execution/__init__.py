@@ -1,8 +1,9 @@
-"""How work runs, whatever it is: threads, progress, Ctrl-C, and the flags of the compiler.
+"""Execution: threads, progress, Ctrl-C, compilation of loops, warnings and error messages.
 
-Read `threads.py` first: blocks on Python threads. `ordered_sum.py` and `blas.py` keep their results the same for any
-number of threads; `compiling.py` says how loops are compiled and where they may live; `progress.py` and `warnings.py`
-speak to the caller.
+Read `threads.py` first: blocks of work on Python threads, with results that do not depend on their number.
+`compilation.py` compiles the loops and caches them on disk, `vector_width.py` detects the vector width, `progress.py`
+reports progress, `warnings.py` attributes warnings to the calling line, `messages.py` has parts of error
+messages, and `text_table.py` formats numbers in printed results.
 """
 
 from kernpool.execution.progress import report_progress

@@ -1,9 +1,7 @@
-"""Parts of error messages: values in short form, and suggestions for values and arguments that are not known.
+"""Parts of error messages: abbreviated values, and "did you mean" suggestions for unknown values and arguments.
 
-Suggestions are what other libraries call the same thing, or the closest spelling.
+Suggestions are the names of the same thing in other libraries, or the closest spelling.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence

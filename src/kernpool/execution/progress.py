@@ -1,6 +1,4 @@
-"""Progress of long work: callers of an estimator can listen, without a parameter of the estimator."""
-
-from __future__ import annotations
+"""Progress callbacks: callers follow long fits and predictions, without a parameter of the estimator."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

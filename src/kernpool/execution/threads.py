@@ -1,14 +1,25 @@
-"""Running blocks on Python threads: interruptible, with progress, and with the same bits for any number of threads."""
+"""Blocks of work on Python threads: interruptible, with progress, and reproducible for any number of threads.
+
+`OrderedSum` adds terms in the order of their numbers, not of their arrival, so that the bits of a sum do not depend
+on the threads. `one_thread` limits the BLAS libraries to one thread, because the threads that work on blocks already
+occupy the processors.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from operator import index
 from queue import Empty, SimpleQueue
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.execution.messages import abbreviate
 from kernpool.execution.progress import Progress
@@ -223,3 +234,96 @@ def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, prog
 
 def _counting_from(before: int, total: int, progress: Progress) -> Progress:
     return lambda done, _: progress(before + done, total)
+
+
+def weighted_sum(weight: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``weight @ x`` with the same bits for any number of threads of BLAS, which other threads may change.
+
+    Examples
+    --------
+    >>> weighted_sum(np.array([1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 5.0]]))
+    array([ 7., 10.])
+    """
+    return np.asarray(np.einsum("i,i...->...", weight, x))
+
+
+class OrderedSum:
+    """A sum of numbered terms with the same bits for any number of threads.
+
+    Terms that arrive early wait for those before them. Blocks start in order and take about equal times, so few wait:
+    about as many as there are threads.
+
+    Parameters
+    ----------
+    total : ndarray
+        What terms are added to.
+
+    Examples
+    --------
+    >>> total = np.zeros(1)
+    >>> ordered = OrderedSum(total)
+    >>> ordered.add(1, np.array([2.0**-53])), total[0]
+    (None, np.float64(0.0))
+    >>> ordered.add(0, np.array([1.0])), total[0]
+    (None, np.float64(1.0))
+    """
+
+    def __init__(self, total: NDArray[np.float64]) -> None:
+        self._total, self._next = total, 0
+        self._waiting: dict[int, NDArray[np.float64]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, number: int, term: NDArray[np.float64]) -> None:
+        """Add the term of this number, counted from zero, once all before it have been added."""
+        with self._lock:
+            self._waiting[number] = term
+            while self._next in self._waiting:
+                self._total += self._waiting.pop(self._next)
+                self._next += 1
+
+
+_lock = threading.Lock()
+_users, _limits = 0, None  # callers inside, and the handle that restores the limits
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit the BLAS libraries to one thread while any caller is inside.
+
+    The setting belongs to the process. The first caller sets the limit and the last one restores it: with a limit per
+    caller, two overlapping callers would leave it at one forever.
+    """
+    global _users, _limits
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _limits = _blas().limit(limits=1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0 and _limits is not None:
+                _limits.restore_original_limits()
+                _limits = None
+
+
+@cache
+def _blas() -> Any:
+    """Return the BLAS libraries of this process, found once: looking through all that is loaded takes a millisecond.
+
+    Those that are loaded later are others' own; compiled loops call that of SciPy.
+    """
+    import scipy.linalg  # noqa: F401  # has to be loaded to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _forget(*_: Any) -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
+    os.register_at_fork(after_in_child=_forget)

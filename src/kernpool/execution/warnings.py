@@ -1,6 +1,4 @@
-"""Warnings that point at the line that called the package, however deep in it they arise, and those of NumPy."""
-
-from __future__ import annotations
+"""Warnings attributed to the user's line that called the package, and suppression of NumPy's underflow errors."""
 
 import os
 import sys

@@ -1,43 +1,35 @@
-"""How sure a fit is: standard errors, intervals, bands, what a summary prints, resampling and tests.
+"""Statistical inference for kernel fits: standard errors, intervals and bands, tests, bootstrap, summaries.
 
-Read `quadratic_forms.py` first: variances are sums over squared shares, one more pass over the keys with the kernel
-squared. `smoother.py` is all that is known of a model, `residuals.py` and `noise.py` tell the noise of its rows,
-`corrected.py` the center of an interval, `standard_errors.py` and `intervals.py` put these together, and `clusters.py`
-where rows are not independent. `bands.py` makes intervals hold all at once: `tube.py` along a curve, `multiplier.py` by
-random draws at any places. `warnings.py` says where none of this is to be trusted. `summary.py` is what a fit amounts
-to, `diagnostics.py` the same row by row, `slope_map.py` where a curve rises and falls, `group_curves.py` what
-`curves.py` compares.
-
-What resamples begins with `linear_map.py`: shares do not depend on values, so nothing is fitted again. `draws.py` has
-the random numbers, `bootstrap.py` the resamples of a fit, `sample.py` the rows of a test. Tests by residuals share the
-statistic of `pairs.py`: `columns.py`, `specification.py`. Those of curves are `monotonicity.py` and `curves.py`,
-with `offsets.py` where they are parallel and `overlap.py`, which groups can be compared.
-
-How sure probabilities of classes are is in `probabilities.py` and `wilson.py`.
+Read `summary.py` first: effective parameters, R2 and residual diagnostics of a fit. Then the folders: `variance`
+has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands, `resampling`
+random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled sums over clusters.
+`class_probabilities.py` has standard errors and intervals of a classifier, `sizer.py` the SiZer map of significant
+slopes. Variances are sums over squared linear weights; the subpackage `smoother` computes them.
 """
 
-from kernpool.inference.bootstrap import bootstrap
-from kernpool.inference.clusters import Clusters, fit_clusters, number_clusters
-from kernpool.inference.curves import compare_curves
-from kernpool.inference.diagnostics import Residuals
-from kernpool.inference.intervals import Interval, interval, intervals
-from kernpool.inference.monotonicity import monotonicity_test
-from kernpool.inference.residuals import Training, fit_training, squared_residuals
-from kernpool.inference.results import TestResult
-from kernpool.inference.slope_map import SlopeMap
-from kernpool.inference.smoother import Places, Smoother
-from kernpool.inference.specification import specification_test
-from kernpool.inference.summary import ClassSummary, Summary, summarise
-from kernpool.inference.warnings import ExtrapolationWarning, InferenceWarning
-from kernpool.inference.wilson import ProbabilityInterval
+from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
+from kernpool.inference.confidence.intervals import Interval, check_level, interval, intervals
+from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
+from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
+from kernpool.inference.hypothesis_tests.sample import TestResult
+from kernpool.inference.hypothesis_tests.specification import specification_test
+from kernpool.inference.resampling.bootstrap import bootstrap
+from kernpool.inference.resampling.draws import as_random
+from kernpool.inference.sizer import SlopeMap
+from kernpool.inference.summary import ClassSummary, Residuals, Summary, summarise
+from kernpool.inference.variance.clusters import Clusters, fit_clusters, number_clusters
+from kernpool.inference.variance.residuals import Training, fit_training, local_noise, nothing_left, squared_residuals
+from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 __all__ = [
     "ClassSummary",
     "Clusters",
+    "EvaluationPoints",
     "ExtrapolationWarning",
     "InferenceWarning",
     "Interval",
-    "Places",
+    "Probabilities",
     "ProbabilityInterval",
     "Residuals",
     "SlopeMap",
@@ -45,13 +37,17 @@ __all__ = [
     "Summary",
     "TestResult",
     "Training",
+    "as_random",
     "bootstrap",
+    "check_level",
     "compare_curves",
     "fit_clusters",
     "fit_training",
     "interval",
     "intervals",
+    "local_noise",
     "monotonicity_test",
+    "nothing_left",
     "number_clusters",
     "specification_test",
     "squared_residuals",

@@ -1,16 +1,16 @@
-r"""A summary: how many parameters a fit amounts to, how much it explains, and what is left.
+"""Model summary (effective parameters, residual sd, R2, AICc, GCV) and residual diagnostics by row.
 
 ================================ ====================================================================================
 effective parameters             tr H and tr H'H, of the hat matrix H
 residual sd                      root of RSS / (W - 2 tr H + tr H'H), as locfit's ``rv``
-R2                               :math:`1 - RSS / TSS`
-leave-one-out R2                 the same of predictions without the row itself: what new rows would have
+R2                               1 - RSS / TSS
+leave-one-out R2                 the same with leave-one-out predictions: an estimate for new rows
 squared correlation              of outputs and fit, about the mean of y: R-squared of R's np
-leave-cluster-out R2             the same without all rows of the row's cluster: what rows of new clusters would have
-AICc, GCV                        as `kernpool.bandwidth.criteria`
+leave-cluster-out R2             the same with the row's whole cluster left out: an estimate for rows of new clusters
+AICc, GCV                        as in `kernpool.bandwidth.criteria`
 ================================ ====================================================================================
 
-What np prints as residual standard error divides by the number of rows, and is smaller.
+The residual standard error that np prints divides by the number of rows, and is smaller.
 """
 
 from __future__ import annotations
@@ -23,16 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.execution.ordered_sum import weighted_sum
-from kernpool.execution.threads import cut
-from kernpool.inference.clusters import Clusters
-from kernpool.inference.printing import listed
-from kernpool.inference.quadratic_forms import combined, product_problem
-from kernpool.inference.residuals import ROWS_AT_ONCE, Training
-from kernpool.inference.shares import Shares
-from kernpool.inference.slopes import value_shares
-from kernpool.inference.smoother import Smoother
+from kernpool.execution.text_table import listed
+from kernpool.execution.threads import cut, weighted_sum
+from kernpool.inference.variance.clusters import Clusters
+from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
 from kernpool.kernels import square
+from kernpool.smoother import Smoother, value_shares
+from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
 
 Array = NDArray[np.float64]
 
@@ -45,7 +42,7 @@ AS_IF_INDEPENDENT = (
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ColumnSummary:
     """A column of the table, as a summary prints it.
 
     Parameters
@@ -99,7 +96,7 @@ class Summary:
     ----------
     title, kernel, chosen : str
         Of the model, its kernel, and how its bandwidths were found.
-    columns : tuple of Column
+    columns : tuple of ColumnSummary
         Of the table.
     rows : float
         Sum of the weights.
@@ -132,7 +129,7 @@ class Summary:
     title: str
     kernel: str
     chosen: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSummary, ...]
     rows: float
     trace: float
     trace_squared: float
@@ -186,7 +183,7 @@ class ClassSummary:
     ----------
     title, kernel, chosen : str
         Of the model, its kernel, and how its bandwidths were found.
-    columns : tuple of Column
+    columns : tuple of ColumnSummary
         Of the table.
     rows : float
         Sum of the weights.
@@ -213,7 +210,7 @@ class ClassSummary:
     title: str
     kernel: str
     chosen: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSummary, ...]
     rows: float
     priors: dict[Any, float]
     prior_share: float
@@ -239,7 +236,7 @@ class ClassSummary:
         return "\n".join(lines)
 
 
-def _lines_of(columns: tuple[Column, ...]) -> list[str]:
+def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
     """Return the lines of a summary that describe columns."""
     width = max(6, *(len(column.name) for column in columns))
     sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in columns]
@@ -261,7 +258,7 @@ def summarise(
     training: Training,
     title: str,
     chosen: str,
-    columns: tuple[Column, ...],
+    columns: tuple[ColumnSummary, ...],
     clusters: Clusters | None = None,
 ) -> Summary:
     """Summarise a fit.
@@ -340,14 +337,14 @@ def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
     if training.shares is None:
         share = value_shares(smoother.fit(smoother.training))
     else:
-        share = Shares(smoother.problem(smoother.training), smoother.factor, *training.shares)
+        share = LinearWeights(smoother.problem(smoother.training), smoother.factor, *training.shares)
     term = square(share.problem.similarity.kernel)
     multiplied = product_problem(share, share, term, None)
     state, n = smoother.sums(multiplied), len(share.base)
     squared, pooled = np.empty(n), np.empty(n)
     for rows in cut(n, ROWS_AT_ONCE):
         tilt = share.tilt[rows]
-        some = Shares(share.problem, share.factor, share.log_mass[rows], share.base[rows], tilt)
+        some = LinearWeights(share.problem, share.factor, share.log_mass[rows], share.base[rows], tilt)
         flat = replace(some, base=np.ones_like(some.base), tilt=np.zeros_like(tilt))
         squared[rows], pooled[rows] = (
             combined(state.rows(rows), multiplied, term, each, each) for each in (some, flat)
@@ -365,3 +362,78 @@ def _median(value: Array, weight: Array) -> float:
     order = np.argsort(value)
     below = np.cumsum(weight[order])
     return float(value[order][np.searchsorted(below, 0.5 * below[-1])])
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residuals of n training rows.
+
+    Parameters
+    ----------
+    fitted : ndarray of shape (n,) or (n, c)
+        The fit at their places.
+    residual : ndarray, as fitted
+        Output less the fit without one unit of the row; with clusters, without all rows of its cluster.
+    leverage : ndarray of shape (n,)
+        Diagonal of the hat matrix, for one unit of each row: its share in its own fit. Near 1 the fit passes through
+        the row, wherever it is.
+    noise : ndarray, as fitted
+        Standard deviation of an observation there: root of the mean of squared residuals in a window of twice the
+        bandwidth.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    cluster : ndarray of int, shape (n,), or None
+        Number of the cluster of each row, if the fit had groups.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], [0.0, 1.1, 1.9, 3.0, 9.1]
+    >>> LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).residuals().leverage.round(3)
+    array([0.38, 0.28, 0.22, 0.2 , 0.92])
+    """
+
+    fitted: Array
+    residual: Array
+    leverage: Array
+    noise: Array
+    weight: Array
+    cluster: NDArray[np.int64] | None = None
+
+
+def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
+    """Put together what is known of the training rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    training : Training
+        Its rows, of `fit_training`.
+    clusters : Clusters, optional
+        Of `fit_clusters`.
+
+    Returns
+    -------
+    Residuals
+        Arrays of shape (n, c); two passes over pairs of rows.
+
+    Raises
+    ------
+    ValueError
+        If the fit takes all degrees of freedom.
+    """
+    if clusters is None:
+        residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
+    else:
+        residual, squared = clusters.residual, clusters.residual**2
+    noise = local_noise(smoother, smoother.training, squared)
+    # Copies: the model keeps these arrays for its standard errors, and residuals are there to be worked with.
+    return Residuals(
+        training.fitted.copy(),
+        np.array(residual),
+        training.leverage.copy(),
+        np.sqrt(noise.variance),
+        training.weight.copy(),
+        None if clusters is None else clusters.code.copy(),
+    )

@@ -1,26 +1,36 @@
-"""Smoothing kernels: what each one is, and the constants that statistics needs of it.
+"""Smoothing kernels: their profiles and constants, kernels for categories, and conversion of bandwidths.
 
 A kernel is the *profile* only: a symmetric, non-negative function ``K(u)`` of the distance ``u = |q - k| / h`` in
-bandwidths. How distances are measured is `core/similarity.py`; how sums are organised is `algorithms/`.
+bandwidths. `core/similarity.py` measures distances; `algorithms/` organises the sums.
 
-Profiles are written as the field writes them, so some integrate to one and some do not (the Gaussian peaks at one).
-A constant factor cancels in pooling weights; densities divide by `Kernel.integral`.
+Profiles are written as the field writes them, so some integrate to one and some do not (the Gaussian peaks at one). A
+constant factor cancels in pooling weights; densities divide by `Kernel.integral`.
 
-Two different functions circulate as "Epanechnikov". The kernel of that name is ``3/4 (1 - u^2)``; course material that
-plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here under their true names.
+Two different functions circulate as "Epanechnikov". The kernel of that name is ``3/4 (1 - u^2)``; course material
+that plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here under their true names.
 
-Read `registry.py` first: what a kernel is; `built_in.py` has them all; `products.py` says what their squares are.
+Read `registry.py` first: the kernel record and how kernels are registered. `built_in.py` defines the kernels of the
+package, `product_kernels.py` expands their squares and products, `categorical.py` has the kernels of categorical
+columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
+from kernpool.kernels.bandwidth_conventions import CONVENTIONS, check_convention, convert_bandwidth
 from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
-from kernpool.kernels.conventions import CONVENTIONS, check_convention, convert_bandwidth
-from kernpool.kernels.products import INTERNAL, Term, products, square
+from kernpool.kernels.product_kernels import INTERNAL, Term, products, square
 from kernpool.kernels.registry import (
+    Exponential,
+    Flat,
+    Form,
+    Gaussian,
     Kernel,
+    NearlyExponential,
+    Polynomial,
+    Profile,
     get_kernel,
     kernel_names,
     make_kernel,
+    power_of_square,
     register_kernel,
     registered_name,
 )
@@ -46,7 +56,14 @@ __all__ = [
     "CONVENTIONS",
     "INTERNAL",
     "CategoricalKernel",
+    "Exponential",
+    "Flat",
+    "Form",
+    "Gaussian",
     "Kernel",
+    "NearlyExponential",
+    "Polynomial",
+    "Profile",
     "Term",
     "categorical_kernel_names",
     "check_convention",
@@ -57,6 +74,7 @@ __all__ = [
     "is_compiled",
     "kernel_names",
     "make_kernel",
+    "power_of_square",
     "products",
     "register_kernel",
     "registered_name",

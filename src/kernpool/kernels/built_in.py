@@ -1,13 +1,22 @@
-"""The kernels that come with the package: formulas, and constants from Wand and Jones, Kernel Smoothing (1995)."""
-
-from __future__ import annotations
+"""Built-in smoothing kernels: formulas, and constants from Wand and Jones, Kernel Smoothing (1995)."""
 
 import math
 
 import numpy as np
 
-from kernpool.kernels.forms import Exponential, Flat, Form, Gaussian, NearlyExponential, Polynomial
-from kernpool.kernels.registry import Array, Kernel, Profile, logarithm, register_kernel
+from kernpool.kernels.registry import (
+    Array,
+    Exponential,
+    Flat,
+    Form,
+    Gaussian,
+    Kernel,
+    NearlyExponential,
+    Polynomial,
+    Profile,
+    logarithm,
+    register_kernel,
+)
 
 
 def _zero(u: Array) -> Array:

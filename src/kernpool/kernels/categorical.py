@@ -1,23 +1,21 @@
-r"""Kernels of categorical columns: how much a pair counts whose levels differ, between not at all and as any other.
+"""Kernels for categorical columns: the weight factor of two rows whose categories differ.
 
 Such a kernel multiplies a factor onto the weight of a pair. Its smoothing ``lambda`` lies in a box that begins at 0,
-where levels have nothing to do with each other. At the other end most of them make the column irrelevant: all factors
-are equal. With c levels, and d the distance between two of them,
+where rows of different categories have no influence on each other. At the other end most kernels make the column
+irrelevant: all factors are equal. With c categories, and d the distance between two of them,
 
-===================== ========= ============= =========================== ====================
-name                  column    equal levels  others                      box
-===================== ========= ============= =========================== ====================
-``aitchison_aitken``  unordered ``1 - lam``   ``lam / (c - 1)``           ``[0, (c - 1) / c]``
-``li_racine``         unordered ``1``         ``lam``                     ``[0, 1]``
-``wang_van_ryzin``    ordered   ``1 - lam``   ``(1 - lam) / 2 * lam**d``  ``[0, 1 - 2**-20]``
-``li_racine_ordered`` ordered   ``1``         ``lam**d``                  ``[0, 1]``
-===================== ========= ============= =========================== ====================
+===================== ========= ================ =========================== ====================
+name                  column    equal categories others                      box
+===================== ========= ================ =========================== ====================
+``aitchison_aitken``  unordered ``1 - lam``      ``lam / (c - 1)``           ``[0, (c - 1) / c]``
+``li_racine``         unordered ``1``            ``lam``                     ``[0, 1]``
+``wang_van_ryzin``    ordered   ``1 - lam``      ``(1 - lam) / 2 * lam**d``  ``[0, 1 - 2**-20]``
+``li_racine_ordered`` ordered   ``1``            ``lam**d``                  ``[0, 1]``
+===================== ========= ================ =========================== ====================
 
-The factors of Wang and van Ryzin all vanish at ``lam = 1``, and their ratios do not, so that its box ends just before.
-Even there equal levels count twice as much as others: it never makes a column irrelevant.
+The factors of Wang and van Ryzin all vanish at ``lam = 1``, but their ratios do not, so their box ends just before 1.
+Even there equal categories weigh twice as much as others: this kernel never makes a column irrelevant.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass

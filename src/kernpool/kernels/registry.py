@@ -1,4 +1,9 @@
-"""What a kernel is, and the register of those that have a name."""
+"""Kernel records, their registration by name, and the form of each formula (polynomial, Gaussian, exponential).
+
+A sum over keys costs less than a visit to each key where a few numbers can stand for many keys: moments for a
+polynomial or a Gaussian, a single sum for an exponential. The form states this as data. Algorithms choose by the
+form, never by the name of a kernel.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.messages import abbreviate, did_you_mean, explain_calls
-from kernpool.kernels.forms import Form, NearlyExponential
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """``K(u) = height (1 - u**inner)**outer`` for ``u < 1``, zero beyond; the edge belongs to it if `outer` is 0."""
+
+    inner: int
+    outer: int
+    height: float
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """``K(u) = exp(-u**2 / 2)``: the product over columns is the kernel of the Euclidean distance."""
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """``K(u) = height exp(-u)``."""
+
+    height: float
+
+
+@dataclass(frozen=True)
+class NearlyExponential:
+    """``exp(-u)`` times a factor between `least` and 1: how far it reaches is known, but it does not add up."""
+
+    least: float
+
+
+@dataclass(frozen=True)
+class Flat:
+    """``K(u) = 1`` everywhere."""
+
+
+Form = Polynomial | Gaussian | Exponential | NearlyExponential | Flat
+
+
+def power_of_square(form: Form | None) -> int | None:
+    """Return `p` of a kernel that is ``(1 - u**2)**p`` up to a factor, 0 for a boxcar; None for all others."""
+    return form.outer if isinstance(form, Polynomial) and form.inner == 2 else None
+
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
@@ -42,7 +88,7 @@ class Kernel:
     aliases : tuple of str, default=()
         Other names that find it.
     form : Form or None, default=None
-        How it adds up, a record of `kernpool.kernels.forms`; None says nothing, as for all kernels of one's own.
+        How it adds up, a record of this module; None says nothing, as for all kernels of one's own.
 
     Notes
     -----

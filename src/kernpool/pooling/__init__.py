@@ -1,18 +1,47 @@
-"""The verbs: over which pairs, by which algorithm, and what comes out.
+"""Pooling: kernel-weighted means and local polynomial fits over arrays, chunks, memory maps and streams.
 
-Read `pool.py` first: the whole path in three steps. `recipe.py` is how to pool, `pairs.py` over what, `settle.py` the
-way from sums to values; `choice.py` decides by which algorithm, and its plans say why (`plan.py`, and `cells.py` for
-categorical columns). Pairs are arrays (`arrays.py`), chunks (`chunked.py`) or memory maps (`memory_maps.py`);
-`running.py` keeps sums of pairs that keep arriving. `weights.py` is for who wants the weights themselves, `rounding.py`
-says how precise an answer is.
+Read `pool.py` first: the public functions, from pairs to pooled values in three steps. `recipe.py` has the parameters
+of pooling and turns sums into values. `choice.py` chooses the plan; `plan.py` has the plan of a single algorithm, and
+`category_cells.py` that of categorical columns. Pairs come from `arrays.py` (in memory) or `out_of_core.py` (chunks
+and memory maps); `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense
+weights, `rounding.py` a bound of the rounding error.
 """
 
+from kernpool.pooling.arrays import ArrayPairs, KeyPairs, local_fit
 from kernpool.pooling.choice import choose
-from kernpool.pooling.plan import Plan
-from kernpool.pooling.pool import pool, pool_state
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.out_of_core import NO_PAIRS, ChunkPairs, QueryBatch, center_of, merge_states
+from kernpool.pooling.plan import Plan, algorithm_within
+from kernpool.pooling.pool import as_pairs, pool, pool_state
+from kernpool.pooling.recipe import Recipe, ReportRank, Sums, limit_problem, limit_values, quotient, settle
 from kernpool.pooling.rounding import rounding_bound
-from kernpool.pooling.running import RunningPool
-from kernpool.pooling.weights import pooling_weights
+from kernpool.pooling.streaming import RunningPool
+from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows
 
-__all__ = ["Plan", "Recipe", "RunningPool", "choose", "pool", "pool_state", "pooling_weights", "rounding_bound"]
+__all__ = [
+    "NO_PAIRS",
+    "ArrayPairs",
+    "ChunkPairs",
+    "KeyPairs",
+    "Plan",
+    "QueryBatch",
+    "Recipe",
+    "ReportRank",
+    "RunningPool",
+    "Sums",
+    "algorithm_within",
+    "as_pairs",
+    "center_of",
+    "choose",
+    "effective_rows",
+    "limit_problem",
+    "limit_values",
+    "local_fit",
+    "merge_states",
+    "pool",
+    "pool_state",
+    "pooling_weights",
+    "quotient",
+    "rounding_bound",
+    "settle",
+    "weight_rows",
+]

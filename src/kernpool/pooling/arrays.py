@@ -1,33 +1,204 @@
-"""Pairs in memory: plain, in batches, or with levels; one problem, or one for each item of a batch."""
+"""Pooling of arrays in memory: one problem, a batch of problems, or keys that are used repeatedly.
+
+`sum_small` is a short cut for small problems. `pool` of 100 queries and 50 keys is 20 microseconds of sums; reading
+arrays of any kind, in batches, with masks and weights, and choosing among algorithms takes five times as long. So
+plain float64 arrays of few rows are recognised and summed by the reference implementation at once, with the same
+operations in the same order. Anything unusual or invalid takes the general path, which has the error messages.
+
+`sum_stack` sums a batch of many small problems in one compiled call. A thousand problems of 50 x 50 take 3 ms of
+sums, and as many calls of `Plan.reduce` a hundred. So where every item would run on the reference or by brute force,
+all of them go through the staged tiles together: every built-in kernel, degree, key weights and leave-one-out. Rare
+cases are summed by plans: masks, values so tiny that they are counted in larger units, and items with an impossible
+result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.far.keys import fit_lost
-from kernpool.core.batch import Batch
-from kernpool.core.factors import Factors
-from kernpool.core.keys import Keys
-from kernpool.core.local_fit import LocalFit
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
+from kernpool.algorithms import reference
+from kernpool.algorithms.algorithm import PairSample
+from kernpool.algorithms.far_queries.refit import fit_lost
+from kernpool.algorithms.verification import SLACK
+from kernpool.core import Composition, Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
+from kernpool.core.batch import Batch, Stack
+from kernpool.core.inputs import EPSILON, Keys, center_of_values
+from kernpool.data.checks import LARGEST
 from kernpool.execution.progress import Progress
-from kernpool.pooling.cells import CellPlan
-from kernpool.pooling.choice import choose
-from kernpool.pooling.groups import GroupPlan
-from kernpool.pooling.limits import limit_values
-from kernpool.pooling.plan import Plan
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import Sums
-from kernpool.pooling.small import sum_small
-from kernpool.pooling.stacked import sum_stack
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.kernels import is_compiled
+from kernpool.pooling.category_cells import CellPlan
+from kernpool.pooling.choice import GroupPlan, choose
+from kernpool.pooling.plan import FAINT, LOADING, SMALL, Plan, is_dense, near_one
+from kernpool.pooling.recipe import Recipe, Sums, limit_values
+
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+NO_CENTER = np.zeros(1)
+
+
+def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
+    """Sum over plain arrays of few rows.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How to pool.
+    query, key, value : object
+        What the caller of `pool` passed, without weights, masks and rows to leave out.
+
+    Returns
+    -------
+    Sums or None
+        To the bit those of the long way; None for all that is not plain, small and as it should be.
+
+    Examples
+    --------
+    >>> sums = sum_small(Recipe.of(), np.array([0.0]), np.array([-1.0, 1.0]), np.array([2.0, 4.0]))
+    >>> sums.state.finalize()
+    array([[3.]])
+    >>> sum_small(Recipe.of(), [0.0], [-1.0, 1.0], [2.0, 4.0])  # lists are read
+    """
+    for array in (query, key, value):
+        if type(array) is not np.ndarray or array.dtype is not FLOAT64 or not 0 < array.ndim < 3 or not array.size:
+            return None
+    if recipe.degree or recipe.tol is not None or recipe.algorithm not in ("auto", "reference"):
+        return None
+    problem = _problem(recipe, *(x[:, None] if x.ndim == 1 else np.ascontiguousarray(x) for x in (query, key, value)))
+    if problem is None:
+        return None
+    resolve_n_jobs(recipe.n_jobs)
+    state = reference.reduce_in_blocks(problem)
+    if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
+        return None
+    return Sums(problem.restored(state), problem.layout, shape=(len(query), *value.shape[1:]))
+
+
+def _problem(
+    recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
+) -> Problem | None:
+    """Return the problem that `Recipe.problem` makes of tables, if there is nothing to be said about them."""
+    (n, d), h = key.shape, recipe.bandwidth
+    if query.shape[1] != d or len(value) != n or h.size not in (1, d):
+        return None
+    bandwidth = h if h.size == d else np.full(d, h[0])
+    similarity = KernelLogits(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
+    if not is_dense(Problem(query, key, value, NO_CENTER, similarity)):  # before anything looks at all rows
+        return None
+    # The columns together; NaN and infinity fail every comparison.
+    query_high, key_high = np.maximum.reduce(query, axis=None), np.maximum.reduce(key, axis=None)
+    query_low, key_low = np.minimum.reduce(query, axis=None), np.minimum.reduce(key, axis=None)
+    if not (query_low >= -LARGEST and query_high <= LARGEST and key_low >= -LARGEST and key_high <= LARGEST):
+        return None
+    if not max(query_high, key_high) - min(query_low, key_low) <= LARGEST * bandwidth.min():
+        return None
+    center = center_of_values(value, None, None)
+    size = np.abs(center)
+    if not (size.max() <= LARGEST and np.all((size >= SMALL) | (size == 0.0))):
+        return None  # such values are refused, or pooled in larger units
+    centered = value - center
+    spread = np.maximum.reduce(np.abs(centered), axis=0)
+    if not (spread.min() >= SMALL and spread.max() + size.max() <= LARGEST):
+        return None
+    return Problem(query, key, centered, center, similarity, tol=EPSILON)
+
 
 Array = NDArray[np.float64]
+
+MOST_PAIRS = 1 << 18  # of an item; larger ones have work enough for a call of their own
+# What is read and summed at a time: pairs, a millisecond or two, and numbers, a mebibyte for each copy of them.
+PIECE, NUMBERS = 1 << 20, 1 << 17
+
+
+def sum_stack(
+    batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
+) -> tuple[PoolState, Array] | None:
+    """Sum all items of a batch together.
+
+    Parameters
+    ----------
+    batch : Batch
+        Problems of one shape.
+    algorithm : str
+        As of `choose`; one that is asked for by name is used as it is, but for brute force.
+    n_jobs, progress
+        As of `pool`.
+
+    Returns
+    -------
+    (PoolState, ndarray of shape (b, c)) or None
+        The states of all items, the first item's rows first, of values less their centers, and these; None where items
+        are to be summed one by one.
+    """
+    first, items = batch.problem(0), len(batch)
+    if not _is_worth_it(first, items, algorithm):
+        return None
+    m, width = len(first.query), first.layout.width
+    state, center = empty_state(items * m, width), np.empty((items, first.value.shape[1]))
+    irregular: list[slice] = []
+    from kernpool.algorithms.brute.staged import sum_items  # loads Numba
+
+    report = None if progress is None else lambda done, total: progress(done * m, total * m)
+
+    def work(some: slice) -> Iterator[None]:
+        stack = batch.stack(some)
+        if stack is None:
+            irregular.append(some)
+            return
+        part = sum_items(first, stack)
+        for i in np.flatnonzero(_is_unusual(first, stack, part)):
+            one = batch.problem(some.start + int(i))
+            part.put(slice(i * m, (i + 1) * m), choose(one, algorithm).reduce(one.without_center()))
+            stack.center[i] = one.value_center
+        state.put(slice(some.start * m, some.stop * m), part)
+        center[some] = stack.center
+        yield
+
+    n, columns = len(first.key), first.key.shape[1] + first.value.shape[1]
+    together = max(1, min(PIECE // (m * n), NUMBERS // ((m + n) * columns)))
+    run_blocks(work, cut(items, together), resolve_n_jobs(n_jobs), report)
+    if irregular:
+        return None
+    tiny = (center != 0.0) & (np.abs(center) < SMALL)
+    return near_one(state, np.inf if tiny.any() else FAINT), center
+
+
+def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
+    """Whether there is a loop for such items, each is small, and all of them are worth loading compiled code."""
+    (m, n), kernel = first.shape, first.similarity.kernel
+    if items == 1 or m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
+        return False
+    if first.attn_mask is not None or first.logit_bias is not None:
+        return False
+    if kernel.is_compact and reference.may_underflow(first):
+        return False
+    if algorithm == "brute":
+        return True
+    densely = items * reference.seconds(first, PairSample(first), {})
+    return choose(first).algorithm in ("reference", "brute") and densely > LOADING
+
+
+def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bool_]:
+    """Tell the items whose values are tiny, or with an answer that cannot be a weighted mean."""
+    items, m = stack.own.shape
+    largest = np.maximum(np.abs(stack.low), np.abs(stack.high))
+    tiny = np.any((largest > 0.0) & (largest < SMALL), axis=1)
+    margin = (SLACK[first.dtype] + first.tol) * (stack.high - stack.low)
+    low, high = (stack.low - margin)[:, None], (stack.high + margin)[:, None]
+    weight = state.denominator.reshape(items, m)
+    sums = state.numerator.reshape(items, m, -1)[:, :, : stack.center.shape[1]]
+    with np.errstate(all="ignore"):
+        mean = sums / weight[:, :, None]
+        possible = (weight > 0.0) & (weight < np.inf) & np.all((low <= mean) & (mean <= high), axis=2)
+    if first.similarity.kernel.is_compact:
+        possible |= (weight == 0.0) & np.all(sums == 0.0, axis=2)
+    unusual: NDArray[np.bool_] = tiny | ~possible.all(axis=1)
+    return unusual
 
 
 @dataclass(frozen=True, eq=False)

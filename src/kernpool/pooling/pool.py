@@ -1,21 +1,23 @@
-r"""Pooling: the functions that everything above is written with.
+"""Kernel pooling of values at queries: `pool`, its sums `pool_state`, and the interface of sources of pairs.
 
 For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
-.. math:: \hat y(q) = \sum_j \alpha_j v_j, \qquad \alpha_j = w_j K((q - k_j)/h) \Big/ \sum_l w_l K((q - k_l)/h),
+    yhat(q) = sum_j alpha_j v_j,   alpha_j = w_j K((q - k_j) / h) / sum_l w_l K((q - k_l) / h)
 
-or, if asked for, the value at `q` of the plane or the quadratic that fits the values best with these weights.
+or, with ``degree=1`` or 2, the value at `q` of the plane or quadratic that fits the values best with these weights.
+
+`Pairs` is the interface that arrays, previously read keys, chunks, memory maps and partitions of a cluster share: the
+plan for given queries, and the sums. Running sums (`streaming.py`) no longer have pairs; they are finalized alike.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.empty import Empty
-from kernpool.core.state import PoolState
+from kernpool.core.state import Empty, PoolState
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.opening import of_numbers, open_chunks, refuse_keys_alone
 from kernpool.execution.messages import explain_calls
@@ -23,10 +25,8 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs, sum_states
-from kernpool.pooling.chunked import ChunkPairs
-from kernpool.pooling.memory_maps import MapPairs, is_large_map
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.settle import settle
+from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
+from kernpool.pooling.recipe import Recipe, Sums, settle
 
 
 @underflow_is_zero
@@ -140,20 +140,18 @@ def pool(
     pool_state : The sums before the division, which merge over chunks of keys.
     NadarayaWatsonRegressor : The same with a bandwidth found from the data.
 
-    Notes
-    -----
-    Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
-    O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from all keys,
-    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from
-    sums of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the
-    keys from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at
-    all, the plane is fitted to the keys themselves (`kernpool.algorithms.far`): right to rounding at any distance,
-    and the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that
-    agree to rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise
-    of ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such
-    a direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to the fourth
-    power, and the fit turns linear where keys are within a hundredth of their distance from the query, such as ten
-    bandwidths from the nearest key of a Gaussian (see `kernpool.core.quadratic_fit`).
+    Notes ----- Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`).
+    Memory is O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from
+    all keys, where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found
+    from sums of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of
+    the keys from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at
+    all, the plane is fitted to the keys themselves (`kernpool.algorithms.far_queries`): right to rounding at any
+    distance, and the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or
+    that agree to rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the
+    promise of ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant
+    in such a direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to
+    the fourth power, and the fit turns linear where keys are within a hundredth of their distance from the query,
+    such as ten bandwidths from the nearest key of a Gaussian (see `kernpool.core.local_fit`).
 
     The result has the same bits for any number of threads, and for every call of the same problem. From about a
     hundred thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
@@ -295,3 +293,25 @@ def pool_state(
     state = sum_states(recipe, batch.problem, len(batch), progress)
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
+
+
+class Reason(Protocol):
+    """What every plan can say of itself."""
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+
+    @property
+    def reason(self) -> str:
+        """Why this one, in words."""
+
+
+class Pairs(Protocol):
+    """Keys and values, wherever they are."""
+
+    def plan(self, recipe: Recipe, query: Any) -> Reason:
+        """Say by which algorithm the pairs would be summed for these queries, and why."""
+
+    def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
+        """Sum over all pairs, for `settle`."""

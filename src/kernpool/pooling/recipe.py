@@ -1,24 +1,31 @@
-"""The recipe: how to pool, whatever is pooled. Made once, checked when it is made, and then only read."""
+"""Pooling parameters, and the step from sums to pooled values: local fits, empty windows, rank warnings.
+
+A `Recipe` holds kernel, bandwidth, degree and the other parameters, whatever is pooled. It is checked when it is
+made, and never changed.
+
+`Sums` are the sums over pairs, wherever the pairs come from. They are solved for the local fit, the center of the
+values is added back, rank-deficient fits are reported, and empty windows are filled: by the nearest key or the
+overall mean, which are the same sum in the limit of a small or of a large bandwidth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.empty import Empty, Fill, check_empty, fill_empty
-from kernpool.core.keys import Keys
-from kernpool.core.moments import check_degree
-from kernpool.core.problem import Problem
-from kernpool.core.reading import Rows, as_tol
-from kernpool.core.ridge import as_ridge, ridge_weight
-from kernpool.core.similarity import Composition, KernelSimilarity, check_composition
+from kernpool.core import Keys, Layout, Problem, Rows, as_tol, check_degree
+from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
+from kernpool.core.similarity import Composition, KernelLogits, check_composition
+from kernpool.core.state import Empty, Fill, PoolState, check_empty, fill_empty
 from kernpool.data.checks import as_bandwidth
 from kernpool.kernels import Kernel, get_kernel
+from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import check_algorithm, choose_algorithm
 
 Array = NDArray[np.float64]
@@ -33,7 +40,7 @@ class Recipe:
     kernel, bandwidth, composition, degree, tol, algorithm, empty, n_jobs
         As in `pool`. A bandwidth of one number is for any number of columns.
     ridge : float or ndarray of shape (d,), default=0.0
-        Penalty on the slopes of a local linear fit, in keys at the query; see `kernpool.core.ridge`.
+        Penalty on the slopes of a local linear fit, in keys at the query; see `kernpool.core.local_fit`.
     warns_of_nearest : bool, default=False
         Whether ``empty="nearest"`` warns where windows are empty, as it does for estimators, whose default it is.
 
@@ -131,7 +138,7 @@ class Recipe:
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
-        """Give the rows of empty windows what the recipe says; parameters as of `kernpool.core.empty.fill_empty`."""
+        """Give the rows of empty windows what the recipe says; parameters as of `kernpool.core.state.fill_empty`."""
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     def ridge_weight(self, columns: int) -> Array | None:
@@ -139,7 +146,7 @@ class Recipe:
         if not self.degree or not np.any(self.ridge):
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
-        similarity = KernelSimilarity(self.kernel, bandwidth, cast(Composition, self.composition))
+        similarity = KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition))
         return ridge_weight(self.ridge, columns, similarity.log_peak)
 
     def pools_like(self, other: Recipe) -> bool:
@@ -151,3 +158,148 @@ class Recipe:
 @lru_cache(maxsize=64, typed=True)
 def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
     return Recipe(kernel, as_bandwidth(bandwidth, None), **options)
+
+
+def limit_problem(problem: Problem, empty: str) -> Problem:
+    """Return the problem that fills empty windows: weighted means in the limit of a small or of a large bandwidth.
+
+    The nearest key (keys, if tied) is where a Gaussian of vanishing bandwidth puts its weight, the weighted mean what
+    the constant kernel gives; masks, weights and the query itself are respected by construction. Of categorical
+    columns, which may be what keeps keys out, it knows nothing.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was pooled.
+    empty : {"nearest", "mean"}
+        Which limit.
+
+    Returns
+    -------
+    Problem
+        Local constant.
+    """
+    # A tree for the limit would take the place of the one that the next queries need.
+    bare = replace(problem, factors=None, degree=0, prepared=None)
+    if empty == "nearest":
+        return bare.with_kernel(get_kernel("gaussian"), factor=1e-8)
+    return bare.with_kernel(get_kernel("constant"))
+
+
+def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
+    """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
+    limit = limit_problem(problem.block(rows), empty)
+    return quotient(choose(limit).reduce(limit, n_jobs=n_jobs))
+
+
+def quotient(state: PoolState) -> Array:
+    """Return weighted means, NaN where no key takes part at all."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(state.numerator / state.denominator[:, None])
+
+
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+
+
+class ReportRank(Protocol):
+    """Who hears of local planes that the keys do not determine."""
+
+    def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Take the parameters of `warn_of_rank`."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is summed over the pairs for some queries, and what only the pairs can add to it.
+
+    Parameters
+    ----------
+    state : PoolState
+        The sums.
+    layout : Layout
+        What its numerator holds.
+    center : ndarray of shape (c,) or (m, c), or None
+        What the values are less of: slopes of large values with small differences would lose their digits. None for
+        the values themselves.
+    fill : callable, optional
+        The values of rows whose window is empty, under the policies "nearest" and "mean".
+    complete : callable, optional
+        Fits planes that the sums have lost, from the pairs themselves.
+    shape : tuple of int, optional
+        Of the pooled values; by default (m, c).
+    dtype : numpy.dtype, default=float64
+        Of the pooled values.
+    """
+
+    state: PoolState
+    layout: Layout
+    center: Array | None = None
+    fill: Fill | None = None
+    complete: Callable[[LocalFit], LocalFit] | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: np.dtype[Any] = FLOAT64
+
+    def fit(self, ridge: Array | None = None) -> LocalFit:
+        """Solve for the constant or the plane around each query; values of empty windows are zero.
+
+        Parameters
+        ----------
+        ridge : ndarray of shape (d,), optional
+            Of `with_ridge`. Planes of a ridge are never lost: what keys do not determine, it does.
+        """
+        if ridge is not None and np.any(ridge):
+            fit = solve(with_ridge(self.state, self.layout, ridge), self.layout)
+        else:
+            fit = solve(self.state, self.layout)
+            fit = fit if self.complete is None else self.complete(fit)
+        center = 0.0 if self.center is None else self.center
+        return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
+
+
+def settle(
+    recipe: Recipe,
+    sums: Sums,
+    report_rank: ReportRank | None = None,
+    limits: tuple[Array, Array] | None = None,
+) -> NDArray[np.floating[Any]]:
+    """Turn sums into pooled values: solve, give the center back, report ranks, fill empty windows.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How was pooled, and what empty windows become.
+    sums : Sums
+        Over whatever pairs.
+    report_rank : callable, optional
+        Hears of planes that are not determined, once; by default `warn_of_rank`, or `warn_of_curvature`.
+    limits : (ndarray of shape (c,), ndarray of shape (c,)), optional
+        Between what planes are clipped; what empty windows become is not.
+
+    Returns
+    -------
+    ndarray of shape (m, c), or as the sums say
+        Pooled values.
+
+    Raises
+    ------
+    ValueError
+        If a window is empty, and the recipe says "raise" or asks for what cannot be had from the pairs again.
+
+    Examples
+    --------
+    >>> state = PoolState(np.zeros(2), np.array([2.0, 0.0]), np.array([[6.0], [0.0]]))
+    >>> settle(Recipe.of(empty="zero"), Sums(state, Layout(values=1, columns=1, degree=0)))
+    array([[3.],
+           [0.]])
+    """
+    if sums.center is None and not recipe.degree:
+        values = recipe.fill_empty(quotient(sums.state), sums.state.denominator != 0, sums.fill)
+    else:
+        fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
+        if recipe.degree:
+            report = report_rank or (warn_of_rank if recipe.degree == 1 else warn_of_curvature)
+            report(fit.rank, fit.occupied, sums.layout.regressors)
+        intercept = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
+        values = recipe.fill_empty(intercept, fit.occupied, sums.fill)
+    values = values if sums.shape is None else values.reshape(sums.shape)
+    return values.astype(sums.dtype, copy=False)

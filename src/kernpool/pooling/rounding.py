@@ -1,13 +1,13 @@
-"""How far rounding alone can move a pooled value: the first promise of the package, as a formula."""
+"""Bound on the rounding error of pooled values and of pooling weights.
 
-from __future__ import annotations
+`rounding_bound` gives the accuracy that the package promises, as a formula.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import may_underflow
-from kernpool.core.problem import FLOAT64, Problem
-from kernpool.core.state import PoolState
+from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.kernels import get_kernel
 from kernpool.pooling.choice import choose
 

@@ -1,6 +1,7 @@
-"""Pooling weights, dense: what each key counts for each query, of plain problems and of those with categorical columns.
+"""Dense pooling weights: the weight of each key in each pooled value, and Kish's effective sample size.
 
-`reference.pair_weights` says what weights are; everything that shows weights gets them from `weight_rows`.
+Weights are defined by `reference.pair_weights`; `weight_rows` computes them, some rows at a time, for every function
+that shows weights, with and without categorical columns.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import pair_weights
-from kernpool.core.empty import Empty, check_empty, fill_empty
-from kernpool.core.problem import Problem
+from kernpool.core import Empty, Problem, check_empty, fill_empty
 from kernpool.execution.messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs
-from kernpool.pooling.limits import limit_problem
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.recipe import Recipe, limit_problem
 
 Array = NDArray[np.float64]
 

@@ -1,15 +1,18 @@
-"""kernpool for torch: attention pooling with a similarity that learns.
+"""Attention pooling layers for torch, with a learnable similarity. Needs the extra ``torch``.
 
-The same numbers as `kernpool.pool`, as differentiable layers. Needs the extra ``torch``.
+The same numbers as `kernpool.pool`, as differentiable layers.
 
 - `AttentionPooling` pools values by an exchangeable similarity: `KernelSimilarity` and its case `GaussianSimilarity`
   (Nadaraya-Watson, with one width, one per feature, or a linear map), `DotProductSimilarity`, `AdditiveSimilarity`,
   `BilinearSimilarity`; `attention_pool` is the same as a function.
-- `choose_route` says which way a `Request` is pooled, and why, as a `Route`.
-- `KeyValueMemory` holds the keys and values to pool over, while it grows and forgets.
+- `choose_route` returns the algorithm for a `Request`, and the reason, as a `Route`.
+- `KeyValueMemory` holds keys and values to pool over; rows can be appended and evicted.
 - `masked_softmax` is a softmax over the valid keys only.
 
-Read `pooling.py` first, then `route.py`: which way, and why; `dense.py` is the way that all others are held to.
+Read `pooling.py` first. `dispatch.py` chooses the algorithm; `algorithms.py` has the reference with all weights in
+memory, and the algorithms that avoid them; `operator.py` is the compiled engine as a torch operator.
+`similarities.py` has the similarities, `masks.py` input checks and masks, `memory.py` the key-value memory. The
+folder `learning` trains encoders.
 """
 
 try:
@@ -19,11 +22,10 @@ except ImportError as error:
         'kernpool.torch needs torch, which is not installed; install it with: pip install "kernpool[torch]"'
     ) from error
 
+from kernpool.torch.dispatch import Request, Route, choose_route
 from kernpool.torch.masks import masked_softmax
 from kernpool.torch.memory import KeyValueMemory
 from kernpool.torch.pooling import AttentionPooling, attention_pool
-from kernpool.torch.request import Request
-from kernpool.torch.route import Route, choose_route
 from kernpool.torch.similarities import (
     AdditiveSimilarity,
     BilinearSimilarity,

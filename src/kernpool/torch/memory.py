@@ -1,4 +1,7 @@
-"""A memory of keys and values that grows, forgets, and is pooled over."""
+"""Key-value memory: rows that can be appended, evicted and pooled over, as a torch module.
+
+It is Nadaraya-Watson regression that learns by storing observations.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from torch import Tensor, nn
 
 from kernpool.execution.messages import explain_calls
 from kernpool.execution.threads import OwnLock
+from kernpool.torch.dispatch import Similarity
 from kernpool.torch.masks import check_tensors
 from kernpool.torch.pooling import AttentionPooling, attention_pool
-from kernpool.torch.request import Similarity
 
 SAVED = ("key", "value", "position", "appended")
 MOST_APPENDED = 1 << 53

@@ -1,4 +1,4 @@
-"""Attention pooling as a layer and as a function: similarity, masked softmax, weighted mean."""
+"""Attention pooling as a torch layer and as a function: similarity, masked softmax, weighted mean."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Literal, overload
 from torch import Tensor, nn
 
 from kernpool.execution.messages import abbreviate, explain_calls
-from kernpool.torch.dense import pool_densely
+from kernpool.torch.algorithms import pool_by_attention, pool_by_engine, pool_densely, pool_in_blocks
+from kernpool.torch.dispatch import Request, Similarity, check_algorithm, choose_route
 from kernpool.torch.masks import check_dropout
-from kernpool.torch.request import Request, Similarity, check_algorithm
-from kernpool.torch.route import choose_route
-from kernpool.torch.streams import pool_by_attention, pool_by_engine, pool_in_blocks
 
 
 @overload

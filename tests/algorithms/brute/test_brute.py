@@ -7,13 +7,13 @@ import pytest
 
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
-from kernpool.algorithms.brute import brute, fused_pairs
-from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.brute.fused_pairs import FusedPairs
+from kernpool.algorithms.brute import brute, fused
+from kernpool.algorithms.brute.fused import FusedPairs
 from kernpool.algorithms.brute.products import Products
-from kernpool.algorithms.loops import exponential
-from kernpool.algorithms.loops.exponential import exp2, exp2_minus_32, exp2_minus_64
-from kernpool.execution.blas import one_thread
+from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.loops import kernel_weights
+from kernpool.algorithms.loops.kernel_weights import exp2, exp2_minus_32, exp2_minus_64
+from kernpool.execution.threads import one_thread
 from kernpool.pooling import rounding_bound
 from tests.support.thinning import thinned
 
@@ -168,9 +168,9 @@ def test_powers_of_two_over_the_whole_range(generator):
     assert max(abs(float(exp2_minus_32(x)) / np.exp2(-float(x)) - 1) for x in narrow) < 3e-7
     assert exp2_minus_32(np.float32(np.inf)) <= 2.0**-124
     for t in s[s < 1000]:
-        assert exponential.exp2_minus_64_unclamped(t) == exp2_minus_64(t)
+        assert kernel_weights.exp2_minus_64_unclamped(t) == exp2_minus_64(t)
     for t in narrow[narrow < 120]:
-        assert exponential.exp2_minus_32_unclamped(t) == exp2_minus_32(t)
+        assert kernel_weights.exp2_minus_32_unclamped(t) == exp2_minus_32(t)
 
 
 def test_overlapping_callers_give_blas_its_threads_back():
@@ -234,7 +234,7 @@ def test_gradients_of_many_keys_are_summed_in_one_pass_with_the_same_bits(column
 
 
 def test_products_of_single_precision_are_left_where_they_would_be_done_again(generator, monkeypatch):
-    monkeypatch.setattr(fused_pairs, "vector_registers", lambda: 16)  # with 32 fused loops serve such columns anyway
+    monkeypatch.setattr(fused, "vector_registers", lambda: 16)  # with 32 fused loops serve such columns anyway
     arrays = [generator.random((50, 16)).astype(np.float32) for _ in range(2)]
     wide, narrow = (Problem.from_arrays(*arrays, arrays[1][:, :1], bandwidth=h) for h in (1.0, 0.05))
     assert isinstance(CompiledBlocks(wide).faster[0], Products)

@@ -10,11 +10,10 @@ import pytest
 
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
-from kernpool.algorithms.brute import fused_pairs
-from kernpool.algorithms.brute.fused_keys import ALLOWED, FusedKeys
-from kernpool.algorithms.brute.fused_pairs import FusedPairs
-from kernpool.algorithms.brute.loops.columns import AT_ONCE, DIFFERENCES, EVEN, PRODUCTS
-from kernpool.execution.compiling import vector_registers
+from kernpool.algorithms.brute import fused
+from kernpool.algorithms.brute.fused import ALLOWED, FusedKeys, FusedPairs
+from kernpool.algorithms.brute.loops.fused import AT_ONCE, DIFFERENCES, EVEN, PRODUCTS
+from kernpool.execution.compilation import vector_registers
 from kernpool.pooling import rounding_bound
 
 KEYS, QUERIES = 1100, 203  # two tiles and a rest; no multiple of four
@@ -60,7 +59,7 @@ def test_every_number_of_columns_and_of_queries_that_share_a_key(columns, case, 
     if situation in ("own", "both"):
         options |= {"exclude_self": True, "self_index": generator.integers(-1, KEYS, QUERIES)}
     for registers in (16, 32):
-        monkeypatch.setattr(fused_pairs, "vector_registers", lambda registers=registers: registers)
+        monkeypatch.setattr(fused, "vector_registers", lambda registers=registers: registers)
         problem = problem_of(columns, dtype, generator, values=values, **options)
         for products in (False, True):
             pairs = FusedPairs(problem, products=products)
@@ -158,7 +157,7 @@ def test_vectors_are_as_wide_as_the_processor_has_them(tmp_path):
 import json, re
 import numpy as np
 from kernpool import Problem
-from kernpool.algorithms.brute.fused_pairs import FusedPairs
+from kernpool.algorithms.brute.fused import FusedPairs
 
 for columns, dtype in ((1, np.float64), (3, np.float32), (12, np.float64)):
     x = np.random.default_rng(0).normal(size=(40, columns)).astype(dtype)

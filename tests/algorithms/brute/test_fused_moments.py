@@ -7,8 +7,8 @@ import pytest
 
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
-from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.brute.fused_moments import FusedMoments
+from kernpool.algorithms.brute.fused import FusedMoments
+from kernpool.algorithms.brute.staged import CompiledBlocks
 from kernpool.core.moments import Layout
 
 KEYS, QUERIES = 1100, 203  # two tiles and a rest

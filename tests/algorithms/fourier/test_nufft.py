@@ -6,8 +6,8 @@ import pytest
 finufft = pytest.importorskip("finufft", reason="the nufft extra is not installed", exc_type=ImportError)
 
 from kernpool import Problem, choose, pool
+from kernpool.algorithms import fourier
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.fourier import gridding, nufft
 from kernpool.algorithms.tree import tree
 from tests.support.thinning import slow
 
@@ -26,7 +26,7 @@ class Exact:
 
     @property
     def left(self):
-        return sum(self.rows) - nufft.SAMPLE
+        return sum(self.rows) - fourier.SAMPLE
 
 
 def uniform(d, h, n=20_000, m=3000, seed=0, **options):
@@ -39,7 +39,7 @@ def uniform(d, h, n=20_000, m=3000, seed=0, **options):
 def compare(problem, n_jobs=1):
     """Return the error in ranges of the values, that of the denominators, and how many queries were not certified."""
     exact = Exact()
-    state, truth = nufft.reduce(problem, n_jobs, None, exact), brute.reduce(problem)
+    state, truth = fourier.reduce(problem, n_jobs, None, exact), brute.reduce(problem)
     error = np.abs(state.finalize("zero") - truth.finalize("zero")) / np.ptp(problem.value, axis=0)
     return error.max(), np.abs(state.log_denominator - truth.log_denominator).max(), exact.left
 
@@ -67,7 +67,7 @@ def test_tails_are_exact_and_never_noise(d):
 def test_what_lies_apart_is_left_to_a_tree(monkeypatch, generator):
     problem = uniform(2, 0.003, m=600)
     monkeypatch.setattr(brute, "reduce", None)
-    state, expected = nufft.by_pairs(problem), tree.reduce(problem)
+    state, expected = fourier.by_pairs(problem), tree.reduce(problem)
     np.testing.assert_array_equal(state.denominator, expected.denominator)
 
 
@@ -111,7 +111,7 @@ def test_weights_over_many_decades_and_several_outputs(generator):
     value = np.c_[key[:, 0], np.full(20_000, 3.0), 1e6 * key[:, 1] ** 2, generator.standard_t(2, 20_000)]
     weight = 10.0 ** generator.integers(-5, 5, 20_000)
     problem = Problem.from_arrays(generator.random((2000, 2)), key, value, bandwidth=0.1, key_weight=weight)
-    state, truth = nufft.reduce(problem), brute.reduce(problem)
+    state, truth = fourier.reduce(problem), brute.reduce(problem)
     error = np.abs(state.finalize() - truth.finalize())
     assert np.all(error <= 1e-12 * np.ptp(value, axis=0))
     assert np.all(error[:, 1] == 0)
@@ -134,17 +134,17 @@ def test_the_tolerance_is_kept(tol, d, h, clustered, generator):
 @pytest.mark.parametrize("d", [2, *slow(3)])
 def test_the_bits_do_not_depend_on_the_number_of_threads(d):
     problem = uniform(d, 0.15, n=70_000, m=40_000)
-    first = nufft.reduce(problem, 1)
+    first = fourier.reduce(problem, 1)
     for n_jobs in (2, 8, 2):
-        again = nufft.reduce(problem, n_jobs)
+        again = fourier.reduce(problem, n_jobs)
         assert first.numerator.tobytes() == again.numerator.tobytes()
         assert first.denominator.tobytes() == again.denominator.tobytes()
 
 
 def test_a_transform_that_is_wrong_is_found_out(monkeypatch):
     """The sample that is computed both ways is the last line of defence, against a library that changes its kernel."""
-    right = gridding.transfer
-    monkeypatch.setattr(gridding, "transfer", lambda grid, axis: right(grid, axis) * (1 + 1e-7))
+    right = fourier.transfer
+    monkeypatch.setattr(fourier, "transfer", lambda grid, axis: right(grid, axis) * (1 + 1e-7))
     error, log_error, left = compare(uniform(2, 0.1))
     assert error < 1e-13
     assert log_error < 1e-12
@@ -194,11 +194,11 @@ def test_gradients_and_progress(generator):
 
 def test_the_bound_on_lost_frequencies_holds():
     """Sum of the periodic, cut-off Gaussian against the Gaussian, at a precision where the difference can be seen."""
-    grid = gridding.Grid.around(np.zeros(1), np.ones(1), np.full(1, 0.3), 1e-3)
+    grid = fourier.Grid.around(np.zeros(1), np.ones(1), np.full(1, 0.3), 1e-3)
     period = grid.cells[0] * grid.step[0]
     frequency = np.arange(-4000, 4001) * 2 * np.pi / period
     frequency = frequency[np.abs(frequency) * 0.3 <= grid.reach]
-    x = np.linspace(0, 1 + gridding.MARGIN * 0.3, 200)
+    x = np.linspace(0, 1 + fourier.MARGIN * 0.3, 200)
     weight = 0.3 * np.sqrt(2 * np.pi) / period * np.exp(-0.5 * (0.3 * frequency) ** 2)
     error = np.abs(np.cos(np.outer(x, frequency)) @ weight - np.exp(-0.5 * (x / 0.3) ** 2))
     assert error.max() <= grid.lost

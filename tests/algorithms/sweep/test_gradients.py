@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import Problem
 from kernpool.algorithms import reference
-from kernpool.algorithms.sweep import gradients as sweep_gradients
+from kernpool.algorithms.sweep import series_gradients as sweep_gradients
 from kernpool.algorithms.sweep import sweep, windows
 
 M, N = 500, 900

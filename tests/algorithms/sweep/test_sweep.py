@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
-from kernpool.algorithms.sweep import bins as bins_module
+from kernpool.algorithms.sweep import sorted_column as bins_module
 from kernpool.algorithms.sweep import windows
-from kernpool.algorithms.sweep.bins import OVERFULL, make_bins
-from kernpool.algorithms.sweep.line import Keys
+from kernpool.algorithms.sweep.sorted_column import OVERFULL, SortedKeys, make_bins
 from kernpool.core.local_fit import solve
 from kernpool.kernels import COMPILED
 from tests.support.lines import (
@@ -162,7 +161,7 @@ def test_bins(x, repeats, size):
     assert np.all((number <= OVERFULL * max(2.0, size)) | (bins.low == bins.high))
     low, high = np.quantile(x, [0.3, 0.6])
     first, last = bins.offset[
-        list(Keys(bins.x, bins.x, bins.x, bins.offset, bins.low, bins.high).bins_between(low, high))
+        list(SortedKeys(bins.x, bins.x, bins.x, bins.offset, bins.low, bins.high).bins_between(low, high))
     ]
     assert np.count_nonzero((x >= low) & (x <= high)) == np.count_nonzero(
         (bins.x[first:last] >= low) & (bins.x[first:last] <= high)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, Problem, choose, pool
-from kernpool.algorithms.tree.loops.pairs import FAR, NEAR
-from kernpool.algorithms.tree.planted import Planted
+from kernpool.algorithms.tree.blocks import PreparedTree
+from kernpool.algorithms.tree.loops.leaf_sums import FAR, NEAR
 from tests.support.thinning import thinned
 
 LARGEST_EXPONENT = 1021.0  # of the loop in float64 without a clamp
@@ -35,7 +35,7 @@ def test_what_a_box_allows_no_key_exceeds(kernel, d, places, generator):
     """Queries at the largest gap that a leaf allows, off its corners and faces: there the farthest keys decide."""
     key = PLACES[places](generator, 4000, d)
     for h in np.geomspace(2e-4, 0.2, 8):
-        walk = Planted(Problem.from_arrays(key, key, key[:, 0], kernel=kernel, bandwidth=h))
+        walk = PreparedTree(Problem.from_arrays(key, key, key[:, 0], kernel=kernel, bandwidth=h))
         tree, profile, copies = walk.tree, walk.profile, walk.copies
         leaves = len(tree.key)
         places_of_box = corners(tree.lower[:leaves], tree.upper[:leaves])

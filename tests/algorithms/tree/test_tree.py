@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
-from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.estimate import Look
-from kernpool.algorithms.tree.block import Block, visit_blocks
-from kernpool.algorithms.tree.loops import pairs as tree_pairs
-from kernpool.algorithms.tree.planted import Planted
+from kernpool.algorithms.algorithm import PairSample
+from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.tree.blocks import Block, PreparedTree, visit_blocks
+from kernpool.algorithms.tree.loops import leaf_sums as tree_pairs
 from kernpool.pooling import rounding_bound
 from tests.support.problems import EVERYTHING
 
@@ -34,7 +33,7 @@ def places(generator, kind, n, d):
 
 def count_pairs(problem):
     """Count the pairs of a query and a key that the tree looks at one by one, by running it."""
-    planted = Planted(problem)
+    planted = PreparedTree(problem)
     return visit_blocks(planted, planted.blocks())[1]
 
 
@@ -86,7 +85,7 @@ def test_far_leaves_in_float32_have_six_digits(kernel, d, generator):
     key, value = generator.random((20_000, d)), 1.0 + generator.random((20_000, 2))
     weight = 10.0 ** generator.integers(-60, 60, 20_000)
     h = {2: 0.03, 3: 0.12}[d]
-    planted = Planted(Problem.from_arrays(key[:32], key, value, kernel=kernel, bandwidth=h, key_weight=weight))
+    planted = PreparedTree(Problem.from_arrays(key[:32], key, value, kernel=kernel, bandwidth=h, key_weight=weight))
     block, leaves = Block(planted, slice(0, 32)), len(planted.tree.key)
     visits = np.stack([np.arange(leaves), np.zeros(leaves, int), np.full(leaves, 32)], axis=1)
     errors = []
@@ -198,9 +197,9 @@ def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
         problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h)
         share = count_pairs(problem) / everything
         assert share < most
-        assert share / 3 < Look(problem).share < 8 * share + 0.02
+        assert share / 3 < PairSample(problem).share < 8 * share + 0.02
     wide = Problem.from_arrays(generator.normal(size=(5000, 8)), generator.normal(size=(5000, 8)), value[:5000])
-    assert Look(wide).share > 0.9
+    assert PairSample(wide).share > 0.9
     loose = Problem.from_arrays(query, key, value, bandwidth=0.02, tol=1e-3)
     tight = Problem.from_arrays(query, key, value, bandwidth=0.02)
     assert count_pairs(loose) < 0.5 * count_pairs(tight)

@@ -20,8 +20,8 @@ from kernpool import (
     NadarayaWatsonRegressor,
     pool,
 )
-from kernpool.bandwidth.prior_share import prior_of_others, prior_share
-from kernpool.estimators.learned.base import split_rows
+from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.estimators.learned.models import split_rows
 from kernpool.execution.progress import report_progress
 from kernpool.torch import AttentionPooling, GaussianSimilarity
 from kernpool.torch.learning.encoders import make_map, map_shapes, principal_start

@@ -1,4 +1,6 @@
-"""Brute force: every pair once, in compiled tiles.
+"""Brute force: every query-key pair once, in compiled tiles.
 
-Read `brute.py` first, then `compiled.py`: from a problem to the loops.
+Read `brute.py` first: the cuts into blocks, the threads and the cost. `staged.py` passes blocks to the fastest
+compiled loops that can do them. `fused.py` is for few columns, `products.py` for many columns by matrix products. The
+compiled code is in the folder `loops`.
 """

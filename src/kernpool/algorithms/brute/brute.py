@@ -1,15 +1,17 @@
-"""Brute force: every pair once, in tiles that never leave the cache, so that n x m exists nowhere.
+"""Brute-force summation: every query-key pair, in blocks on threads, without storing the n x m weights.
 
-Queries are cut into blocks and keys into chunks. A block runs on a thread, visits the chunks in order and merges their
-states. The cuts depend on the shape of the problem alone, so the bits do not depend on the number of threads.
+Queries are cut into blocks and keys into chunks. A block runs on one thread, goes through the chunks in order and
+merges their states, in tiles that stay in the cache. The cuts depend only on the shape of the problem, so the bits of
+the result do not depend on the number of threads.
 
-Built-in kernels run in compiled loops. A kernel of the user's own, a float mask, or a product of many compact profiles
-runs through the reference on one small dense block at a time: the same cuts, the same merges.
+Built-in kernels run in compiled loops. A user-defined kernel, a float mask (logit bias), or a product of so many
+compact kernels that it may underflow runs through the reference implementation on one small dense block at a time,
+with the same cuts and merges.
+
+The estimated time is the measured cost of a pair on this class of processor, times the number of pairs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 
@@ -17,15 +19,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
-from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients
-from kernpool.algorithms.brute.cost import seconds
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState, empty_state, merge
-from kernpool.execution.blas import one_thread
-from kernpool.execution.ordered_sum import OrderedSum
+from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients, PairSample, pair_cost
+from kernpool.algorithms.reference import may_underflow
+from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import Work, cut, cut_evenly, run_blocks, run_passes
-from kernpool.kernels import is_compiled
+from kernpool.execution.threads import OrderedSum, Work, cut, cut_evenly, one_thread, run_blocks, run_passes
+from kernpool.kernels import Gaussian, is_compiled
+
+CALL, SECONDS_PER_QUERY = 130e-6, 100e-9  # seconds
+DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns: kernels of the user's own, float masks
+
+
+def pair_seconds(problem: Problem) -> float:
+    """Return the seconds of a pair in compiled loops."""
+    similarity = problem.similarity
+    d, c, kernel = int(problem.key.shape[1]), int(problem.value.shape[1]), similarity.kernel
+    in_logarithms = kernel.is_compact and may_underflow(problem)
+    if not is_compiled(kernel) or problem.logit_bias is not None or in_logarithms:
+        seconds = DENSELY * (d if in_logarithms else 1.0) + 5e-9 * d
+    elif similarity.composition == "product" and d > 1 and not isinstance(kernel.form, Gaussian):
+        seconds = pair_cost("product", kernel.name, d)
+    elif problem.degree == 1 and problem.attn_mask is None:
+        return pair_cost("degree 1", kernel.name, d) + 0.35e-9 * (problem.layout.width - c - d * (d + 3) // 2 - d)
+    elif problem.degree or problem.attn_mask is not None:
+        seconds = pair_cost("staged", kernel.name, d)
+    else:
+        seconds = pair_cost("radial" if problem.dtype == np.float64 else "radial, float32", kernel.name, d)
+    if problem.degree:
+        seconds += 1e-9 + 0.35e-9 * (problem.layout.width - c)
+    return seconds + 0.3e-9 * (c - 1)
+
+
+# As all costs are called.
+def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
+    """Estimate the time of every pair; parameters as of `Algorithm.seconds`."""
+    m, n = problem.shape
+    return CALL + m * (SECONDS_PER_QUERY + n * pair_seconds(problem))
+
 
 Array = NDArray[np.float64]
 
@@ -59,9 +89,7 @@ def _blocks(problem: Problem) -> Blocks:
     kernel = problem.similarity.kernel
     in_logarithms = kernel.is_compact and reference.may_underflow(problem)
     if is_compiled(kernel) and problem.logit_bias is None and not in_logarithms:
-        from kernpool.algorithms.brute.compiled import (
-            CompiledBlocks,  # loads Numba, which small problems never wait for
-        )
+        from kernpool.algorithms.brute.staged import CompiledBlocks
 
         return CompiledBlocks(problem)
     return DenseBlocks(problem)

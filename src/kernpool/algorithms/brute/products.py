@@ -1,23 +1,72 @@
-"""Pairs of many columns by matrix products, and which of them are not precise enough."""
+"""Brute force by matrix products for many columns: sums and gradients, and which queries are precise enough.
 
-from __future__ import annotations
+`Products` computes sums, `ProductGradients` the gradients of Gaussian pooling, with the compiled tiles in
+`loops/products.py`. With ``R_ij = w_ij g_i . (v_j - yhat_i)`` the gradient by a query is
+
+    sum_j R_ij (k_j - q_i) / h^2
+
+and that by a key is its mirror image: a product of R with the keys, less row sums times the query. Coordinates are
+taken about the center of the block's queries, in bandwidths, so nothing large is subtracted. Queries that are too far
+from that center for the promised precision are left to the staged tiles.
+
+The file also has helpers that all brute-force loops use: array layout, float width, a bound of the distances, and the
+thresholds below which sums may have lost digits.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.brute.loops import fused, products
-from kernpool.algorithms.brute.loops.products import STEEPEST
-from kernpool.algorithms.brute.precision import (
-    UNDERFLOW,
-    UNDERFLOW_32,
-    is_gaussian,
-    narrow_type,
-    read_only,
-)
-from kernpool.algorithms.loops.tiles import CODES, GAUSSIAN, LN_2
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
+from kernpool.algorithms.brute.loops.products import STEEPEST, gradient_block
+from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
+from kernpool.core import PoolState, Problem
+from kernpool.kernels.registry import Gaussian
+
+# Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
+UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
+
+
+def is_gaussian(problem: Problem) -> bool:
+    """Whether the kernel is the one whose two compositions agree."""
+    return isinstance(problem.similarity.kernel.form, Gaussian)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as loops take it: contiguous, and read-only whether or not it was.
+
+    To Numba both are part of the type, and every mix of types is compiled by itself: six of two seconds were seen.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def narrow_type(problem: Problem) -> np.dtype[Any]:
+    """Return the float width to compute pairs in: float32 if the arrays came so and are in its range."""
+    if problem.dtype == np.float64:
+        return problem.dtype
+    farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
+    return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
+
+
+def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
+    """Return a bound of all squared distances of scaled pairs: the one between the corners of their box."""
+    query_low, query_high, key_low, key_high = problem.ends
+    extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
+    return float(np.sum((extent * scale) ** 2))
+
+
+def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return keys and values column by column, arranged once for all loops that read them so."""
+
+    def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
+
+    return problem.prepare("transposed", (problem.key, problem.value), arrange)
+
 
 Array = NDArray[np.float64]
 
@@ -93,3 +142,78 @@ class Products:
             allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
             doubtful = (denominator <= self.least * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
         return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
+
+
+class ProductGradients:
+    """The matrix products of the gradients of a problem of many columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gaussian, without mask and moments.
+    dtype : dtype
+        In which products are formed.
+    """
+
+    def __init__(self, problem: Problem, dtype: np.dtype) -> None:
+        self.problem, self.dtype = problem, dtype
+        self.scale = fused.scales(GAUSSIAN, problem.similarity.bandwidth)
+        # float32 has a short range: values and slopes come near 1 by powers of two, which is exact.
+        narrow = dtype == np.float32
+        self.value_unit = fused.exponent_of(np.abs(problem.value).max(axis=0)) * narrow
+        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
+        self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
+        self.center = problem.key.mean(axis=0)
+        self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
+
+    def near_enough(self, queries: slice) -> NDArray[np.bool_]:
+        """Tell for which queries squared distances are right to 1e-6 (float32) or 5e-13, as the forward pass wants."""
+        query = self.problem.query[queries]
+        center = query.mean(axis=0)
+        own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
+        apart = float(np.sqrt(np.sum(((self.center - center) * self.scale) ** 2)))
+        rounding = 0.25 * float(np.finfo(self.dtype).eps) * (own + self.radius + apart) ** 2
+        return np.asarray(0.5 * LN_2 * rounding <= (1e-6 if self.dtype == np.float32 else 5e-13))
+
+    def add(
+        self,
+        queries: slice,
+        keys: slice,
+        key: Array,
+        own: NDArray[np.intp],
+        own_weight: Array,
+        inverse: Array,
+        middle: Array,
+        cotangent: Array,
+        sums: dict[str, Array],
+    ) -> None:
+        """Add what a block contributes to sums per query, and (columns, keys) per key and value."""
+        query = self.problem.query[queries]
+        found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
+        # One unit for the products of slopes and values of all columns, since these are added up.
+        unit = np.max(self.value_unit + fused.exponent_of(np.abs(cotangent).max(axis=0, initial=0.0)))
+        unit *= self.dtype == np.float32
+        slope_unit = unit - self.value_unit
+        gradient_block(
+            query,
+            key[:, keys],
+            self.value[:, keys],
+            self.weight[keys],
+            own,
+            own_weight,
+            query.mean(axis=0),
+            self.scale,
+            inverse,
+            np.ldexp(middle, -self.value_unit).astype(self.dtype),
+            np.ldexp(cotangent, -slope_unit).astype(self.dtype),
+            found["query"],
+            found["key"],
+            found["value"],
+        )
+        scale = np.ldexp(2.0 * LN_2 * self.scale, unit)
+        if found["query"].size:
+            sums["query"] += found["query"] * scale
+        if found["key"].size:
+            sums["key"] += found["key"] * scale[:, None]
+        if found["value"].size:
+            sums["value"] += np.ldexp(found["value"], slope_unit[:, None])

@@ -1,1 +1,4 @@
-"""Compiled code that several algorithms use: exponentials, tiles of kernel values, and checks of results."""
+"""Compiled code that several algorithms share.
+
+Read `kernel_weights.py`, the only file: exponentials, kernel weights of a tile of keys, and a check of sums.
+"""

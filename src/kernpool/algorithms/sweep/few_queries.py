@@ -1,8 +1,8 @@
-"""Few queries and many keys on a line, such as a curve to draw.
+"""Kernel sums at few queries over many keys in one column, such as a curve to be drawn.
 
-The line is cut into cells at the queries and at the ends of their windows (`cell_edges.py`). One pass over the keys
-adds each to the moments of its cell (`cells.py`), and a query is a sum over the cells of its window (`loops/cells.py`).
-Keys are not moved, and none is looked at twice.
+The line is cut into cells at the queries and at the ends of their windows (`binned.py`). One pass over the keys adds
+each to the moments of its cell, and a query is a sum over the cells of its window (`loops/cells.py`). Keys are not
+moved, and each is visited once.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.radius import radius
-from kernpool.algorithms.sweep.cell_edges import window_ends
-from kernpool.algorithms.sweep.cells import Cells
+from kernpool.algorithms.algorithm import radius
+from kernpool.algorithms.sweep.binned import Cells, window_ends
 from kernpool.algorithms.sweep.loops import cells as loops
-from kernpool.algorithms.sweep.marks import clear, take_marks
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
+from kernpool.algorithms.sweep.moment_columns import clear, take_marks
+from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import Work, cut, run_blocks
-from kernpool.kernels.forms import Exponential, Form, Gaussian, Polynomial, power_of_square
+from kernpool.kernels.registry import Exponential, Form, Gaussian, Polynomial, power_of_square
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -1,6 +1,7 @@
-"""The Gaussian kernel on a line: moments of cells, series about blocks of queries; see `loops/gaussian.py`."""
+"""Gaussian sums in one column: moments of cells of keys, Taylor series about blocks of queries.
 
-from __future__ import annotations
+The compiled series are in `loops/gaussian.py`; local linear and quadratic fits use their derivatives.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.sweep.line import Line
 from kernpool.algorithms.sweep.loops import gaussian as loops
-from kernpool.algorithms.sweep.loops import gaussian_moments as moment_loops
+from kernpool.algorithms.sweep.loops import gaussian as moment_loops
 from kernpool.algorithms.sweep.loops.near import GAUSSIAN
-from kernpool.algorithms.sweep.near import QueryBlocks
+from kernpool.algorithms.sweep.sorted_column import SortedColumn
+from kernpool.algorithms.sweep.windows import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
@@ -36,7 +37,7 @@ class TaylorCells(NamedTuple):
     moment: Array
 
 
-def sum_cells(line: Line, n_jobs: int) -> TaylorCells:
+def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
     """Join bins of keys into cells, and sum their moments."""
     keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
@@ -53,12 +54,12 @@ def sum_cells(line: Line, n_jobs: int) -> TaylorCells:
     return TaylorCells(low, high, offset, moment)
 
 
-def share_of(line: Line, tol: float) -> float:
+def share_of(line: SortedColumn, tol: float) -> float:
     """Share of a sum that may be left out: half of it may be the query itself, which is taken away."""
     return 0.5 * tol if line.leave_out else tol
 
 
-def pool_weights(line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
     """Pool into `out`; queries that have to be done key by key are marked."""
     queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
@@ -77,7 +78,7 @@ def pool_weights(line: Line, tol: float, out: PoolState, n_jobs: int, progress: 
 
 
 def pool_moments(
-    line: Line, tol: float, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
+    line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
     """Pool with the moments of a local linear or quadratic fit; otherwise as `pool_weights`."""
     keys, queries, h = line.keys, line.queries, line.bandwidth

@@ -1,16 +1,17 @@
-"""The Laplace kernel on a line: sums that run along it, then the queries; see `loops/laplace.py`."""
+"""Laplace-kernel sums in one column: exponential sums accumulated along the line, in both directions.
 
-from __future__ import annotations
+The compiled recurrences are in `loops/laplace.py`.
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from kernpool.algorithms.sweep.line import Line
 from kernpool.algorithms.sweep.loops import laplace as loops
-from kernpool.algorithms.sweep.loops import laplace_moments as moment_loops
+from kernpool.algorithms.sweep.loops import laplace as moment_loops
 from kernpool.algorithms.sweep.loops.near import LAPLACE
-from kernpool.algorithms.sweep.near import QueryBlocks
+from kernpool.algorithms.sweep.sorted_column import SortedColumn
+from kernpool.algorithms.sweep.windows import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
@@ -20,7 +21,7 @@ BINS_PER_SCAN, BINS_PER_MOMENT_SCAN = 1 << 18, 1 << 17
 QUERIES_PER_CALL, GROUPS_PER_CALL = 1 << 14, 1 << 11
 
 
-def pool_weights(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
     """Pool into `out`; queries that have to be done key by key are marked."""
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward, total = (np.empty((bins, 1 + len(keys.value))) for _ in range(3))
@@ -47,14 +48,14 @@ def pool_weights(line: Line, out: PoolState, n_jobs: int, progress: Progress | N
     run_blocks(pool, cut(len(queries.x), QUERIES_PER_CALL), n_jobs, progress)
 
 
-def pool_moments(line: Line, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
+def pool_moments(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
     """Pool with the moments of a local linear fit; otherwise as `pool_weights`."""
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward = (np.empty((bins, 1 + out.numerator.shape[1])) for _ in range(2))
     total = np.empty((bins, 1 + len(keys.value)))
 
     def sum_bins(part: slice) -> Iterator[None]:
-        moment_loops.sum_bins(
+        moment_loops.sum_moment_bins(
             keys.x, keys.weight, keys.value, keys.offset, keys.low, keys.high, part.start, part.stop, h,
             leftward, rightward, total,
         )  # fmt: skip
@@ -62,7 +63,7 @@ def pool_moments(line: Line, out: PoolState, n_jobs: int, progress: Progress | N
 
     def scan(whole: slice) -> Iterator[None]:
         for part in cut(whole.stop, BINS_PER_MOMENT_SCAN):
-            moment_loops.scan(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
+            moment_loops.scan_moments(keys.low, keys.high, part.start, part.stop, h, leftward, rightward)
             yield
 
     def pool_groups(part: slice) -> Iterator[None]:

@@ -1,6 +1,6 @@
-"""Sweep: one column, in time that grows with the keys plus the queries and not with their pairs.
+"""Sweep algorithm: kernel sums in one column, in time that grows with keys plus queries and not with pairs.
 
-Keys and queries are put in order, up to a few neighbours. What makes a kernel add up decides the rest (`sums.py`):
+Keys and queries are sorted into bins. How they are summed depends on the family of the kernel (`dispatch.py`):
 
 =================== ============================================================ ======================
 kernels             far keys                                                     file
@@ -8,28 +8,24 @@ kernels             far keys                                                    
 compact polynomials moments of cells, added up to one polynomial per group       `polynomials.py`
 laplace             two sums of exponentials that run along the line             `laplace.py`
 gaussian            Taylor series of cells, added up to one series per group     `gaussian.py`
-constant            one sum                                                      `sums.py`
+constant            one sum                                                      `dispatch.py`
 cosine, logistic    none: brute force over the window of each query              `windows.py`
 =================== ============================================================ ======================
 
-With moments of local fits the same, up to quadratic ones, but for those with the Laplace kernel.
+Local linear and local quadratic fits are summed the same way; with the Laplace kernel only local linear ones.
 
-Where queries are few beside the keys, such as the places of a curve to draw, keys are not even put in order: they are
+Where queries are few compared with the keys, such as the points of a curve to be drawn, keys are not sorted: they are
 summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
 
-A query whose sum is small beside what it is made of, such as one far from all keys, is done again over the keys of its
-window, one by one. So is every gradient, but for those of `gradients.py`.
+A query whose sum is small compared with its terms, such as one far from all keys, is computed again over the keys of
+its window, one by one. Gradients are computed over these pairs as well, except those of `series_gradients.py`.
 """
 
-from __future__ import annotations
-
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
-from kernpool.algorithms.sweep.cost import seconds
-from kernpool.algorithms.sweep.sums import arrange, reduce
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
+from kernpool.algorithms.sweep.dispatch import arrange, reduce, seconds
+from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
-from kernpool.kernels.forms import Exponential
+from kernpool.kernels.registry import Exponential
 
 
 def pullback(
@@ -41,7 +37,7 @@ def pullback(
     progress: Progress | None = None,
 ) -> Gradients:
     """Differentiate by series where they apply, and over the pairs within windows elsewhere."""
-    from kernpool.algorithms.sweep import gradients as sweep_gradients
+    from kernpool.algorithms.sweep import series_gradients as sweep_gradients
     from kernpool.algorithms.sweep import windows
 
     if sweep_gradients.applies(problem, state, wanted):

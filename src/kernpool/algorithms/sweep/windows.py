@@ -1,26 +1,27 @@
-"""Windows: brute force over those keys alone that can matter to a query.
+"""Windows on a line: brute force over only those keys that can matter to a query.
 
-On a line in order, the keys within some radius of a query follow each other. For a compact kernel the radius is the
-bandwidth. For one of infinite support it reaches from the nearest key on until what lies beyond is at most `tol` of the
-weight of that key, so that it holds far from all keys as well, where every weight by itself underflows.
+On a sorted line, the keys within some radius of a query follow each other. For a compact kernel the radius is the
+bandwidth. For one of infinite support it reaches from the nearest key to where the weight beyond is at most `tol` of
+the weight of that key. So it also holds far from all keys, where every weight by itself underflows.
+
+`QueryBlocks` are neighbouring queries that use the same keys; see `loops/near.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import PER_QUERY, Gradients
-from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.radius import radius
-from kernpool.algorithms.sweep.line import Line
-from kernpool.algorithms.sweep.loops import windows as window_loops
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.algorithms.algorithm import PER_QUERY, Gradients, radius
+from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.sweep.loops import near as loops
+from kernpool.algorithms.sweep.loops import polynomials as window_loops
+from kernpool.algorithms.sweep.sorted_column import SortedColumn
+from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks, run_passes
 from kernpool.kernels import Kernel
@@ -32,7 +33,7 @@ ROWS = 256  # queries, or keys, whose windows are joined to one
 
 
 def spans(
-    line: Line, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
+    line: SortedColumn, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
 ) -> tuple[NDArray[np.int64], ...]:
     """First and last-plus-one key of the window of each of some queries."""
     keys, q = line.keys, line.queries.x[rows]
@@ -53,7 +54,7 @@ def spans(
 
 def pool_windows(
     problem: Problem,
-    line: Line,
+    line: SortedColumn,
     rows: NDArray[np.intp],
     out: PoolState,
     n_jobs: int = 1,
@@ -64,7 +65,7 @@ def pool_windows(
     Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     """
     first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.degree > 0)
-    starts = window_loops.join(first, last, np.empty(len(rows) + 1, dtype=np.int64))
+    starts = window_loops.join_ranges(first, last, np.empty(len(rows) + 1, dtype=np.int64))
     blocks = CompiledBlocks(_in_order(problem, line, rows))
     blocks.faster = []  # fused loops copy all keys first, which few queries are not worth
     blocks.prepare()
@@ -83,7 +84,7 @@ def pool_windows(
     run_blocks(work, cut(len(starts) - 1, RUNS_PER_CALL), n_jobs, progress)
 
 
-def _in_order(problem: Problem, line: Line, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
+def _in_order(problem: Problem, line: SortedColumn, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
     """Return the same problem with keys and queries, or some of them, in the order of the line."""
     keys, queries = line.keys, line.queries
     return replace(
@@ -98,7 +99,7 @@ def _in_order(problem: Problem, line: Line, rows: NDArray[np.intp] | slice = sli
 
 def differentiate_windows(
     problem: Problem,
-    line: Line,
+    line: SortedColumn,
     state: PoolState,
     cotangent: Array,
     wanted: frozenset[str],
@@ -140,3 +141,58 @@ def differentiate_windows(
     per_query, per_key = cut(m if wanted & PER_QUERY else 0, ROWS), cut(n if wanted - PER_QUERY else 0, ROWS)
     run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     return Gradients(**sums)
+
+
+@dataclass(frozen=True)
+class QueryBlocks:
+    """Blocks of queries, in the order of the line.
+
+    Parameters
+    ----------
+    place : ndarray of shape (blocks + 1,)
+        Where each block starts and the last one stops.
+    low, high : ndarray of shape (blocks,)
+        Smallest and largest query of each.
+    runs : ndarray of shape (blocks, 6)
+        At which bin each run of keys starts, to be filled in; see `loops/near.py`.
+    """
+
+    place: NDArray[np.int64]
+    low: Array
+    high: Array
+    runs: NDArray[np.int64]
+
+    @classmethod
+    def cut(cls, line: SortedColumn, part: slice, width: float, most: int) -> QueryBlocks:
+        """Cut a part of the queries into blocks, at most so wide and at most so many queries each."""
+        size = part.stop - part.start
+        place, low, high = np.empty(size + 1, np.int64), np.empty(size), np.empty(size)
+        number = loops.cut_blocks(line.queries.x, part.start, part.stop, width, most, place, low, high)
+        return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
+
+    def add_near(self, line: SortedColumn, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
+        """Sum over near keys, with a kernel of height 1; returns the sums, and how much the near keys of blocks weigh.
+
+        `total` has the sums of weight and of weight times value of every bin of keys.
+        """
+        keys, columns = line.keys, 1 + len(line.keys.value)
+        near, near_weight = np.empty(len(self.place), np.int64), np.empty(len(self.low))
+        loops.reserve(keys.offset, self.runs, near)
+        size = near[-1] + 2 * loops.WIDTH
+        near_x, times = np.empty(size), np.empty((columns, size))
+        loops.collect(*keys, total, self.runs, near, near_x, times, near_weight)
+        found = np.empty((columns, self.place[-1] - self.place[0]))
+        loops.pairs(inner, outer)(line.queries.x, self.place, near, near_x, times, line.bandwidth, found)
+        return found, near_weight
+
+    def write_out(
+        self, line: SortedColumn, found: Array, height: float, inner: int, outer: int, out: PoolState
+    ) -> None:
+        """Take each query itself out, and bring sums to the rows that queries came from."""
+        keys, queries = line.keys, line.queries
+        if line.leave_out:
+            loops.take_own_out(
+                keys.x, keys.weight, keys.value, keys.offset, self.runs, self.place, queries.x, queries.own,
+                queries.own_weight, line.bandwidth, height, inner, outer, found,
+            )  # fmt: skip
+        loops.write_out(found, queries.order, self.place[0], out.denominator, out.numerator)

@@ -1,11 +1,10 @@
-"""Gradients over the pairs that matter: blocks of queries and keys in kd order, and which of them reach each other.
+"""Gradients of the tree algorithm: sums over blocks of queries and keys near each other.
 
-How far a query reaches is known here, because its denominator is. What is left out is at most the machine epsilon of
-each sum per query, squared distances included, and as much of what such a query can add to a sum per key. There is one
-pass for sums per query and one for sums per key, so that no two threads share a sum.
+Both are in kd order, and only blocks that reach each other are visited. Denominators are known here, and with them
+how far a query reaches. What is left out is at most the machine epsilon of each sum per query, squared distances
+included, and at most that fraction of what such a query can add to a sum per key. There is one pass for sums per
+query and one for sums per key, so that no two threads share a sum.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -14,16 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import PER_QUERY, Gradients
-from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.tree.boxes import boxes_of, distance
-from kernpool.algorithms.tree.kd_tree import kd_order
-from kernpool.algorithms.tree.near_blocks import ROWS, find_reach, pieces_of, put_in_order, weakest
-from kernpool.algorithms.tree.profile import profile_of
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
-from kernpool.execution.blas import one_thread
+from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.tree.blocks import ROWS, find_reach, pieces_of, put_in_order, weakest
+from kernpool.algorithms.tree.kd_tree import boxes_of, distance, kd_order, profile_of
+from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_passes
+from kernpool.execution.threads import cut, one_thread, run_passes
 
 Array = NDArray[np.float64]
 

@@ -1,21 +1,28 @@
-"""A kd tree over the keys of a problem, and the same order for its queries: what `tree` visits.
+"""A kd tree over the keys: kd order, bounding boxes, moments of nodes, and copies of keys for loops.
 
-Both are split at medians, along the widest side in bandwidths. Measured on uniform and on clustered keys, medians and
-sliding midpoints visit the same number of pairs, and medians leave every leaf full: 128 keys, a count that compiled
-loops like.
+Queries are put in kd order like the keys. Points are split at medians, along the side that is widest in bandwidths.
+Measured on uniform and on clustered keys, medians and sliding midpoints visit the same number of pairs, and medians
+leave every leaf full: 128 keys, a number that suits compiled loops.
+
+`Profile` is the kernel and bandwidths for compiled code. `LeafCopies` holds the keys for fused loops: about the
+center of their leaf, in the scale of the kernel. A difference of two such numbers needs no factor, and its rounding
+depends on the extent of the leaf, not on its distance from zero. Boxes and their distances are computed in NumPy, for
+many boxes at once.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.tree.loops import split as kd_loops
+from kernpool.algorithms.loops.kernel_weights import BOXCAR, CODES, GAUSSIAN, LOG2_E
+from kernpool.algorithms.tree.loops import traversal as kd_loops
+from kernpool.algorithms.tree.loops.traversal import EUCLIDEAN, MAXIMUM, TAXICAB
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.registry import Exponential, Flat, Gaussian, power_of_square
 
 Array = NDArray[np.float64]
 Order = NDArray[np.int64]
@@ -23,7 +30,7 @@ Order = NDArray[np.int64]
 ROWS_PER_CALL = 1 << 14  # below this a node is put in order in one call, of 2 ms; above it is split node by node
 
 
-class Tree(NamedTuple):
+class KdTree(NamedTuple):
     """Keys in leaves, and what is known of the nodes; nodes are numbered by `node_names`.
 
     Parameters
@@ -100,7 +107,7 @@ def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array
     return rows, order
 
 
-def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs: int) -> tuple[Tree, Order]:
+def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs: int) -> tuple[KdTree, Order]:
     """Make the tree of a problem's keys.
 
     Parameters
@@ -118,7 +125,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
 
     Returns
     -------
-    tree : Tree
+    tree : KdTree
         The tree.
     place : ndarray of shape (n,)
         Place of each key in the leaves, -1 if it was left out.
@@ -128,7 +135,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
     order = taking_part[order]
     (n, d), c = rows.shape, problem.value.shape[1]
     leaves = -(-n // size)
-    tree = Tree(
+    tree = KdTree(
         np.empty((leaves, d, size)),
         np.empty((leaves, size)),
         np.empty((leaves, c, size)),
@@ -159,7 +166,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
     return tree, place
 
 
-def _sum_leaves(tree: Tree, leaves: slice, scale: Array) -> None:
+def _sum_leaves(tree: KdTree, leaves: slice, scale: Array) -> None:
     """Boxes, masses and moments of some leaves, from their keys."""
     key, weight = tree.key[leaves], tree.weight[leaves]
     low, high = key.min(axis=2), key.max(axis=2)
@@ -179,7 +186,7 @@ def _sum_leaves(tree: Tree, leaves: slice, scale: Array) -> None:
                 moments[:, channel, -1] += (product * t[:, a]).sum(axis=1)
 
 
-def _join_nodes(tree: Tree, scale: Array) -> None:
+def _join_nodes(tree: KdTree, scale: Array) -> None:
     """Boxes, masses and moments of inner nodes, from the leaves upwards, a level at a time."""
     leaves = len(tree.key)
     first, last = np.array([0]), np.array([leaves])
@@ -201,10 +208,196 @@ def _join_nodes(tree: Tree, scale: Array) -> None:
             tree.moments[node] = _moved(tree, left, center, scale) + _moved(tree, right, center, scale)
 
 
-def _moved(tree: Tree, node: Order, center: Array, scale: Array) -> Array:
+def _moved(tree: KdTree, node: Order, center: Array, scale: Array) -> Array:
     """Moments of nodes about other centers."""
     way = ((tree.center[node] - center) * scale)[:, None, :]
     moments = tree.moments[node]
     weight, first = moments[:, :, :1], moments[:, :, 1:-1]
     squared = moments[:, :, -1] + (way * (2.0 * first + way * weight)).sum(axis=2)
     return np.concatenate([weight, first + way * weight, squared[:, :, None]], axis=2)
+
+
+MOST_COLUMNS = 3  # of fused loops
+FUSED_POWERS = (1, 2, 3)  # of 1 - u**2
+
+
+class Profile(NamedTuple):
+    """The similarity, for compiled code.
+
+    Parameters
+    ----------
+    bandwidth, scale : ndarray of shape (d,)
+        Bandwidths and their reciprocals.
+    factor : ndarray of shape (d,)
+        What turns a difference into that of the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a
+        power of 1 - s, with s the sum of its squares.
+    code : int
+        Kernel, as in `tiles.CODES`.
+    infinite, product : bool
+        Infinite support; product of profiles.
+    norm : int
+        Which norm of the difference the kernel decreases with.
+    collapses, fused : bool
+        Whether the moments of a node can stand for its keys; whether there are fused loops.
+    """
+
+    bandwidth: Array
+    scale: Array
+    factor: Array
+    code: int
+    infinite: bool
+    product: bool
+    norm: int
+    collapses: bool
+    fused: bool
+
+
+def profile_of(problem: Problem) -> Profile:
+    """Translate the similarity of a problem."""
+    similarity = problem.similarity
+    kernel, form = similarity.kernel, similarity.kernel.form
+    bandwidth = np.ascontiguousarray(similarity.bandwidth)
+    code, infinite = CODES[kernel.name], not kernel.is_compact
+    # For one column and for the Gaussian the compositions agree, and the radial one is the shorter way.
+    product = similarity.composition == "product" and bandwidth.size > 1 and not isinstance(form, Gaussian)
+    if isinstance(form, Flat):  # a boxcar that is wide enough
+        code, infinite, product, bandwidth = BOXCAR, False, False, np.full_like(bandwidth, math.inf)
+    norm = EUCLIDEAN if not product else TAXICAB if infinite else MAXIMUM
+    power = power_of_square(form)
+    collapses = code == BOXCAR or (power == 1 and not product)
+    has_loop = isinstance(form, Gaussian | Exponential) or power in FUSED_POWERS
+    fused = has_loop and not product and 1 < bandwidth.size <= MOST_COLUMNS
+    unit = math.sqrt(0.5 * LOG2_E) if isinstance(form, Gaussian) else LOG2_E if isinstance(form, Exponential) else 1.0
+    factor = unit / bandwidth
+    return Profile(bandwidth, 1.0 / bandwidth, factor, code, infinite, product, norm, collapses, fused)
+
+
+def boxes_of(points: Array, rows: int) -> tuple[Array, Array]:
+    """Return the lowest and the highest coordinates of each run of so many points."""
+    starts = np.arange(0, len(points), rows)
+    return np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
+
+
+def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
+    """Return the distance of boxes from boxes, in bandwidths and in the norm of the kernel."""
+    with np.errstate(over="ignore"):
+        gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
+        if profile.norm == MAXIMUM:
+            return np.asarray(gap.max(axis=-1))
+        return np.asarray(gap.sum(axis=-1) if profile.norm == TAXICAB else np.sqrt((gap * gap).sum(axis=-1)))
+
+
+def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> NDArray[np.int64]:
+    """Return for each point the leaf that is likely the nearest: a walk down to the nearer half, all at once."""
+    leaves = len(tree.key)
+    first, last = np.zeros(len(points), dtype=np.int64), np.full(len(points), leaves)
+    while (last - first > 1).any():
+        middle = (first + last) // 2
+        inner = middle > first
+        halves = [
+            node_names(np.where(inner, start, first), np.where(inner, stop, last), leaves)
+            for start, stop in ((first, middle), (middle, last))
+        ]
+        left, right = (distance(points, points, tree.lower[node], tree.upper[node], profile) for node in halves)
+        last, first = np.where(inner & (left <= right), middle, last), np.where(inner & (left > right), middle, first)
+    return first
+
+
+LEAVES_PER_CALL = 128
+FARTHEST = 1020.0  # exponent that the loops in float64 can do without a look at it: they are good to 1021
+# Leaves of this radius, and queries so far from them, have the error that `loops/leaf_sums.py` promises of float32.
+FAR_RADIUS, FAR_RADIUS_LAPLACE, FAR_EXPONENT = 2.5, 8.0, 100.0
+# Compact kernels: a distance rounds by 1e-16 of the radius of the leaf, and has to know on which side of an edge it is
+# to 1e-12.
+COMPACT_RADIUS = 100.0
+NEVER = 1.0
+
+
+class LeafCopies(NamedTuple):
+    """Keys of each leaf; the arrays of keys are empty where there are no fused loops that read them.
+
+    Parameters
+    ----------
+    key : ndarray of shape (leaves, d, size)
+        Differences from the center, times the factors of the profile.
+    far_key : ndarray of shape (leaves, d + 2, size), float32
+        The same, then the sum of their squares, then key weights.
+    far_value : ndarray of shape (leaves, c, size), float32
+        Values.
+    weight_unit, value_unit : ndarray of shape (leaves,) and (c,)
+        Powers of two that bring weights and values into the range of float32; per leaf, because small weights may
+        belong to near keys and large ones to far keys.
+    lowest : ndarray of shape (leaves, 2)
+        Smallest exponent, at the nearest place of the box, with which the loops in float64 and in float32 can do a
+        leaf; positive if they never can.
+    log_mass : ndarray of shape (leaves,)
+        Logarithm to base two of the sum of weights.
+    """
+
+    key: Array
+    far_key: NDArray[np.float32]
+    far_value: NDArray[np.float32]
+    weight_unit: Array
+    value_unit: Array
+    lowest: Array
+    log_mass: Array
+
+
+def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
+    """Make the copies; those in float32 only for kernels that have far keys."""
+    (leaves, d, size), c = tree.key.shape, tree.value.shape[1]
+    near, far = leaves * profile.fused, leaves * (profile.fused and profile.infinite)
+    copies = LeafCopies(
+        np.empty((near, d, size)),
+        np.empty((far, d + 2, size), np.float32),
+        np.empty((far, c, size), np.float32),
+        _power_of_two(tree.weight.max(axis=1)),
+        _power_of_two(np.abs(tree.value).max(axis=(0, 2), initial=0.0)),
+        np.full((leaves, 2), NEVER),
+        np.log2(tree.mass[:leaves]),
+    )
+
+    def fill(part: slice) -> Iterator[None]:
+        with np.errstate(over="ignore"):  # leaves that are too large, and are not read
+            key = (tree.key[part] - tree.center[part, :, None]) * profile.factor[:, None]
+            squared = (key * key).sum(axis=1)
+            copies.key[part] = key
+            diagonal = (tree.upper[part] - tree.lower[part]) * profile.factor
+            copies.lowest[part] = _lowest(0.5 * np.sqrt((diagonal * diagonal).sum(axis=1)), profile)
+            if far:
+                copies.far_key[part, :d], copies.far_key[part, d] = key, squared
+        if far:
+            copies.far_key[part, d + 1] = tree.weight[part] / copies.weight_unit[part, None]
+            copies.far_value[part] = tree.value[part] / copies.value_unit[:, None]
+        yield
+
+    if near:
+        run_blocks(fill, cut(leaves, LEAVES_PER_CALL), n_jobs, None)
+    return copies
+
+
+def _lowest(radius: Array, profile: Profile) -> Array:
+    """`LeafCopies.lowest` of leaves whose boxes have these radii, half of their diagonals.
+
+    A query is compared with the box of a leaf, not with its keys, so the box has to vouch for them: whatever place of
+    the box is nearest to the query, no key is farther from that place than the diagonal, ``2 * radius``. So if the gap
+    between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most `FARTHEST`, and
+    likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no substitute for
+    the radius: with the nearest place in a corner, a key can be half a diagonal and that distance away.
+
+    The center is within the radius of the nearest place and of every key, which bounds both coordinates that the loop
+    in float32 multiplies: ``|q| <= gap + radius`` and ``|k| <= radius``.
+    """
+    if not profile.infinite:
+        return np.where(radius <= COMPACT_RADIUS, 0.0, NEVER)[:, None]
+    if profile.code == GAUSSIAN:
+        reach = np.sqrt(FARTHEST) - 2.0 * radius
+        near, widest = np.where(reach > 0.0, -reach * reach, NEVER), FAR_RADIUS
+    else:
+        near, widest = np.where(2.0 * radius < FARTHEST, 2.0 * radius - FARTHEST, NEVER), FAR_RADIUS_LAPLACE
+    return np.stack([near, np.where(radius <= widest, -FAR_EXPONENT, NEVER)], axis=1)
+
+
+def _power_of_two(x: Array) -> Array:
+    """Return the power of two below x > 0, and 1 for 0."""
+    return np.where(x > 0, np.ldexp(1.0, np.frexp(x)[1] - 1), 1.0)

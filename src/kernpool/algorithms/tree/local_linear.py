@@ -1,23 +1,18 @@
-"""The sums of a local linear fit over the pairs that matter: a tree for the weights, then blocks in kd order.
+"""Sums of a local linear fit over near pairs: a tree for the weights, then blocks in kd order.
 
-How far a query reaches depends on its sum of weights, which the tree finds first, without moments. Then every block of
-queries meets the blocks of keys in its reach in the tiles of brute force. What is left out is at most the machine
-epsilon of each sum, squared distances included.
+How far a query reaches depends on its sum of weights, which the tree finds first, without moments. Then every block
+of queries is summed with the blocks of keys in its reach, in the tiles of brute force. What is left out is at most
+the machine epsilon of each sum, squared distances included.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from kernpool.algorithms.brute.compiled import CompiledBlocks
-from kernpool.algorithms.tree.boxes import boxes_of, distance
-from kernpool.algorithms.tree.kd_tree import kd_order
-from kernpool.algorithms.tree.near_blocks import ROWS, find_reach, mean_squares, pieces_of, put_in_order, weakest
-from kernpool.algorithms.tree.profile import profile_of
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState, empty_state, merge
+from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.tree.blocks import ROWS, find_reach, mean_squares, pieces_of, put_in_order, weakest
+from kernpool.algorithms.tree.kd_tree import boxes_of, distance, kd_order, profile_of
+from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 

@@ -1,30 +1,25 @@
-"""Tree: keys and queries in kd order; a tile of queries visits the leaves it needs.
+"""Tree algorithm: keys and queries in kd order; a tile of queries visits only the leaves that can matter to it.
 
-A query may miss `tol` of its weight. What it misses lies in leaves so far away that a bound on their weight, from the
-distance of their boxes, stays below that share; compact kernels miss nothing. Leaves that are less far are summed in
-float32, as long as no digit of the result can tell (`loops/pairs.py`). A node that lies in the support of a whole tile
-is added by its moments where that pays (`loops/moments.py`). Gradients leave out what is too far as well
-(`gradients.py`).
+A query may miss the fraction `tol` of its weight. What it misses lies in leaves so far away that a bound on their
+weight, from the distance of the boxes, stays below that fraction; with compact kernels nothing is missed. Leaves at a
+medium distance are summed in float32, as far as that changes no digit of the result. A node that lies in the support
+of a whole tile is added by its moments where that is faster (both in `loops/leaf_sums.py`). Gradients leave out what
+is too far as well (`gradients.py`).
 
-Not for masks, which say something about pairs and not about places.
+Masks are not supported, since they depend on pairs and not on coordinates.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
+from kernpool.algorithms.algorithm import Algorithm, Array, Gradients, PairSample, pair_cost
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.brute.cost import pair_seconds
-from kernpool.algorithms.estimate import Look
-from kernpool.algorithms.pair_costs import pair_cost
+from kernpool.algorithms.brute.brute import pair_seconds
 from kernpool.algorithms.reference import may_underflow
 from kernpool.algorithms.verification import compared
-from kernpool.core.problem import Problem
-from kernpool.core.state import PoolState
+from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
-from kernpool.kernels.forms import Gaussian
+from kernpool.kernels.registry import Gaussian
 
 
 def _in_logarithms(problem: Problem) -> bool:
@@ -36,10 +31,12 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     """Sum weights and weighted values over the keys that matter."""
     if _in_logarithms(problem):
         return brute.reduce(problem, n_jobs, progress)
-    from kernpool.algorithms.tree.block import visit_blocks  # loads Numba, which small problems never wait for
-    from kernpool.algorithms.tree.planted import Planted
+    from kernpool.algorithms.tree.blocks import (
+        PreparedTree,
+        visit_blocks,  # loads Numba, which small problems never wait for
+    )
 
-    planted = Planted(replace(problem, degree=0), n_jobs)
+    planted = PreparedTree(replace(problem, degree=0), n_jobs)
     state, _ = visit_blocks(planted, planted.blocks(), n_jobs, None if problem.degree else progress)
     state = compared(planted.problem, state, TREE.name, n_jobs)
     if problem.degree:
@@ -68,7 +65,7 @@ def pullback(
 PER_PLACE, NEAR_PAIR = 0.3e-6, 0.8e-9  # of a key or a query in kd order; of a pair near enough to be visited, at least
 
 
-def seconds(problem: Problem, look: Look, known: Mapping[str, float]) -> float:
+def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
     """Estimate the time to plant a tree and visit what a sample says is near; parameters as of `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     building = 1.5e-3 + PER_PLACE * (m + n)

@@ -1,11 +1,9 @@
-r"""Damped Gauss-Newton for sums of squares in a box.
+"""Damped Gauss-Newton for nonlinear least squares with box constraints.
 
-The Hessian of :math:`S = \sum r^2` is :math:`2 (J'J + \sum_i r_i \nabla^2 r_i)`. Residuals of a regression are noise
-and do not vanish, so the second term matters: it is learned along the way by the secant rule of Dennis, Gay and Welsch,
+The Hessian of S = sum_i r_i^2 is 2 (J'J + sum_i r_i hess(r_i)). Residuals of a regression are noise and do not
+vanish, so the second term matters. It is learned from step to step by the secant rule of Dennis, Gay and Welsch,
 "An adaptive nonlinear least-squares algorithm", ACM TOMS 7 (1981), 348-368, eq. 2.8 (NL2SOL).
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,7 +21,7 @@ FAST = 0.25  # of the gain before: all that follow gain a third of it
 LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may matter than before
 
 
-class Place(Protocol):
+class Iterate(Protocol):
     """A sum of squares at one place."""
 
     @property
@@ -54,7 +52,7 @@ class SumOfSquares(Protocol):
 
 
 @dataclass(frozen=True)
-class Descent:
+class GaussNewton:
     """Where a descent ended, and why, and what it has learned of the second term of the Hessian."""
 
     end: Any
@@ -64,20 +62,20 @@ class Descent:
 
 def descend(
     objective: SumOfSquares,
-    start: Place,
+    start: Iterate,
     *,
     max_steps: int,
     tolerance: float,
     enough: float = 0.0,
     curvature: Array | None = None,
-) -> Descent:
+) -> GaussNewton:
     """Minimise from one start.
 
     Parameters
     ----------
     objective : SumOfSquares
         Residuals, their derivatives, and the box to stay in.
-    start : Place
+    start : Iterate
         Of a place inside of the box.
     max_steps : int
         Steps at most, failed leaps to infinity and back included.
@@ -106,7 +104,7 @@ def descend(
         normal = jacobian.T @ jacobian
         free = np.flatnonzero(~stuck & ~resting & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
         if not free.size:
-            return Descent(at, "no bandwidth matters any more", curvature)
+            return GaussNewton(at, "no bandwidth matters any more", curvature)
         # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
         unit = np.sqrt(np.diagonal(normal)[free])
         hessian, scaled = _positive(normal + curvature, normal, free, unit)
@@ -118,7 +116,7 @@ def descend(
             step = target - at.theta
             promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]
             if promised <= tolerance * at.penalised:
-                return Descent(at, "converged", curvature)
+                return GaussNewton(at, "converged", curvature)
             # On the flat part steps of any length are as good as none: to its upper end, or back to where it begins.
             away, back = (target > flat) & (step > 0.0) & ~walking, (at.theta > flat) & (step < 0.0) & ~walking
             target = np.where(away, high, np.where(back, np.minimum(target, flat), target))
@@ -131,7 +129,7 @@ def descend(
                 shorter = _damping_for(damping, tried.penalised - at.penalised, 2.0 * float(gradient @ step))
             damping = max(8.0 * damping, 1e-2, shorter)
             if damping > STEEPEST_DAMPING:
-                return Descent(at, "converged to rounding", curvature)
+                return GaussNewton(at, "converged to rounding", curvature)
         if not tried.penalised < at.penalised:
             walking |= away
             resting |= back
@@ -139,7 +137,7 @@ def descend(
         gain = at.penalised - tried.penalised
         as_promised = 0.5 * promised < gain and damping <= SLIGHT_DAMPING and not np.any(away | back)
         if as_promised and gain < min(enough * at.penalised, FAST * gained):
-            return Descent(tried, "converged", curvature)
+            return GaussNewton(tried, "converged", curvature)
         gained = gain
         if promised > LARGE_GAIN * at.penalised:
             walking[:] = resting[:] = False
@@ -148,7 +146,7 @@ def descend(
         residual = tried.residual.ravel()
         curvature = _learn(curvature, step, (jacobian - before).T @ residual, jacobian.T @ residual - gradient)
         at = tried
-    return Descent(at, f"{max_steps} steps", curvature)
+    return GaussNewton(at, f"{max_steps} steps", curvature)
 
 
 def _damping_for(damping: float, rise: float, slope: float) -> float:

@@ -1,36 +1,454 @@
-"""A criterion as a function of bandwidths: residuals, and how they change with every bandwidth.
+"""The objective function of a bandwidth search: criterion, residuals and derivatives at given bandwidths.
 
-The derivatives come from the pullback of the fit. Those of the hat diagonal do too: a row's own value moves its fit by
-``H_ii``, which is the fit of values that are zero everywhere but in that row. In units of ``H_ii`` its weighted mean
-is ``1 / base`` and its cross moments vanish, because the row's own offset does; so a pullback of zero values with that
-state in place of their sums is the derivative of ``log H_ii``.
+Derivatives come from the pullback of the fit, and those of the hat diagonal do, too. A row's own value moves its
+fit by ``H_ii``, which is the fit of values that are zero everywhere but in that row. In units of ``H_ii`` its
+weighted mean is ``1 / base`` and its cross moments vanish, because the row's own offset is zero. So a pullback of
+zero values, with that state in place of their sums, is the derivative of ``log H_ii``.
+
+The penalty of ``"regularised"``. Leave-one-out errors are noisy functions of one bandwidth per column, and their
+minimum is where noise helped most: with many columns it has small bandwidths that a fresh sample would not confirm.
+The penalised criterion is::
+
+    log S(h) + (c/N) [ sum_a log(1 + (s_a / h_a)^2) + v sum_a (z_a - zbar)^2
+                       + sum_b log(1 + r_b / (1 - r_b + eps)) ],    z_a = min(log(h_a / s_a), z_max)
+
+with the spread s_a of a column and the relevance r_b of a categorical one. In units of a log likelihood, (N/2) log
+S, the penalty is the log prior density of a maximum a posteriori estimate: Cauchy-like in the relevance s_a / h_a
+of each column, and log-normal around a common factor. Its weight falls with the number of rows, so that with many
+rows the bandwidths are those of leave-one-out. A single bandwidth, or one common factor, hardly overfits and has no
+penalty.
+
+`canonical_rows` prepares the data: one order of rows and columns, equal rows merged, rows of weight zero dropped.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
-from kernpool.bandwidth.criteria import Criterion
-from kernpool.bandwidth.leverage import LARGEST, Counted, count_deleted
-from kernpool.bandwidth.search.evaluation import Evaluation, Tried, best_of, cost_of_empty, log_factor, penalise
-from kernpool.bandwidth.search.regularity import Regularity
-from kernpool.bandwidth.search.rows import TrainingRows
-from kernpool.core.groups import weight_left_out
-from kernpool.core.local_fit import solve
-from kernpool.core.problem import Problem
-from kernpool.core.ridge import change_by_ridge, ridge_weight, with_ridge
-from kernpool.core.state import PoolState
+from kernpool.bandwidth.criteria import LARGEST, Criterion, LooResiduals, count_deleted
+from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_left_out
+from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import refuse_gradients
 
 Array = NDArray[np.float64]
+
+LARGEST_LOG_PENALTY = 500.0
+
+
+class Trial(NamedTuple):
+    """What remains of an evaluation.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (p,)
+        Logarithms of the bandwidths, and the smoothings of categorical columns.
+    penalised : float
+        Mean of squares times penalty.
+    error : float
+        Mean of squares.
+    empty_windows : int
+        Rows that have no other row in their window, and are predicted by the weighted mean of the others.
+    ridge : float, default=0.0
+        On the slopes of planes.
+    """
+
+    theta: Array
+    penalised: float
+    error: float
+    empty_windows: int
+    ridge: float = 0.0
+
+
+def best_of(tried: list[Trial]) -> Trial:
+    """Return the smallest of all that was tried; of equal ones that with the largest bandwidths."""
+    return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
+
+
+def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
+    r"""Return what empty leave-one-out windows add to the logarithm of a mean of squares.
+
+    .. math:: -2 \log\big(\max(1 - f, 1 / (N + 1))\big)
+
+    with f the fraction of the N rows whose window holds no other row. All that predicts such a row is the mean of the
+    others, so without a cost bandwidths that leave all windows empty would tie with those that smooth everything away.
+    The factor is that of generalised cross-validation, with one degree of freedom for each empty window. As a factor on
+    the squares, and not a square of its own, it lets one isolated row of many hardly matter, however little noise
+    there is.
+
+    Parameters
+    ----------
+    empty : ndarray of bool, shape (n,)
+        Which windows are.
+    weight : ndarray of shape (n,)
+        Frequencies of rows.
+
+    Examples
+    --------
+    >>> round(cost_of_empty(np.array([True, False, False, False]), np.ones(4)), 2)
+    0.58
+    """
+    if not empty.any():
+        return 0.0
+    total = float(weight.sum())
+    occupied, least = 1.0 - float(weight @ empty) / total, 1.0 / (max(total, float(len(weight))) + 1.0)
+    return -2.0 * math.log(max(occupied, least))
+
+
+def penalise(
+    criterion: Criterion, residual: Array, weight: Array, hat: Array, cost: float = 0.0
+) -> tuple[float, float, Array, float]:
+    """Put the penalty of a criterion on residuals.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        Whose penalty.
+    residual : ndarray of shape (n, c)
+        Residuals times the roots of the shares of their weights.
+    weight, hat : ndarray of shape (n,)
+        Frequencies of rows, and the diagonal of the hat matrix; not looked at without a penalty.
+    cost : float, default=0.0
+        Of empty windows, added to the logarithm of the penalty.
+
+    Returns
+    -------
+    penalised, error : float
+        Mean of squares with and without penalty.
+    residual : ndarray of shape (n, c)
+        Times the root of the penalty.
+    slope : float
+        Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    """
+    error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
+    if criterion.log_penalty is not None:
+        log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
+    log_penalty += cost
+    # Beyond, the penalty is no number, and nothing but an interpolation has it.
+    if log_penalty >= LARGEST_LOG_PENALTY:
+        return np.inf, error, np.full_like(residual, np.inf), slope
+    residual = residual * np.exp(0.5 * log_penalty)
+    return float(np.sum(residual**2)), error, residual, slope
+
+
+def log_factor(penalised: float, error: float) -> float:
+    """Return the logarithm of a penalty that was put on."""
+    return float(np.log(penalised / error)) if error > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A criterion at one place, with all that its derivatives need.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (p,)
+        Logarithms of the bandwidths, and the smoothings of categorical columns.
+    penalised, error : float
+        See `Trial`.
+    residual : ndarray of shape (n, c)
+        Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
+    problem, state, fit
+        How the rows were fitted.
+    hat : ndarray of shape (n,)
+        Diagonal of the hat matrix; empty for criteria that do not look at it.
+    penalty_slope : float
+        Derivative of the logarithm of the penalty by the trace of the hat matrix.
+    counted : LooResiduals
+        What counted as residuals, before the penalty.
+    ridge : float, default=0.0
+        On the slopes of planes.
+    """
+
+    theta: Array
+    penalised: float
+    error: float
+    residual: Array
+    problem: Problem
+    state: PoolState
+    fit: LocalFit
+    hat: Array
+    penalty_slope: float
+    counted: LooResiduals
+    ridge: float = 0.0
+
+    @property
+    def tried(self) -> Trial:
+        """What is remembered of it."""
+        return Trial(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
+
+
+# Chosen on one half of the tables of benchmarks/tables.py: held-out R^2 is flat in both, from 2 to 8 and .1 to .5.
+WEIGHT, LIKENESS = 4.0, 0.25
+FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is as good as infinite
+EDGE = 0.01
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A penalty on bandwidths and smoothings.
+
+    Parameters
+    ----------
+    log_spread : ndarray of shape (d,)
+        Logarithms of the spreads of the numeric columns.
+    varies : ndarray of bool, shape (d,)
+        Which of them are no constants.
+    largest : ndarray of shape (k,)
+        Upper ends of the boxes of the smoothings.
+    """
+
+    log_spread: Array
+    varies: NDArray[np.bool_]
+    largest: Array
+
+    def __call__(self, theta: Array, total: float) -> tuple[float, Array]:
+        """Return the penalty on the logarithm of the mean of squares, and its derivatives.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (d + k,)
+            Log bandwidths and smoothings.
+        total : float
+            Number of rows.
+
+        Examples
+        --------
+        >>> regularity = Penalty(np.zeros(2), np.ones(2, dtype=bool), np.zeros(0))
+        >>> penalty, slope = regularity(np.log([0.5, 100.0]), 100.0)
+        >>> round(penalty, 4), slope.round(4)
+        (0.1327, array([-0.1009,  0.    ]))
+        """
+        d, slope = len(self.log_spread), np.zeros(len(theta))
+        log_ratio = np.where(self.varies, theta[:d] - self.log_spread, FARTHEST)
+        near = np.minimum(log_ratio, FARTHEST)
+        relevance = np.exp(-2.0 * near)
+        count = max(1, int(self.varies.sum()))
+        off = np.where(self.varies, near - near[self.varies].sum() / count, 0.0)
+        penalty = float(np.log1p(relevance)[self.varies].sum() + LIKENESS * off @ off)
+        moving = self.varies & (log_ratio < FARTHEST)
+        slope[:d] = np.where(moving, -2.0 * relevance / (1.0 + relevance) + 2.0 * LIKENESS * off, 0.0)
+        some = self.largest > 0
+        share = np.where(some, theta[d:] / np.where(some, self.largest, 1.0), 1.0)
+        penalty += float(np.log1p((1.0 - share) / (share + EDGE)).sum())
+        unit = np.where(some, 1.0 / np.where(some, self.largest, 1.0), 0.0)
+        slope[d:] = -unit / (share + EDGE)
+        return WEIGHT / total * penalty, WEIGHT / total * slope
+
+    def put_on(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
+        """Put the penalty on a mean of squares, and its root on the residuals.
+
+        Parameters
+        ----------
+        penalised : float
+            Sum of squares of the residuals.
+        residual : ndarray of shape (n, c)
+            Times the roots of the shares of their weights.
+        theta, total
+            As of a call.
+
+        Returns
+        -------
+        penalised : float
+            With the penalty.
+        residual : ndarray of shape (n, c)
+            Whose squares add up to that.
+        """
+        factor = np.exp(self(theta, total)[0])
+        return penalised * factor, residual * np.sqrt(factor)
+
+    def moved(self, residual: Array, theta: Array, total: float) -> Array:
+        """Return what the penalty adds to the derivatives of residuals it was put on, of shape (n, c, p)."""
+        return np.asarray(residual[:, :, None] * (0.5 * self(theta, total)[1]))
+
+
+DIGITS = 9  # of a correlation: those that the order of rows does not change
+
+
+class ColumnOrder(NamedTuple):
+    """The order in which a search takes columns, whatever order they came in.
+
+    Parameters
+    ----------
+    numeric : ndarray of int, shape (d,)
+        Positions of the numeric columns.
+    categorical : ndarray of int, shape (k,)
+        Positions of the categorical columns.
+    """
+
+    numeric: NDArray[np.intp]
+    categorical: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Inputs, outputs and frequencies.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Numeric columns.
+    code : ndarray of int, shape (n, k)
+        Level numbers of categorical columns.
+    value : ndarray of shape (n, c)
+        Outputs.
+    weight : ndarray of shape (n,)
+        Frequencies, positive.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; all rows of a group are left out together.
+    """
+
+    X: Array
+    code: NDArray[np.int64]
+    value: Array
+    weight: Array
+    group: NDArray[np.int64] | None = None
+
+    @property
+    def total(self) -> float:
+        """Number of rows, each as often as its weight says."""
+        return float(self.weight.sum())
+
+    @property
+    def number(self) -> float:
+        """The same, but at least that of distinct rows: weights that were normalised do not make rows fewer."""
+        return max(self.total, float(len(self.X)))
+
+    @property
+    def unit(self) -> float:
+        """Mean weight, or one if it is larger: what counts as one row where weights were normalised."""
+        return self.total / self.number
+
+    def take(self, rows: NDArray[np.intp]) -> TrainingRows:
+        """Return some of the rows."""
+        group = None if self.group is None else self.group[rows]
+        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
+
+    def draw(self, size: int, generator: Any) -> TrainingRows:
+        """Draw distinct rows, in their order; of two groups at least, since the rows of one predict none of its own."""
+        order = generator.permutation(len(self.X))
+        if self.group is not None and size > 1:
+            (others,) = np.nonzero(self.group[order] != self.group[order[0]])
+            order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
+        return self.take(np.sort(order[:size]))
+
+    @property
+    def groups(self) -> int:
+        """Number of groups, zero if rows are left out one by one."""
+        return 0 if self.group is None else len(np.unique(self.group))
+
+
+def column_order(rows: TrainingRows) -> ColumnOrder:
+    """Order columns by how much of the outputs they explain, most first; ties keep their order.
+
+    A criterion with kinks or several minima ends in one that depends on which column is tried first. This order is a
+    property of each column alone: of the squared correlation of the outputs with its dense ranks, and of their variance
+    between its categories. So it stays the same if columns are swapped, shifted, scaled or renamed, or rows repeated.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        In any order.
+
+    Returns
+    -------
+    ColumnOrder
+        The identity for a single column.
+
+    Notes
+    -----
+    O(n (d log n + (d + k) c)) time.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
+    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4))).numeric
+    array([1, 0])
+    """
+    (d, k), share = (rows.X.shape[1], rows.code.shape[1]), rows.weight / rows.total
+    numeric, categorical = np.arange(d), np.arange(k)
+    if max(d, k) < 2 or not len(rows.X):
+        return ColumnOrder(numeric, categorical)
+    extent = np.ptp(rows.value, axis=0)
+    value = (rows.value - rows.value.min(axis=0)) / np.where(extent > 0, extent, 1.0)
+    value -= share @ value
+    variance = share @ value**2
+    unit = np.where(variance > 0, variance, 1.0)
+    explained = np.zeros((d + k, len(unit)))
+    for a, column in enumerate(rows.X.T if d > 1 else ()):
+        rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
+        rank -= share @ rank
+        square = share @ rank**2
+        explained[a] = (share * rank @ value) ** 2 / (square if square > 0 else 1.0) / unit
+    for a, level in enumerate(rows.code.T if k > 1 else ()):
+        of_level = np.array([np.bincount(level - level.min(), share * column) for column in value.T])
+        weight = np.bincount(level - level.min(), share)
+        explained[d + a] = np.sum(of_level**2 / np.where(weight > 0, weight, 1.0), axis=1) / unit
+    size = np.round(explained.sum(axis=1), DIGITS)
+    return ColumnOrder(np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable"))
+
+
+def canonical_rows(
+    X: Array,
+    value: Array,
+    weight: Array | None = None,
+    code: NDArray[np.int64] | None = None,
+    group: NDArray[np.int64] | None = None,
+) -> TrainingRows:
+    """Drop rows of weight zero, merge equal rows, fix the order: weighted and repeated rows become one problem.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Numeric columns.
+    value : ndarray of shape (n, c)
+        Outputs.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+    code : ndarray of int, shape (n, k), optional
+        Categorical columns.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; equal rows of different groups stay two.
+
+    Returns
+    -------
+    TrainingRows
+        Sorted by the columns in the order of `column_order`, outputs and groups last.
+
+    Examples
+    --------
+    >>> rows = canonical_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[5.0], [6.0], [5.0]]))
+    >>> rows.X.ravel(), rows.value.ravel(), rows.weight
+    (array([1., 2.]), array([6., 5.]), array([1., 2.]))
+    """
+    code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+    times = np.ones(len(X)) if weight is None else weight
+    rows = TrainingRows(X + 0.0, code, value + 0.0, times, group)  # -0.0 becomes 0.0
+    if weight is not None and not np.all(weight > 0):
+        rows = rows.take(np.flatnonzero(weight > 0))
+    if rows.X.shape[1] == 1 and not code.shape[1]:
+        rows = rows.take(np.argsort(rows.X[:, 0]))
+        if np.all(rows.X[1:] > rows.X[:-1]):  # a fifth of the time where no two are equal
+            return rows
+    order = column_order(rows)
+    columns = [*rows.X.T[order.numeric], *rows.code.T[order.categorical], *rows.value.T]
+    rows = rows.take(np.lexsort([*columns, *([] if rows.group is None else [rows.group])][::-1]))
+    new = np.ones(len(rows.X), dtype=bool)
+    new[1:] = np.any(rows.X[1:] != rows.X[:-1], axis=1)
+    for columns_of in (rows.code, rows.value):
+        new[1:] |= np.any(columns_of[1:] != columns_of[:-1], axis=1)
+    if rows.group is not None:
+        new[1:] |= rows.group[1:] != rows.group[:-1]
+    first = np.flatnonzero(new)
+    return replace(rows.take(first), weight=np.add.reduceat(rows.weight, first))
 
 
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
@@ -56,7 +474,7 @@ class Objective:
         As in `pool`.
     progress : callable, optional
         Called as ``progress(done, total)`` in queries of the evaluation at hand.
-    regularity : Regularity, optional
+    regularity : Penalty, optional
         A penalty on bandwidths.
     ridge : float, default=0.0
         On the slopes of planes; may be changed between evaluations.
@@ -74,14 +492,14 @@ class Objective:
         algorithm: str = "auto",
         n_jobs: int | None = None,
         progress: Progress | None = None,
-        regularity: Regularity | None = None,
+        regularity: Penalty | None = None,
         ridge: float = 0.0,
     ) -> None:
         self.rows, self.criterion, self.categories, self.columns = rows, criterion, categories, rows.X.shape[1]
         self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
         self.regularity, self.ridge = regularity, ridge
-        self.tried: list[Tried] = []
-        self.tried_quickly: list[Tried] = []  # and not by the engine, which has the last word
+        self.tried: list[Trial] = []
+        self.tried_quickly: list[Trial] = []  # and not by the engine, which has the last word
         problem = Problem.from_arrays(
             rows.X,
             rows.X,
@@ -182,7 +600,7 @@ class Objective:
                     own *= np.diagonal(table)[level]
             itself = np.exp(self._log_peak - state.shift) / state.denominator * own
             hat, empty = itself * fit.base, self._holds_one_row(itself)
-        counted = Counted(residual, 1.0, 0.0)
+        counted = LooResiduals(residual, 1.0, 0.0)
         if hat.size and problem.degree:
             counted = count_deleted(residual, self.alone, hat, self.bound)
         cost = cost_of_empty(empty, self.rows.weight)
@@ -249,12 +667,12 @@ class Objective:
         return self.problem.value
 
     @property
-    def all_tried(self) -> list[Tried]:
+    def all_tried(self) -> list[Trial]:
         """What was tried, quickly and by the engine."""
         return [*self.tried_quickly, *self.tried]
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> Trial:
         """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
         return best_of(self.tried)
 

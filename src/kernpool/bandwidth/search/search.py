@@ -1,35 +1,137 @@
-"""The search for bandwidths: on which rows, from which starts, and what is reported of it."""
+"""Bandwidth search: choice of rows, starts and strategy, and the record of its result.
 
-from __future__ import annotations
+`search_bandwidth` is the entry. All starts run on up to 1024 rows (2048 for a common factor, or with a faster
+objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
+"""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.categories import NO_CATEGORIES, Categories
 from kernpool.bandwidth.criteria import CRITERIA, check_groups, times_power
-from kernpool.bandwidth.rate import rate_factor
-from kernpool.bandwidth.rules import canonical_ratio
-from kernpool.bandwidth.search import one_factor, per_column
-from kernpool.bandwidth.search.beginning import Beginning, begin
-from kernpool.bandwidth.search.course import Course, OutOfTimeError, TimeLimit
-from kernpool.bandwidth.search.evaluation import Tried
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.outcome import BandwidthSearch
-from kernpool.bandwidth.search.regularity import Regularity
-from kernpool.bandwidth.search.rows import TrainingRows
-from kernpool.bandwidth.search.setting import Setting
-from kernpool.bandwidth.search.way import choose_way
-from kernpool.execution.blas import one_thread
+from kernpool.bandwidth.rules import canonical_ratio, rate_factor
+from kernpool.bandwidth.search import common_scale, per_column
+from kernpool.bandwidth.search.config import SearchConfig, SearchStart, begin
+from kernpool.bandwidth.search.objective import Objective, Penalty, TrainingRows, Trial
+from kernpool.bandwidth.search.progress import OutOfTimeError, SearchState, TimeLimit, choose_way
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.progress import Progress
+from kernpool.execution.threads import one_thread
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BandwidthSearch:
+    """Outcome of a search for bandwidths.
+
+    Parameters
+    ----------
+    criterion : str
+        What was minimised.
+    value : float
+        The criterion at `bandwidth`; several outputs count in units of their standard deviations.
+    bandwidth : ndarray of shape (d,)
+        The best found.
+    smoothing : ndarray of shape (k,)
+        The best lambda of each categorical column.
+    relevance : ndarray of shape (d + k,)
+        Of numeric columns, the spread over the bandwidth: zero where the best bandwidth is infinite, so that the column
+        plays no role, or, in a local linear fit without a ridge, none but a linear one. Of categorical columns, how far
+        the smoothing is from the upper end of its box, of which it is a share: one for levels that are kept apart, zero
+        for none.
+    spread : ndarray of shape (d,)
+        Spreads of the columns.
+    common_factor : bool
+        Whether one factor on the spreads was searched for, instead of one bandwidth per column.
+    error : float
+        Mean squared residual, from the other rows or groups with ``"loo"``, summed over outputs in their own units.
+    empty_windows : int
+        Rows with an empty window once they, or their groups, are left out.
+    tried : ndarray of shape (e, d + k)
+        The bandwidths and smoothings that were tried on all rows of the search.
+    values : ndarray of shape (e,)
+        The criterion there; of quick evaluations to twelve digits or so.
+    evaluations : int
+        How often the criterion was evaluated, on fewer rows included.
+    starts : int
+        Number of starts, or of points of the grid.
+    rows : int
+        Distinct rows that the result is of.
+    seconds : float
+        Wall-clock time.
+    reason : str
+        Why the search ended.
+    names : tuple of str, optional
+        Of the columns, numeric ones first.
+    way : str, default=""
+        How the criterion was evaluated for each bandwidth tried on the first rows, and why so.
+    ridge : float, default=0.0
+        On the slopes of local planes, in keys at the query.
+    groups : int, default=0
+        Number of groups, if all rows of a group were left out together; zero if each row was by itself.
+    expected_error : float, optional
+        What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error`.
+    """
+
+    criterion: str
+    value: float
+    bandwidth: Array
+    smoothing: Array
+    relevance: Array
+    spread: Array
+    common_factor: bool
+    error: float
+    empty_windows: int
+    tried: Array
+    values: Array
+    evaluations: int
+    starts: int
+    rows: int
+    seconds: float
+    reason: str
+    names: tuple[str, ...] | None = None
+    way: str = ""
+    ridge: float = 0.0
+    groups: int = 0
+    expected_error: float | None = None
+
+    def _says_of_error(self) -> str:
+        if self.groups:
+            return f"leave-cluster-out mean squared error ({self.groups} clusters)"
+        left_out = self.criterion in ("loo", "regularised", "log_loss")
+        return "leave-one-out mean squared error" if left_out else "mean squared residual"
+
+    def __str__(self) -> str:
+        d, k = len(self.bandwidth), len(self.smoothing)
+        names = self.names or [str(a) for a in (*range(d), *range(k))]
+        wide = max(8, *map(len, names))
+        lines = [
+            f"{self.criterion} = {self.value:.6g} on {self.rows} rows; {self.evaluations} evaluations from "
+            f"{self.starts} starts in {self.seconds:.2g} s; {self.reason}",
+            self.way,
+            f"{self._says_of_error()} {self.error:.6g}"
+            + ("" if self.expected_error is None else f", to be expected of new rows {self.expected_error:.6g}"),
+            f"ridge {self.ridge:.3g}" if self.ridge else "",
+            f"{self.empty_windows} empty windows" if self.empty_windows else "",
+            f"{'column':>{wide}} {'bandwidth':>12} {'relevance':>10}",
+        ]
+        shown = np.where(self.relevance[:d] > 0, self.bandwidth, np.inf)
+        for name, bandwidth, relevance in zip(names[:d], shown, self.relevance[:d], strict=True):
+            lines.append(f"{name:>{wide}} {bandwidth:>12.6g} {relevance:>10.4g}")
+        if k:
+            lines.append(f"{'category':>{wide}} {'smoothing':>12} {'relevance':>10}")
+        for name, smoothing, relevance in zip(names[d:], self.smoothing, self.relevance[d:], strict=True):
+            lines.append(f"{name:>{wide}} {smoothing:>12.6g} {relevance:>10.4g}")
+        return "\n".join(line for line in lines if line)
+
+
 Integers = NDArray[np.int32]
 
 # Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there. The
@@ -94,8 +196,8 @@ def search_bandwidth(
         For the rows that starts are found on and the points that are drawn; the default gives the same result each
         time.
     ridge : float or None, default=0.0
-        On the slopes of local planes, in keys at the query (`kernpool.core.ridge`). None finds it, where each column
-        has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
+        On the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
+        column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
     max_search_seconds : float, optional
         Stop after so many seconds, and take the best so far; by default the search goes on to its end.
 
@@ -166,8 +268,8 @@ def search_bandwidth(
     rows = replace(rows, value=np.ldexp(rows.value, -exponent))
     scale = _scale(rows) if several else np.ones(value.shape[1])
     rows = replace(rows, value=rows.value / scale)
-    course = Course(TimeLimit(max_search_seconds))
-    setting = Setting(
+    course = SearchState(TimeLimit(max_search_seconds))
+    setting = SearchConfig(
         criterion=CRITERIA[criterion],
         categories=categories,
         degree=degree,
@@ -179,7 +281,7 @@ def search_bandwidth(
         progress=course.limit.watch(None if progress is None else Passes(progress, len(rows.X))),
     )
     if CRITERIA[criterion].regular and not one:  # one number hardly overfits
-        regularity = Regularity(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
+        regularity = Penalty(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
         setting = replace(setting, regularity=regularity)
     if ridge is None and (one or not degree):
         setting = replace(setting, ridge=0.0)
@@ -190,7 +292,7 @@ def search_bandwidth(
     with one_thread():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
             if one:
-                reason = one_factor.search(objective, first, setting, spread, course)
+                reason = common_scale.search(objective, first, setting, spread, course)
             else:
                 reason = per_column.search(objective, first, setting, spread, generator, course)
         except OutOfTimeError:
@@ -208,7 +310,7 @@ def _is_quick(objective: Objective) -> bool:
     return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
-def _stopped(objective: Objective, course: Course, spread: Array, one: bool, kernel: Kernel) -> str:
+def _stopped(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
     """Take the best so far, and warn; return what it is."""
     low, high, _ = objective.box
     d = len(spread)
@@ -229,7 +331,7 @@ def warn_of_stop(reason: str) -> None:
     )
 
 
-def _moved(one: bool, objective: Objective, before: Objective, best: Tried) -> Array:
+def _moved(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
     """Return where the minimum of all rows is expected, given the best of fewer."""
     if not one:
         return per_column.moved(objective, before, best.theta)
@@ -239,9 +341,9 @@ def _moved(one: bool, objective: Objective, before: Objective, best: Tried) -> A
 
 def _outcome(
     objective: Objective,
-    course: Course,
+    course: SearchState,
     reason: str,
-    begun: Beginning,
+    begun: SearchStart,
     scale: Array,
     exponent: Integers,
     started: float,
@@ -301,7 +403,7 @@ def _scale(rows: TrainingRows) -> Array:
     return np.where(scale > 0, scale, 1.0)
 
 
-def _error(objective: Objective, best: Tried, scale: Array) -> float:
+def _error(objective: Objective, best: Trial, scale: Array) -> float:
     """Return the mean squared residual, summed over outputs in the units of the caller."""
     objective.ridge = best.ridge
     at = objective.evaluate(best.theta)

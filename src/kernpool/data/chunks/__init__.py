@@ -1,7 +1,7 @@
-"""Chunks: pairs of keys and values that are read some rows at a time, and need not fit into memory.
+"""Chunked data: pairs of keys and values that are read some rows at a time, and need not fit into memory.
 
-Read `base.py` first: what chunks are. `parquet.py` reads Parquet files and Arrow streams; `opening.py` recognizes what
-it is given.
+Read `base.py` first: the interface of chunks, and chunks of arrays and iterators. `parquet.py` reads Parquet files
+and Arrow streams, and `opening.py` recognises a source and opens it.
 """
 
 from kernpool.data.chunks.base import Chunk, Chunks

@@ -1,7 +1,8 @@
-"""Chunks: pairs that are read piece by piece, from arrays, memory maps, files and streams, and never all at once.
+"""Chunked data: interface for pairs read piece by piece from arrays, memory maps, files and streams.
 
-`open_chunks` makes `Chunks` of whatever holds pairs. Going through them yields keys, values and weights as float64, a
-bounded number of rows at a time, checked: what is not a finite number is named by file, row group or row, and column.
+`open_chunks` makes `Chunks` of any source of pairs. Iterating over them yields keys, values and weights as float64, a
+bounded number of rows at a time, validated: errors about numbers that are not finite name file, row group or row, and
+column.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import as_array, as_real_array, dates_refused
+from kernpool.data.checks import COUNTED, TableError, as_array, as_real_array, dates_refused, find_inexact, would_round
 from kernpool.data.columns import Kind
-from kernpool.data.integers import find_inexact, would_round
-from kernpool.data.tables import COUNTED, TableError
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Opening whatever holds pairs as chunks: arrays, memory maps, `.npy` and Parquet files, Arrow streams, iterators."""
+"""Opening of data sources as chunks: arrays, memory maps, `.npy` and Parquet files, Arrow streams, iterators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.data.checks import dates_refused
+from kernpool.data.checks import TableError, dates_refused, in_words
 from kernpool.data.chunks.base import (
     ArrayChunks,
     Chunk,
@@ -19,8 +19,7 @@ from kernpool.data.chunks.base import (
     rows_per_chunk,
 )
 from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
-from kernpool.data.suspects import SuspectColumnWarning
-from kernpool.data.tables import TableError, in_words
+from kernpool.data.suspect_columns import SuspectColumnWarning
 from kernpool.execution.messages import explain_calls
 from kernpool.execution.warnings import warn_caller
 

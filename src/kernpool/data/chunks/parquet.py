@@ -1,7 +1,5 @@
 """Chunks of Parquet files and of Arrow streams: the columns that are needed, a bounded number of rows at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,14 +9,13 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.cells import arrow_numbers, as_floats, is_real
+from kernpool.data.cells import arrow_numbers, as_floats, is_code, is_real
+from kernpool.data.checks import SMALL, TableError, import_parquet
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
-from kernpool.data.codes import is_code
 from kernpool.data.columns import Kind
 from kernpool.data.dates import arrow_kind, times_of
 from kernpool.data.files import fingerprint
-from kernpool.data.suspects import row_labels
-from kernpool.data.tables import SMALL, TableError, import_parquet
+from kernpool.data.suspect_columns import row_labels
 
 BATCH_ROWS = 1 << 17
 

@@ -1,19 +1,17 @@
-"""Compiled loops over blocks of neighbouring queries on a line: the key at which the weights of each reach its shares.
+"""Compiled loops of quantiles on one column: interpolated cumulative weights for blocks of neighbouring queries.
 
-Keys come in the order of their values, and in buckets of that order. Over a block of queries the sum of weights up to
-the end of a bucket is a smooth function of the query, but for keys near the edges of windows and near the kink of a
-kernel, which each query visits itself. It is interpolated from a few nodes, so a query finds its bucket by halves, and
-looks through that bucket alone.
+Keys are in the order of their values, cut into buckets. Over a block of queries the weight up to the end of a
+bucket is a smooth function of the query, except for keys near the edges of windows and near the kink of a kernel,
+which each query visits itself. It is interpolated from a few nodes. So a query finds its bucket by bisection, and
+searches only that bucket for the key at which its weights reach the quantile.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
 from kernpool.algorithms.brute.loops.staged import TILE, multiply
-from kernpool.algorithms.loops.tiles import tile_weights
-from kernpool.distribution.loops.selection import place_in_tile
-from kernpool.execution.compiling import bare_part, loop, part
+from kernpool.algorithms.loops.kernel_weights import tile_weights
+from kernpool.distribution.loops.pairs import place_in_tile
+from kernpool.execution.compilation import bare_part, loop, part
 
 NARROWEST = 2.0**-40  # of the position: nodes in a narrower block would not have different numbers
 MARGIN, ULPS = 1e-12, 1e-15  # of bandwidths and of positions: what rounding may doubt

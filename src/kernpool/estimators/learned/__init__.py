@@ -1,1 +1,5 @@
-"""Estimators that learn the similarity, with torch. Read `base.py` first."""
+"""Estimators with a learned similarity: Nadaraya-Watson regression and classification, trained with torch.
+
+Read `models.py` first: the regressor and the classifier. `records.py` has their parameter ranges and the contents of
+their files.
+"""

@@ -1,1 +1,4 @@
-"""Compiled sums over pairs that variances of clustered rows need."""
+"""Compiled loops of inference: cluster-robust sums over pairs of queries and keys.
+
+Read `clusters.py` first: it is the only file.
+"""

@@ -1,11 +1,12 @@
-"""Compiled loops over some queries and all keys, which lie cluster by cluster: shares times residuals by cluster."""
+"""Compiled loops of cluster-robust variances: linear weights times residuals, summed by cluster for each query.
 
-from __future__ import annotations
+Keys are sorted by cluster.
+"""
 
 import numpy as np
 
-from kernpool.algorithms.loops.tiles import LN_2, tile_weights
-from kernpool.execution.compiling import bare_part, loop
+from kernpool.algorithms.loops.kernel_weights import LN_2, tile_weights
+from kernpool.execution.compilation import bare_part, loop
 
 TILE = 512
 

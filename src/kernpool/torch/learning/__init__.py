@@ -1,7 +1,11 @@
-"""Training: encoders of columns, the loop, and what `fit` of the learned estimators calls. Read `fitting.py` first."""
+"""Training of a learned similarity: encoders of columns and the optimisation loop.
+
+Read `training.py` first: the loop, and the functions that the estimators of `kernpool.estimators.learned` call.
+`encoders.py` has the maps that are learned.
+"""
 
 from kernpool.torch.learning.encoders import MappedGaussianSimilarity, map_shapes
-from kernpool.torch.learning.fitting import (
+from kernpool.torch.learning.training import (
     Start,
     as_device,
     encode,

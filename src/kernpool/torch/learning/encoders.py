@@ -1,6 +1,8 @@
-"""Maps that learn which differences between rows matter: a Gaussian similarity of mapped rows is one of the rows."""
+"""Encoders: learnable maps of rows whose Gaussian similarity is a learned similarity of the rows.
 
-from __future__ import annotations
+A map scales columns, is any linear map, or adds a perceptron to a linear map. All of them start from bandwidths, so
+training begins at the fit that a search has found.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kernpool.torch.similarities.distance import GaussianSimilarity
+from kernpool.torch.similarities import GaussianSimilarity
 
 Array = NDArray[np.float64]
 

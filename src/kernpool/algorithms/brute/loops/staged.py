@@ -1,17 +1,57 @@
-"""Compiled loops over one block of queries and one block of keys: the sums, and their gradients.
+"""Staged tiles: compiled sums and gradients of one block, for every built-in kernel.
 
-Each query meets the keys in tiles of 512, whose weights `tiles.py` computes stage by stage; measured at 1.2e9 Gaussian
-pairs per second and core in float64. Arrays of keys and values come transposed, (columns, n), so that the inner loops
-run along memory; an empty array stands for None.
+Each query goes through the keys in tiles of 512, whose weights `kernpool.algorithms.loops.tiles` computes stage by
+stage. Measured: 1.2e9 Gaussian pairs per second and core in float64. Arrays of keys and values are transposed,
+(columns, n), so that inner loops run along memory. An empty array stands for None.
+
+`reduce_stack` sums many small problems of one shape in one call. The moments of a local quadratic fit are added to
+those of a local linear one by `add_products`, which is compiled only for problems of degree 2.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
-from kernpool.algorithms.brute.loops.products_of_offsets import add_products
-from kernpool.algorithms.loops.tiles import GAUSSIAN, LN_2, slopes, tile_distances, tile_weights
-from kernpool.execution.compiling import always_inline, bare_part, loop
+from kernpool.algorithms.loops.kernel_weights import GAUSSIAN, LN_2, slopes, tile_distances, tile_weights
+from kernpool.execution.compilation import always_inline, bare_part, loop
+
+
+@bare_part
+def add_products(total, weight, offset, product, q, key, value, first, bandwidth):
+    """Add the sums of products of three and four offsets, and of two with values, behind those of `add_moments`.
+
+    `offset` and `product` are buffers, of shapes (columns, at least the tile) and of the tile.
+    """
+    values, d, size = value.shape[0], q.size, weight.size
+    third = values + d + d * (d + 1) // 2 + d * values
+    fourth = third + d * (d + 1) * (d + 2) // 6
+    cross = fourth + d * (d + 1) * (d + 2) * (d + 3) // 24
+    for a in range(d):
+        column, place, inverse = key[a, first : first + size], q[a], 1.0 / bandwidth[a]
+        for j in range(size):
+            offset[a, j] = (column[j] - place) * inverse
+    for a in range(d):
+        for b in range(a, d):
+            for j in range(size):
+                product[j] = weight[j] * offset[a, j] * offset[b, j]
+            for c in range(b, d):
+                tile_sum = 0.0
+                for j in range(size):
+                    tile_sum += product[j] * offset[c, j]
+                total[third] += tile_sum
+                third += 1
+                for e in range(c, d):
+                    tile_sum = 0.0
+                    for j in range(size):
+                        tile_sum += product[j] * offset[c, j] * offset[e, j]
+                    total[fourth] += tile_sum
+                    fourth += 1
+            for c in range(values):
+                column = value[c, first : first + size]
+                tile_sum = 0.0
+                for j in range(size):
+                    tile_sum += product[j] * column[j]
+                total[cross] += tile_sum
+                cross += 1
+
 
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
@@ -258,3 +298,44 @@ def pullback_block(
                         by_share, by_residual = along[a] * inverse, tilt[i, a] * inverse
                         for j in range(size):
                             out[j] -= by_share * share[j] - by_residual * exponent[j]
+
+
+@loop
+def reduce_stack(
+    query,
+    key,
+    value,
+    key_weight,
+    mask,
+    own,
+    own_weight,
+    bandwidth,
+    code,
+    infinite,
+    product,
+    moments,
+    quadratic,
+    shift,
+    denominator,
+    numerator,
+):
+    """States of all problems, written into the last three arguments; the others as of `reduce_block`, one per item."""
+    for i in range(query.shape[0]):
+        reduce_block(
+            query[i],
+            key[i],
+            value[i],
+            key_weight[i],
+            mask[i],
+            own[i],
+            own_weight[i],
+            bandwidth,
+            code,
+            infinite,
+            product,
+            moments,
+            quadratic,
+            shift[i],
+            denominator[i],
+            numerator[i],
+        )

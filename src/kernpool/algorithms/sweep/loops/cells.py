@@ -1,22 +1,22 @@
-r"""Compiled loops for few queries and many keys: moments of cells, and series that turn them into sums of weights.
+"""Compiled loops for cells and bins of a line: moments of cells, their power series, and bucket sorting.
 
-Inside of one cell the weight of a key is a power series. With its place ``s = (k - c) / h`` in the cell and the
-distance ``d = |q - c| / h`` of the query,
+Inside one cell the weight of a key is a power series. With its position ``s = (k - c) / h`` in the cell and the
+distance ``d = |q - c| / h`` of the query from the center of the cell,
 
     sum w K(|q - k| / h) = sum_p C_p(d) sum w s**p,   where   K(d +- s) = sum_p C_p(d) s**p
 
 Keys are visited once, in any order and wherever they lie in memory, to sum their moments ``w s**p``. Moments are only
-ever added. The C_p are a few for polynomials and fall off quickly for exponentials, the faster the narrower the cell.
-"""
+ever added, so nothing cancels. There are few C_p for polynomials; for exponentials they fall off quickly, the faster
+the narrower the cell.
 
-from __future__ import annotations
+The second half of the file puts numbers into bins by counting, for `algorithms/sweep/sorted_column.py`.
+"""
 
 import numpy as np
 
-from kernpool.algorithms.loops.exponential import exp2
-from kernpool.algorithms.loops.tiles import LOG2_E
+from kernpool.algorithms.loops.kernel_weights import LOG2_E, exp2
 from kernpool.algorithms.sweep.loops.near import UNDONE
-from kernpool.execution.compiling import loop, part
+from kernpool.execution.compilation import bare_loop, bare_part, loop, part, strict_loop
 
 TILE = 512
 # Beside the terms it is made of a sum must not be small. Measured so: errors below a thousandth of the promise.
@@ -195,3 +195,108 @@ def pool_laplace(query, first, middle, last, center, h, leftward, rightward, den
                 denominator[i] = 0.5 * total
             else:
                 numerator[i, c - 1] = 0.5 * total
+
+
+@strict_loop
+def bin_of(x, low, scale, last):
+    """The bin of a number. Rounding keeps the order, so bins follow each other whatever the last digit does."""
+    return min(int((x - low) * scale), last)
+
+
+@strict_loop
+def count(x, low, scale, last, shift, counts):
+    """Count the numbers of each bucket, which has 2**shift bins."""
+    for i in range(x.size):
+        counts[bin_of(x[i], low, scale, last) >> shift] += 1
+
+
+@bare_part
+def count_below(ascending, x):
+    """Count the numbers below x; np.searchsorted would take a second to compile."""
+    first, last = 0, ascending.size
+    while first < last:
+        middle = (first + last) // 2
+        if ascending[middle] < x:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@bare_loop
+def starts(place):
+    """Turn counts per part and bin into the place where each part starts to write into each bin."""
+    total = 0
+    for b in range(place.shape[1]):
+        for i in range(place.shape[0]):
+            here = place[i, b]
+            place[i, b] = total
+            total += here
+
+
+@strict_loop
+def scatter(x, first, low, scale, last, shift, place, order, ordered):
+    """Write numbers, and where they came from, to their buckets."""
+    for i in range(x.size):
+        b = bin_of(x[i], low, scale, last) >> shift
+        p = place[b]
+        place[b] = p + 1
+        order[p] = first + i
+        ordered[p] = x[i]
+
+
+@strict_loop
+def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
+    """Write the numbers of a bucket, and where they came from, to their bins, whose ends are found on the way."""
+    for i in range(start[bucket], start[bucket + 1]):
+        end[bin_of(x[i], low, scale, last)] += 1
+    total = start[bucket]
+    for b in range(bucket << shift, min((bucket + 1) << shift, end.size)):
+        here = end[b]
+        end[b] = total
+        total += here
+    for i in range(start[bucket], start[bucket + 1]):
+        b = bin_of(x[i], low, scale, last)
+        p = end[b]
+        end[b] = p + 1
+        order[p] = source[i]
+        ordered[p] = x[i]
+
+
+@bare_loop
+def extremes(x, offset, low, high):
+    """Smallest and largest number of each bin."""
+    for b in range(low.size):
+        smallest, largest = x[offset[b]], x[offset[b]]
+        for i in range(offset[b] + 1, offset[b + 1]):
+            smallest = min(smallest, x[i])
+            largest = max(largest, x[i])
+        low[b], high[b] = smallest, largest
+
+
+@loop
+def cuts(x, size):
+    """Cut sorted numbers into bins of about `size`; a run of at least as many equal numbers is a bin of its own."""
+    found = np.empty(x.size, dtype=np.int64)
+    number, start, i = 0, 0, 0
+    while i < x.size:
+        stop = i + 1
+        while stop < x.size and x[stop] == x[i]:
+            stop += 1
+        if i == 0 or stop - i >= size or i - start >= size:
+            found[number] = i
+            number, start = number + 1, i
+        if stop - i >= size and stop < x.size:
+            found[number] = stop
+            number, start = number + 1, stop
+        i = stop
+    # a cut may have been noted twice: after a run and before the next
+    return np.unique(found[:number])
+
+
+@bare_loop
+def gather(source, order, start, stop, out):
+    """Collect rows of `source` in this order, from one place to another, as columns."""
+    for c in range(out.shape[0]):
+        for i in range(start, stop):
+            out[c, i] = source[order[i], c]

@@ -1,23 +1,29 @@
-r"""Compiled loops for the Gaussian kernel: Taylor series of cells of keys, and of their sum about groups of queries.
+"""Compiled Gaussian sums in one column: Taylor series of cells of keys (fast Gauss transform).
 
 With ``s = (k - c) / h`` for the keys of a cell about its center, and ``x = (q - c) / h``,
 
     exp(-(x - s)**2 / 2) = exp(-x**2 / 2) sum_p x**p exp(-s**2 / 2) s**p / p!
 
-so a cell is a handful of moments. For the queries of a group, ``x = d + t`` with the distance `d` of the centers and a
-small `t`, and the sum over cells is ``exp(-t**2 / 2)`` times one power series in `t` for the whole group. This is the
-fast Gauss transform of Greengard and Strain (1991) on a line, but relative to each query's own sum of weights: a group
-far from all keys, or one whose sum is small beside the weights around it, is left to be done key by key.
-"""
+so a cell is a handful of moments. For the queries of a group, ``x = d + t`` with the distance `d` of the centers and
+a small `t`, and the sum over cells is ``exp(-t**2 / 2)`` times one power series in `t` for the whole group. This is
+the fast Gauss transform of Greengard and Strain (1991) on a line, but with errors relative to each query's own sum of
+weights: a group far from all keys, or one whose sum is small compared with the weights around it, is computed key by
+key.
 
-from __future__ import annotations
+The moments of a local linear fit are derivatives of the sum of weights, since ``h d/dq`` of a weight is ``(k - q) /
+h`` times the weight. They use the same cells and series, evaluated three times.
+
+The moments of a local quadratic fit take two more derivatives. With a sum ``F = exp(-t**2 / 2) P(t)`` the keys at
+``s``, about the middle of the group, have weights ``exp(-s**2 / 2 + s t)`` in P, so that its derivatives are the sums
+of powers of ``s``, and the moments about the query those of ``s - t``. Their code is compiled only for degree 2.
+"""
 
 import numpy as np
 
-from kernpool.algorithms.loops.tiles import LOG2_E, exp2
-from kernpool.algorithms.sweep.loops.bins import count_below
+from kernpool.algorithms.loops.kernel_weights import LOG2_E, exp2
+from kernpool.algorithms.sweep.loops.cells import count_below
 from kernpool.algorithms.sweep.loops.near import UNDONE, middle_of
-from kernpool.execution.compiling import bare_loop, bare_part, loop
+from kernpool.execution.compilation import bare_loop, bare_part, loop, part
 
 MOMENTS = 20  # of cells half a bandwidth wide: what is cut off is below 1e-19 of the weight in reach
 TERMS = 16  # for blocks a quarter of a bandwidth wide: below 1e-21
@@ -143,3 +149,181 @@ def pool_blocks(
                 if not exact or not found[0, j] > LEAST_SHARE * in_reach:
                     found[0, j] = UNDONE
             i = stop
+
+
+NEAR_FOURTH = 3e-4  # mean fourth power of distances, in that of widths of a cell or a group, that has twelve digits
+
+
+@part
+def add_products(local, terms, t, size, found, column):
+    """Moments of a tile of queries behind those of `add_moments`, in the order of `kernpool.core.moments`."""
+    columns = local.shape[0]
+    third, fourth = 2 * columns + 1, 2 * columns + 2
+    for c in range(columns):
+        for j in range(size):
+            sum_0, sum_1, sum_2, sum_3, sum_4 = local[c, terms - 1], 0.0, 0.0, 0.0, 0.0  # P, P', P'' / 2, P''' / 6, ...
+            x = t[j]
+            for p in range(terms - 2, -1, -1):
+                sum_4 = sum_4 * x + sum_3
+                sum_3 = sum_3 * x + sum_2
+                sum_2 = sum_2 * x + sum_1
+                sum_1 = sum_1 * x + sum_0
+                sum_0 = sum_0 * x + local[c, p]
+            weight = exp2(-0.5 * LOG2_E * x * x)
+            if c == 0:
+                cube = 6.0 * (sum_3 - x * sum_2) + x * x * (3.0 * sum_1 - x * sum_0)
+                found[third, column + j] = weight * cube
+                power = 24.0 * (sum_4 - x * sum_3) + x * x * (12.0 * sum_2 - x * (4.0 * sum_1 - x * sum_0))
+                found[fourth, column + j] = weight * power
+            else:
+                found[fourth + c, column + j] = weight * (2.0 * (sum_2 - x * sum_1) + x * x * sum_0)
+
+
+@part
+def mark_near(columns, width, h, size, found, column):
+    """Mark queries whose keys are so near that digits of fourth powers are lost."""
+    ratio = width / h
+    least = NEAR_FOURTH * ratio * ratio * ratio * ratio
+    for j in range(column, column + size):
+        if found[2 * columns + 2, j] <= least * found[0, j]:
+            found[0, j] = UNDONE
+
+
+@part
+def take_own_out(columns, own_value, mine, removed, u, found, i):
+    """Take the moments of a query's own key out; marks it where little of them is left."""
+    second, third, fourth = columns + 1, 2 * columns + 1, 2 * columns + 2
+    square = u * u
+    # Those of second order have been taken out already.
+    if removed * square > found[second, i] or removed * square * square > 0.5 * found[fourth, i]:
+        found[0, i] = UNDONE
+    found[third, i] += removed * square * u
+    found[fourth, i] -= removed * square * square
+    for c in range(1, columns):
+        found[fourth + c, i] -= removed * square * own_value[c - 1, mine]
+
+
+TILE = 512
+LEAST_MOMENT_SHARE = 1e-3  # of the weight in reach, of whose small differences a slope is made
+PLACE = 1e-12  # mean squared distance in bandwidths, up to which keys are at the place of the query
+NEAR = 3e-4  # mean squared distance, in squared widths of a cell or a group, that still has twelve digits
+
+
+@part
+def pool_run(
+    query, start, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t, weight,
+    found, column, quadratic,
+):  # fmt: skip
+    """Pool the queries in these places by one series; False, and nothing done, where that would not be exact."""
+    first, last = reach_of(cell_low, cell_high, moment, low, high, h, total, tol)
+    if cell_offset[last] - cell_offset[first] <= FEW:
+        return False
+    second = local.shape[0] + 1
+    middle, terms = middle_of(low, high), TERMS if high > low else 3
+    if quadratic is not None:  # what is cut off counts a thousand times as much in two more derivatives
+        terms = MOMENTS if high > low else 5
+    local[:] = 0.0
+    in_reach, widest = 0.0, high - low
+    for cell in range(first, last):
+        if cell_high[cell] - cell_low[cell] > 0.5 * h:
+            return False
+        in_reach += moment[cell, 0, 0]
+        widest = max(widest, cell_high[cell] - cell_low[cell])
+        distance = (middle - middle_of(cell_low[cell], cell_high[cell])) / h
+        add_series(local, scratch, moment, cell, distance, terms)
+    # Where all keys in reach are at the place of the query, those out of reach determine the slope; and where they are
+    # much nearer than a cell is wide, digits of the second moment are lost.
+    nowhere = PLACE if last - first < cell_low.size else -1.0
+    if widest > 0.0:
+        nowhere = max(nowhere, NEAR * widest * widest / (h * h))
+    for begin in range(start, stop, TILE):
+        size, at = min(TILE, stop - begin), column + begin - start
+        for j in range(size):
+            t[j] = (query[begin + j] - middle) / h
+        for c in range(local.shape[0]):
+            for j in range(size):
+                weight[j] = local[c, terms - 1]
+            for p in range(terms - 2, -1, -1):
+                for j in range(size):
+                    weight[j] = weight[j] * t[j] + local[c, p]
+            for j in range(size):
+                found[c, at + j] = weight[j] * exp2(-0.5 * LOG2_E * t[j] * t[j])
+        add_moments(local, terms, t, size, found, at)
+        if quadratic is not None:
+            add_products(local, terms, t, size, found, at)
+            mark_near(local.shape[0], widest, h, size, found, at)
+        for j in range(at, at + size):
+            if not found[0, j] > LEAST_MOMENT_SHARE * in_reach or found[second, j] <= nowhere * found[0, j]:
+                found[0, j] = UNDONE
+    return True
+
+
+@part
+def add_moments(local, terms, t, size, found, column):
+    """Moments of a tile of queries: with a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F."""
+    columns = local.shape[0]
+    for c in range(columns):
+        for j in range(size):
+            sum_0, sum_1, sum_2 = local[c, terms - 1], 0.0, 0.0  # P, P' and P'' / 2
+            for p in range(terms - 2, -1, -1):
+                sum_2 = sum_2 * t[j] + sum_1
+                sum_1 = sum_1 * t[j] + sum_0
+                sum_0 = sum_0 * t[j] + local[c, p]
+            weight = exp2(-0.5 * LOG2_E * t[j] * t[j])
+            first = weight * (sum_1 - t[j] * sum_0)
+            if c == 0:
+                found[columns, column + j] = first
+                found[columns + 1, column + j] = weight * (2.0 * (sum_2 - t[j] * sum_1) + t[j] * t[j] * sum_0)
+            else:
+                found[columns + 1 + c, column + j] = first
+
+
+@loop
+def pool_groups(
+    query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
+    moment, runs, first_run, last_run, h, total, tol, leave_out, quadratic, denominator, numerator,
+):  # fmt: skip
+    """Pool runs of groups of queries; those that have to be done key by key are marked.
+
+    `quadratic` is None where there is no local quadratic fit, and what it needs is not compiled then.
+    """
+    columns = moment.shape[1]
+    local, scratch = np.empty((columns, TERMS if quadratic is None else MOMENTS)), np.empty(MOMENTS)
+    t, buffer = np.empty(TILE), np.empty(TILE)
+    start = group[runs[first_run]]
+    found = np.empty((1 + numerator.shape[1], group[runs[last_run]] - start))
+    for run in range(first_run, last_run):
+        first, last = group[runs[run]], group[runs[run + 1]]
+        low, high = group_low[runs[run]], group_high[runs[run + 1] - 1]
+        together = high - low <= 0.25 * h and (last - first > FEW_QUERIES or high == low)
+        i = first
+        while i < last:
+            stop = last if together else i + 1
+            if not together:
+                low, high = query[i], query[i]
+            if not pool_run(
+                query, i, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t,
+                buffer, found, i - start, quadratic,
+            ):  # fmt: skip
+                for j in range(i - start, stop - start):
+                    found[0, j] = UNDONE
+            i = stop
+    for i in range(found.shape[1]):
+        row = order[start + i]
+        if leave_out and own[start + i] >= 0 and found[0, i] > 0.0:
+            mine = own[start + i]
+            removed = (weight[mine] if weight.size else 1.0) - own_weight[start + i]
+            u = (query[start + i] - x[mine]) / h
+            removed *= exp2(-0.5 * LOG2_E * u * u)
+            # A subtraction costs digits only where little is left.
+            found[0, i] = found[0, i] - removed if removed <= 0.5 * found[0, i] else UNDONE
+            for c in range(1, columns):
+                found[c, i] -= removed * value[c - 1, mine]
+                found[columns + 1 + c, i] += removed * u * value[c - 1, mine]
+            found[columns, i] += removed * u
+            found[columns + 1, i] -= removed * u * u
+            if quadratic is not None:
+                take_own_out(columns, value, mine, removed, u, found, i)
+        denominator[row] = found[0, i]
+        for c in range(1, found.shape[0]):
+            numerator[row, c - 1] = found[c, i]

@@ -1,20 +1,18 @@
-"""Compiled loops for near keys: those that the queries of a block visit one by one.
+"""Compiled sums over near keys: the pairs that the queries of a block visit one by one.
 
-They are copied next to each other, up to a multiple of 16, so that the loops over pairs run in full vectors: they are
-short, and half of their time went into remainders. Several queries per key load were no faster. A bin of many equal
-keys counts as one key.
+Near keys are copied next to each other, up to a multiple of 16, so that the loops over pairs run in full vectors. The
+loops are short, and half of their time went into remainders. Several queries per load of a key were no faster. A bin
+of many equal keys counts as one key.
 
 Every statement here costs some milliseconds when a fresh process compiles it, and every function some fifty.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from kernpool.algorithms.loops.tiles import LOG2_E, exp2
-from kernpool.execution.compiling import bare_loop, bare_part, strict_loop
+from kernpool.algorithms.loops.kernel_weights import LOG2_E, exp2
+from kernpool.execution.compilation import bare_loop, bare_part, strict_loop
 
 WIDTH = 16  # near keys come in multiples of it
 TIED = 32  # equal keys of a bin, from which on they count as one

@@ -1,19 +1,25 @@
-r"""Compiled loops for compact kernels that are polynomials in ``|u|``: near keys one by one, far keys by their moments.
+"""Compiled sums for compact polynomial kernels in one column, and the windows of queries.
 
 The bins of keys in reach of a block of queries are, along the line,
 
     near | far on the left | hole | far on the right | near
 
-The keys that lie wholly inside the windows of a whole block are far, the same for each of its queries, and their
-weights sum to one polynomial in the position of the query. It is made of moments of cells, at most half a bandwidth
-wide, and moments are only ever added: from the first bin of a cell up to some bin (`PREFIX`), or from some bin to the
-last of its cell (`SUFFIX`). The classical fast sum updating subtracts prefix sums instead, and loses all digits at
-small bandwidths. A kernel with a kink at zero has two polynomials, one for keys on the left, one for keys on the right,
-and a hole between them: the bins among the queries. Kernels without one have no hole, and far keys in a single run.
+Near keys are visited one by one. Far keys lie wholly inside the windows of a whole block; they are the same for each
+of its queries, and their weights sum to one polynomial in the position of the query. It is made of moments of cells,
+at most half a bandwidth wide. Moments are only ever added: from the first bin of a cell up to some bin (`PREFIX`), or
+from some bin to the last of its cell (`SUFFIX`). The classical fast sum updating subtracts prefix sums instead, and
+loses all digits at small bandwidths. A kernel with a kink at zero has two polynomials, one for keys on the left and
+one for keys on the right, and a hole between them: the bins among the queries. Kernels without a kink have no hole,
+and far keys in a single run.
+
+The last functions find the nearest key of each query and join windows of neighbouring queries, for
+`algorithms/sweep/windows.py`.
 """
 
-from __future__ import annotations
+import numpy as np
 
+from kernpool.algorithms.brute.loops.staged import TILE
+from kernpool.algorithms.sweep.loops.cells import count_below
 from kernpool.algorithms.sweep.loops.near import (
     END,
     FAR_LEFT,
@@ -26,10 +32,10 @@ from kernpool.algorithms.sweep.loops.near import (
     middle_of,
     walk,
 )
-from kernpool.execution.compiling import bare_loop, bare_part, strict_loop
+from kernpool.execution.compilation import bare_loop, bare_part, loop, strict_loop
 
 PREFIX, SUFFIX = 0, 1
-TILE = 16  # keys whose moments are summed at a time: about as many as a bin has
+BIN_TILE = 16  # keys whose moments are summed at a time: about as many as a bin has
 NOTHING = 1e-18  # of the weight of the far keys: terms of a polynomial that are left out
 # A bin is inside of all windows, or out of reach, only if rounding cannot doubt it.
 MARGIN, ULPS = 1e-12, 1e-15
@@ -233,3 +239,50 @@ def finish(
             elif found[0, i] <= doubtful * near_weight[k]:
                 empty = least == 0.0 and is_empty(q, x, offset[runs[k, NEAR]], offset[runs[k, END]], h)
                 found[0, i] = 0.0 if empty else UNDONE
+
+
+MOST, PAIRS = 256, 1 << 20  # queries of a run, and pairs: a few milliseconds
+
+
+@loop
+def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, weight):
+    """Distance and weight of the nearest key of each query that takes part; infinity where there is none.
+
+    With `elsewhere`, of those that are not at the very place of the query: a slope is determined by them alone, as
+    small as their share may be.
+    """
+    bins = keys.low.size
+    for i in range(query.size):
+        q = query[i]
+        without = own[i] if leave_out else -1
+        left = own_weight[i] if leave_out else 0.0
+        best, best_weight = np.inf, 1.0
+        after = count_below(keys.low, q)  # bins from here on begin at q or later
+        for side in range(2):
+            b = after if side else after - 1
+            while 0 <= b < bins:
+                if (keys.low[b] - q if side else q - keys.high[b]) > best:
+                    break
+                for j in range(keys.offset[b], keys.offset[b + 1]):
+                    r = abs(q - keys.x[j])
+                    if r < best and (j != without or left > 0.0) and (r > 0.0 or not elsewhere):
+                        best = r
+                        best_weight = left if j == without else (keys.weight[j] if keys.weight.size else 1.0)
+                b += 1 if side else -1
+        distance[i], weight[i] = best, best_weight
+
+
+@loop
+def join_ranges(first, last, starts):
+    """Join neighbouring queries into runs whose windows, all in all, hold little more than each; where runs start."""
+    number, low, high, shortest = 0, 0, 0, 0
+    for i in range(first.size):
+        low, high, shortest = min(low, first[i]), max(high, last[i]), min(shortest, last[i] - first[i])
+        queries = i + 1 - starts[number - 1] if number else 0
+        near = high - low <= max(TILE, shortest + shortest // 4)
+        if number == 0 or not near or queries > MOST or queries * (high - low) > PAIRS:
+            starts[number] = i
+            number += 1
+            low, high, shortest = first[i], last[i], last[i] - first[i]
+    starts[number] = first.size
+    return starts[: number + 1]

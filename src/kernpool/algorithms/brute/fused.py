@@ -1,0 +1,371 @@
+"""Set-up of the fused loops: key arrays, scaling and precision for sums, local linear fits and gradients.
+
+Fused loops compute distance, kernel and sums of a pair in registers. `FusedPairs` serves weighted means of up to some
+thirty columns, with the Laplace kernel of any number. `FusedMoments` (local linear fits) and `FusedGradients`
+(gradients of weighted means) are for one to three columns, one value column, computed in float64.
+
+`FusedKeys` holds keys for differences, or for products about a center. With scaled coordinates x of a query and y of
+a key, ``|x|^2 + |y|^2 - 2 x.y`` takes one fused multiply-add per column and pair, where differences take two or
+three. The rounding error of products grows with the squared radii, so they are for columns whose spread is not large
+compared with the bandwidth. The error is checked for every query, and queries that fail are computed again from
+differences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.brute.loops import fused, fused_local_linear, products
+from kernpool.algorithms.brute.loops.staged import UNDERFLOW_OF_MOMENTS
+from kernpool.algorithms.brute.products import (
+    LOST_ON_EDGE,
+    UNDERFLOW,
+    UNDERFLOW_32,
+    Products,
+    farthest_square,
+    is_gaussian,
+    narrow_type,
+    read_only,
+    transposed,
+)
+from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
+from kernpool.core import PoolState, Problem
+from kernpool.execution.compilation import vector_registers
+
+_NONE = np.empty(0)
+
+
+class FusedMoments:
+    """The fused loop of a problem of degree 1, and its arrays."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, code = problem, CODES[problem.similarity.kernel.name]
+        self.key, (self.value,) = transposed(problem)
+        self.weight = _NONE if problem.key_weight is None else problem.key_weight
+        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
+        self.own_weight = problem.own_weight
+        self.place, self.scale = np.arange(fused_local_linear.TILE, dtype=float), 1.0 / problem.similarity.bandwidth
+        self.height, bandwidth = fused.height(code), problem.similarity.bandwidth
+        farthest = farthest_square(problem, fused.scales(code, bandwidth))
+        self.bounded = int(fused.is_bounded(code, farthest, self.key.dtype))
+        weighted, own = int(problem.key_weight is not None), int(problem.self_index is not None)
+        self.loop = fused_local_linear.specialise(code, len(self.key), weighted, own, self.bounded)
+
+    @staticmethod
+    def can_do(problem: Problem) -> bool:
+        """Whether there is a fused loop for this problem."""
+        similarity, d = problem.similarity, problem.key.shape[1]
+        code = CODES[similarity.kernel.name]
+        radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
+        plain = problem.degree == 1 and problem.attn_mask is None and problem.value.shape[1] == 1
+        return code in fused_local_linear.KERNELS and radial and plain and d <= fused_local_linear.COLUMNS
+
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+        """Return the state of one block, and which of its queries may have lost digits."""
+        own = self.own[queries] - keys.start
+        m = len(own)
+        denominator, numerator = np.zeros(m), np.zeros((m, self.problem.layout.width))
+        self.loop(
+            read_only(self.problem.query[queries]),
+            read_only(self.key[:, keys]),
+            read_only(self.value[keys]),
+            read_only(self.weight[keys]),
+            read_only(self.place),
+            read_only(own),
+            read_only(self.own_weight[queries]),
+            read_only(self.scale),
+            denominator,
+            numerator,
+        )
+        denominator *= self.height
+        numerator *= self.height
+        return PoolState(np.zeros(m), denominator, numerator), denominator <= UNDERFLOW_OF_MOMENTS
+
+
+Array = NDArray[np.float64]
+
+
+class FusedGradients:
+    """The fused loops of the gradients of a problem: the arrays are those of its local linear sums."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.arrays = problem, FusedMoments(replace(problem, degree=1))
+
+    @staticmethod
+    def can_do(problem: Problem) -> bool:
+        """Whether there are fused loops for this problem."""
+        return not problem.degree and FusedMoments.can_do(replace(problem, degree=1))
+
+    def add(
+        self, queries: slice, keys: slice, inverse: Array, intercept: Array, slopes: Array, sums: dict[str, Array]
+    ) -> None:
+        """Add the gradients of some queries.
+
+        Parameters
+        ----------
+        queries, keys : slice
+            Which block.
+        inverse : ndarray of shape (m,)
+            One over the denominators, in units of one; zero for queries that are to be left out.
+        intercept, slopes : ndarray of shape (m, 1)
+            Pooled values less the center of the values, and cotangents.
+        sums : dict
+            ``query``, ``log_bandwidth``, ``key`` and ``value``, to which is added; an empty array is not wanted.
+        """
+        problem, arrays = self.problem, self.arrays
+        loop = fused_local_linear.specialise_gradients(
+            CODES[problem.similarity.kernel.name],
+            len(arrays.key),
+            int(problem.key_weight is not None),
+            int(problem.self_index is not None),
+            arrays.bounded,
+            int(sums["key"].size > 0 or sums["value"].size > 0),
+        )
+        loop(
+            read_only(problem.query[queries]),
+            read_only(arrays.key[:, keys]),
+            read_only(arrays.value[keys]),
+            read_only(arrays.weight[keys]),
+            read_only(arrays.place),
+            read_only(arrays.own[queries] - keys.start),
+            read_only(arrays.own_weight[queries]),
+            read_only(arrays.scale),
+            read_only(arrays.height * inverse),
+            read_only(intercept[:, 0]),
+            read_only(slopes[:, 0]),
+            *(sums[name] for name in ("query", "log_bandwidth", "key", "value")),
+        )
+
+
+FEWEST_FOR_PRODUCTS = {4: 4, 8: 3}  # columns from which on products are faster (measured), by bytes of a number
+MOST_DONE_AGAIN = 0.1  # share of queries that products may leave to differences
+SAMPLE = 512  # queries that are asked beforehand
+ALLOWED = {4: 1e-6, 8: 5e-13}  # half of what is promised, by bytes of a number
+
+
+class FusedKeys(NamedTuple):
+    """Keys, values and weights of a problem, column by column.
+
+    Parameters
+    ----------
+    way : int
+        How exponents are made, see `kernpool.algorithms.brute.loops.fused`.
+    key : ndarray of shape (d, n)
+        Coordinates: in powers of two near the bandwidth, or centered and scaled.
+    square : ndarray of shape (n,) or (0,)
+        Squared norms of centered keys.
+    value : ndarray of shape (c, n)
+        Values times weights, in units of ``2**value_unit``.
+    weight : ndarray of shape (n,) or (0,)
+        Weights of keys, if they have any.
+    scale : ndarray of shape (d,)
+        What loops multiply differences by.
+    unit, value_unit : ndarray of int
+        Powers of two, of coordinates and of values.
+    center, multiplier : ndarray of shape (d,)
+        What makes ``x = (q - center) * multiplier`` of a query.
+    radius : float or None
+        Largest norm of a centered key; None for differences.
+    """
+
+    way: int
+    key: NDArray[Any]
+    square: NDArray[Any]
+    value: NDArray[Any]
+    weight: NDArray[Any]
+    scale: NDArray[Any]
+    unit: NDArray[np.int64]
+    value_unit: NDArray[np.int64]
+    center: Array
+    multiplier: Array
+    radius: float | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, dtype: np.dtype[Any], *, products: bool = True) -> FusedKeys:
+        """Return the keys of a problem; those for products only where they are faster and precise for most queries."""
+        (m, d), n = problem.query.shape, len(problem.key)
+        if not (products and d >= FEWEST_FOR_PRODUCTS[dtype.itemsize] and is_gaussian(problem)):
+            return _for_differences(problem, dtype)
+        of = (problem.key, problem.value, problem.key_weight, problem.similarity.bandwidth, dtype)
+        keys = problem.prepare("fused products", of, partial(_for_products, problem, dtype))
+        _, offset = keys.queries(problem.query[:: 1 + m // SAMPLE])
+        doubtful = keys.errors(offset, 1.0, n) > ALLOWED[dtype.itemsize]
+        return keys if doubtful.mean() <= MOST_DONE_AGAIN else _for_differences(problem, dtype)
+
+    def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return queries as loops read them, and what their exponents begin with."""
+        dtype = self.key.dtype
+        if self.radius is None:
+            moved = np.ldexp(query, -self.unit) if self.unit.any() else query
+            return moved.astype(dtype, copy=False), np.zeros(len(query), dtype)
+        return _centered(query, self.center, self.multiplier, -2.0, dtype)
+
+    def errors(self, offset: NDArray[Any], denominator: Array | float, keys: int) -> Array:
+        """Return how far products may move pooled values, in units of their range.
+
+        An exponent s = |x - y|^2 in units of ln 2 is off by a quarter of an epsilon times (|x| + |y|)^2. It moves a
+        mean by its size times the mean absolute deviation of the values, at most half of their range. And |y| is at
+        most |x| + sqrt(s), where the weighted mean of s is at most log2(keys) - log2(denominator), by the entropy of
+        the weights: the better bound where a few keys are far away.
+        """
+        assert self.radius is not None
+        x = np.sqrt(offset.astype(np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):  # far from the center sums of weights may be anything
+            mean_exponent = np.maximum(1.0 + np.log2(keys) - np.log2(denominator), 0.0)  # weights are below 2
+            squares = np.minimum(0.5 * (x + self.radius) ** 2, (2.0 * x + np.sqrt(mean_exponent)) ** 2)
+        return np.asarray(0.25 * LN_2 * float(np.finfo(self.key.dtype).eps) * squares)
+
+
+def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
+    center, multiplier = problem.key.mean(axis=0), fused.scales(GAUSSIAN, problem.similarity.bandwidth)
+    key, square = _centered(problem.key, center, multiplier, 1.0, dtype)
+    value, weight, value_unit = _values(problem, dtype)
+    return FusedKeys(
+        fused.PRODUCTS, np.ascontiguousarray(key.T), square, value, weight, multiplier.astype(dtype),
+        np.zeros(len(center), dtype=int), value_unit, center, multiplier, float(np.sqrt(np.max(square))),
+    )  # fmt: skip
+
+
+def _centered(
+    rows: Array, center: Array, multiplier: Array, factor: float, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ``factor * (rows - center) * multiplier``, and the squared norms of that without the factor."""
+    out, square = np.empty(rows.shape, dtype), np.empty(len(rows), dtype)
+    fused.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
+    return out, square
+
+
+def _for_differences(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
+    bandwidth, code = problem.similarity.bandwidth, CODES[problem.similarity.kernel.name]
+    # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
+    unit = fused.exponent_of(bandwidth) if dtype == np.float32 else np.zeros(len(bandwidth), dtype=int)
+    scale = fused.scales(code, np.ldexp(bandwidth, -unit))
+    # Equal bandwidths multiply a sum of squares once, if their squares are in range.
+    even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
+    scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
+    of = (problem.key, problem.value, problem.key_weight, unit, dtype)
+    key, value, weight, value_unit = problem.prepare("fused", of, partial(_in_units, problem, unit, dtype))
+    way, none = fused.EVEN if even else fused.DIFFERENCES, np.empty(0)
+    return FusedKeys(way, key, none.astype(dtype), value, weight, scale, unit, value_unit, none, none)
+
+
+def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    key = np.ldexp(problem.key, -unit) if unit.any() else problem.key
+    return np.ascontiguousarray(key.T, dtype=dtype), *_values(problem, dtype)
+
+
+def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """Return weighted values, weights, and the unit of the values."""
+    value, weight = problem.value, problem.key_weight
+    unit = np.zeros(value.shape[1], dtype=int)
+    if dtype == np.float32:
+        unit = fused.exponent_of(np.abs(value).max(axis=0))
+        value = np.ldexp(value, -unit)
+    value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
+    return value, np.empty(0, dtype) if weight is None else weight.astype(dtype), unit
+
+
+# Columns up to which fused loops are faster than staged tiles or products that are done again (measured), and than
+# products that are precise at once, by registers and bytes of a number: at 20 columns with AVX-512 1.17e9 pairs per
+# second beside 1.03e9 in float64, 2.2e9 beside 1.8e9 in float32; at 24 .89e9 beside .95e9, and 1.84e9 beside 1.64e9.
+MOST_FOR_FUSED = 32
+MOST_BEFORE_PRODUCTS = {32: {8: 20, 4: 32}, 16: {8: 15, 4: 15}}
+
+
+class FusedPairs:
+    """The fused loops of a problem, and its arrays in the precision that they run in."""
+
+    def __init__(self, problem: Problem, *, products: bool = True) -> None:
+        self.problem, code = problem, CODES[problem.similarity.kernel.name]
+        is_compact, d = problem.similarity.kernel.is_compact, problem.key.shape[1]
+        dtype = np.dtype(np.float64) if is_compact else narrow_type(problem)
+        self.keys = FusedKeys.of(problem, dtype, products=products)
+        self.query, self.offset = self.keys.queries(problem.query)
+        self.own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index
+        self.own_weight = problem.own_weight
+        self.place = np.arange(fused.TILE, dtype=dtype)
+        self.height = fused.height(code)
+        # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
+        self.least = LOST_ON_EDGE if is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
+        if self.keys.radius is None:
+            farthest = farthest_square(problem, fused.scales(code, problem.similarity.bandwidth))
+        else:
+            farthest = float(np.sqrt(self.offset.max()) + self.keys.radius) ** 2
+        later = (d - 1) // fused.AT_ONCE  # groups of columns that go before the exponential
+        # Seven columns of four queries are more numbers than there are registers; LLVM then unrolls the loop twice, and
+        # keeps most of them on the stack: 8 columns have 3.7e9 pairs per second in float32, with two queries 4.5e9.
+        # With 16 registers one query is faster than two in one and two columns, by a sixth, if values have one.
+        if vector_registers() >= 32:
+            self.rows = 4 if d <= 6 or later else 2
+        else:
+            self.rows = 1 if d <= 2 and problem.value.shape[1] == 1 else 2
+        self.loop = fused.specialise(
+            code,
+            d - fused.AT_ONCE * later,
+            int(later > 0),
+            8 * dtype.itemsize,
+            self.keys.way,
+            int(problem.key_weight is not None),
+            int(problem.self_index is not None),
+            int(problem.value.shape[1] == 1),
+            int(fused.is_bounded(code, farthest, dtype)),
+            self.rows,
+        )
+
+    @staticmethod
+    def can_do(problem: Problem) -> bool:
+        """Whether there is a fused loop for this problem."""
+        similarity, d = problem.similarity, problem.key.shape[1]
+        radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
+        code = CODES[similarity.kernel.name]
+        most = MOST_BEFORE_PRODUCTS[vector_registers()][narrow_type(problem).itemsize]
+        few = d <= MOST_FOR_FUSED and not (
+            code == GAUSSIAN and d > most and Products.can_do(problem) and Products.is_precise(problem)
+        )
+        possible = radial and problem.attn_mask is None and code in fused.KERNELS
+        return possible and (few or code not in products.KERNELS)
+
+    @cached_property
+    def by_differences(self) -> FusedPairs:
+        """The loops for queries that products are not precise enough for."""
+        return FusedPairs(self.problem, products=False)
+
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+        """Return the state of one block, and which of its queries may have lost digits."""
+        all_keys, own, offset = self.keys, self.own[queries] - keys.start, self.offset[queries]
+        m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, at which nobody looks
+        denominator, numerator = np.zeros(m + padding), np.zeros((m + padding, len(all_keys.value)))
+        self.loop(
+            *(_padded(x, padding) for x in (self.query[queries], offset)),
+            *(read_only(x[..., keys]) for x in (all_keys.key, all_keys.square, all_keys.value, all_keys.weight)),
+            read_only(self.place),
+            _padded(own, padding, -1),
+            _padded(self.own_weight[queries], padding),
+            read_only(all_keys.scale),
+            denominator,
+            numerator,
+        )
+        denominator, numerator = self.height * denominator[:m], self.height * numerator[:m]
+        if all_keys.value_unit.any():
+            numerator = np.ldexp(numerator, all_keys.value_unit)
+        state, doubtful = PoolState(np.zeros(m), denominator, numerator), denominator <= self.height * self.least * n
+        if all_keys.radius is None:
+            return state, doubtful
+        # Far from the center products may be anything, not a number included.
+        imprecise = ~(all_keys.errors(offset, denominator, n) <= ALLOWED[all_keys.key.itemsize])
+        rows = np.flatnonzero(imprecise & ~doubtful)
+        if rows.size:
+            places = np.arange(queries.start, queries.stop) if isinstance(queries, slice) else queries
+            part, doubtful[rows] = self.by_differences.sums(places[rows], keys)
+            state.put(rows, part)
+        return state, doubtful
+
+
+def _padded(x: NDArray[Any], rows: int, fill: float = 0.0) -> NDArray[Any]:
+    """Return an array as loops take it, with rows more."""
+    return read_only(np.concatenate([x, np.full((rows, *x.shape[1:]), fill, x.dtype)]) if rows else x)

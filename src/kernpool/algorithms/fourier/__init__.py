@@ -1,1 +1,0 @@
-"""Gaussian sums by a nonuniform Fourier transform, certified query by query. Read `nufft.py` first."""

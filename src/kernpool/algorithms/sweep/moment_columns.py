@@ -1,0 +1,55 @@
+"""Moments of local fits as value columns, and marks of queries that have to be computed again.
+
+Sums of powers of offsets from one point of the line are sums of value columns: they are pooled once and then moved to
+every query. A query that has to be computed pair by pair is marked by `loops.near.UNDONE` in the array of its
+denominator.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.state import PoolState
+
+Array = NDArray[np.float64]
+
+
+def with_moments(value: Array, offset: Array, degree: int) -> Array:
+    """Return the values of keys, and what a state of moments sums beside them, in the order of `Layout`.
+
+    Parameters
+    ----------
+    value : ndarray of shape (c, n)
+        The values.
+    offset : ndarray of shape (n,)
+        Of keys from a place, in bandwidths.
+    degree : {1, 2}
+        Of the fit.
+
+    Returns
+    -------
+    ndarray of shape (columns, n)
+        Values, offsets, their squares, their products with values; then third and fourth powers, and products of
+        squares with values.
+
+    Examples
+    --------
+    >>> with_moments(np.array([[5.0]]), np.array([2.0]), 2)[:, 0]
+    array([ 5.,  2.,  4., 10.,  8., 16., 20.])
+    """
+    square = offset * offset
+    rows = [value, offset, square, offset * value]
+    if degree == 2:
+        rows += [square * offset, square * square, square * value]
+    return np.vstack(rows)
+
+
+def take_marks(state: PoolState) -> NDArray[np.bool_]:
+    """Return which queries are marked, and make their sums those of no keys."""
+    undone: NDArray[np.bool_] = state.denominator < 0.0
+    clear(state, undone)
+    return undone
+
+
+def clear(state: PoolState, rows: NDArray[np.bool_]) -> None:
+    """Make the sums of some queries those of no keys."""
+    state.denominator[rows], state.numerator[rows] = 0.0, 0.0

@@ -1,0 +1,346 @@
+"""Blocks of queries that visit the tree: the lists of leaves and nodes to be visited, and the sums over them.
+
+`PreparedTree` is what is prepared before the first visit: a tree over the keys, queries in kd order, copies of keys for
+the loops. `Block` makes the visits for all tiles of a block of queries. Every step is one call for all tiles: large
+enough to be worth a call from Python, and small to compile.
+
+The last functions serve local linear fits and gradients, where denominators are known: blocks of queries and of keys
+in kd order, how far a query of each reaches, and which of them are in reach. What lies beyond the reach is at most
+the machine epsilon of each sum per query, squared distances included.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.algorithm import LEAF, TILE
+from kernpool.algorithms.brute.loops.staged import UNDERFLOW
+from kernpool.algorithms.brute.products import read_only
+from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
+from kernpool.algorithms.tree.kd_tree import (
+    KdTree,
+    LeafCopies,
+    Profile,
+    boxes_of,
+    copy_keys,
+    kd_order,
+    nearest_leaves,
+    plant,
+    profile_of,
+)
+from kernpool.algorithms.tree.loops import leaf_sums as tree_pairs
+from kernpool.algorithms.tree.loops import traversal as tree_visit
+from kernpool.algorithms.tree.loops.traversal import MARGIN
+from kernpool.core import PoolState, Problem
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut, run_blocks
+
+Array = NDArray[np.float64]
+
+TILES_PER_BLOCK = 16
+
+
+def _plant(
+    problem: Problem, profile: Profile, scale: Array, leaf: int, n_jobs: int
+) -> tuple[KdTree, NDArray[np.int64], LeafCopies]:
+    tree, place = plant(problem, scale, leaf, profile.collapses, n_jobs)
+    return tree, place, copy_keys(tree, profile, n_jobs)
+
+
+class PreparedTree:
+    """Queries and keys of a problem in kd order, ready to be visited."""
+
+    def __init__(self, problem: Problem, n_jobs: int = 1, leaf: int = LEAF, tile: int = TILE) -> None:
+        self.problem, self.tile = problem, tile
+        self.profile = profile_of(problem)
+        scale = 1.0 / problem.similarity.bandwidth
+        similarity = problem.similarity
+        made_of = (problem.key, problem.value, problem.key_weight, similarity.bandwidth, similarity.kernel, leaf)
+        self.tree, place, self.copies = problem.prepare(
+            f"tree, {similarity.composition}", made_of, partial(_plant, problem, self.profile, scale, leaf, n_jobs)
+        )
+        self.query, self.order = kd_order(problem.query, scale, tile, n_jobs)
+        low, high = self.boxes = boxes_of(self.query, tile)
+        middle = (low + 0.5 * (high - low))[: None if self.profile.infinite else 0]
+        self.nearest = nearest_leaves(self.tree, middle, self.profile)
+        own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index[self.order]
+        self.own = np.where(own >= 0, place[own], -1)
+        self.own_weight = problem.own_weight[self.order]
+        self.mass = float(self.tree.weight.sum())
+        profile = self.profile
+        if profile.fused:  # here, or every thread makes and compiles its own
+            from kernpool.algorithms.tree.loops import leaf_sums as tree_sums
+
+            special = profile.code, len(scale), int(problem.value.shape[1] == 1)
+            self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
+
+    def blocks(self) -> list[slice]:
+        """Cut the queries: whole tiles, as many as 16 in a block, fewer where there are few."""
+        tiles = -(-len(self.query) // self.tile)
+        return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))
+
+
+Visits = NDArray[np.int64]
+
+PAIRS_PER_CALL = 1 << 14  # of a query and a leaf: two million of a query and a key
+FAR_PER_CALL = 16  # queries that look for their nearest key, which in many columns may be in any leaf
+# Sums of moments below this share of the keys they come from have lost digits, and are done again pair by pair.
+CANCELLED = 1e-3
+NEAR = -800.0  # denominators of queries this near, as exponents of two, are far from underflow in the unit of 1
+
+
+class Block:
+    """A block of queries on its way through the tree.
+
+    Parameters
+    ----------
+    planted : PreparedTree
+        The tree and all queries.
+    block : slice
+        Which queries.
+
+    Attributes
+    ----------
+    unit : ndarray of shape (m,)
+        Exponent of the power of two that the sums are counted in; minus infinity where no key takes part.
+    least : ndarray of shape (m,)
+        Lower bound of the logarithm to base two of the denominator.
+    denominator, numerator : ndarray of shape (m,) and (m, c)
+        The sums.
+    far : ndarray of shape (m,)
+        What of the denominator was summed in float32, and is not in it yet.
+    spent : ndarray of shape (m,)
+        Bound on the share of the denominator that has been left out.
+    pairs_seen : int
+        Pairs of a query and a key that were looked at.
+    """
+
+    def __init__(self, planted: PreparedTree, block: slice) -> None:
+        m, leaves = block.stop - block.start, len(planted.tree.key)
+        self.planted, self.tree, self.profile = planted, planted.tree, planted.profile
+        self.query, self.own, self.own_weight = planted.query[block], planted.own[block], planted.own_weight[block]
+        self.columns = np.ascontiguousarray(self.query.T)
+        self.denominator, self.numerator = np.zeros(m), np.zeros((m, planted.problem.value.shape[1]))
+        self.unit, self.least, self.far, self.spent = np.zeros(m), np.full(m, -np.inf), np.zeros(m), np.zeros(m)
+        self.starts = np.append(np.arange(0, m, planted.tile), m)
+        self.tiles = len(self.starts) - 1
+        tiles = slice(block.start // planted.tile, block.start // planted.tile + self.tiles)
+        self.boxes, self.nearest = (planted.boxes[0][tiles], planted.boxes[1][tiles]), planted.nearest[tiles]
+        self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
+        self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
+        self.pairs_seen = 0
+        # Of weights, and of products: loops that make no arrays count no references, of which threads share the counts.
+        self.buffers = np.empty((2, planted.tree.key.shape[2]))
+        self.buffers_32 = np.empty(self.buffers.shape, np.float32)
+
+    def compact(self) -> Iterator[None]:
+        """Sum for a kernel of compact support."""
+        tree, profile = self.tree, self.profile
+        tiles, collapse = np.arange(self.tiles), profile.collapses
+        buffer, collapsed = (
+            np.empty((len(self.visits) if collapse else 0, 4), dtype=np.int64),
+            np.zeros(len(self.query)),
+        )
+        while tiles.size:
+            count, nodes = tree_visit.list_support(
+                tiles, self.starts, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, collapse,
+                self.visits, buffer,
+            )  # fmt: skip
+            yield
+            if nodes:
+                from kernpool.algorithms.tree.loops.leaf_sums import add_nodes
+
+                count = add_nodes(
+                    buffer, nodes, self.visits, count, self.query, self.own, tree.key.shape[2], tree.center,
+                    tree.moments, profile.scale, profile.code, self.denominator, self.numerator, collapsed,
+                )  # fmt: skip
+                yield
+            yield from self.follow(self.visits, 0, count)
+            lost = self.denominator < CANCELLED * collapsed
+            if not lost.any():
+                return
+            # moments have lost the digits of some query: its tile is done again without them
+            tiles, collapse = np.unique(np.flatnonzero(lost) // self.planted.tile), False
+            again = np.isin(np.arange(len(lost)) // self.planted.tile, tiles)
+            self.denominator[again], self.numerator[again], collapsed[again] = 0.0, 0.0, 0.0
+
+    def infinite(self) -> Iterator[None]:
+        """Sum for a kernel of infinite support: the nearest leaf first, which says how far a query has to look."""
+        tree, profile = self.tree, self.profile
+        nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
+        yield from self.follow(nearest, 0, self.tiles)
+        far = np.flatnonzero(self.denominator <= UNDERFLOW)
+        for first in range(0, len(far), FAR_PER_CALL):
+            self.begin_far(far[first : first + FAR_PER_CALL], nearest)
+            yield
+        self.learn()
+        budget = 0.5 * self.planted.problem.tol
+        cut = np.minimum.reduceat(self.least, self.starts[:-1]) + math.log2(budget / self.planted.mass)
+        early, others = tree_visit.list_leaves(
+            nearest, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, profile.code, cut, self.visits
+        )
+        yield
+        yield from self.follow(self.visits, 0, early, budget, tree_pairs.FAR_LEAF)
+        yield from self.follow(self.visits, others, len(self.visits), budget, tree_pairs.FAR_LEAF)
+        if (again := self.far > tree_pairs.FAR_SHARE * self.denominator).any():
+            # many far leaves weigh as much as near ones: all once more in float64
+            self.denominator[again], self.numerator[again], self.far[again], self.spent[again] = 0.0, 0.0, 0.0, 0.0
+            self.least[~again] = np.inf  # they are done
+            yield from self.follow(nearest, 0, self.tiles, budget)
+            yield from self.follow(self.visits, 0, early, budget)
+            yield from self.follow(self.visits, others, len(self.visits), budget)
+        self.denominator += self.far
+
+    def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
+        """Begin anew with queries whose nearest leaf weighs next to nothing: their nearest key gives them a unit."""
+        tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
+        tree_visit.find_nearest_key(
+            far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
+            profile.bandwidth, profile.norm, profile.product, profile.code, np.empty((4, tree.key.shape[2])), out,
+        )  # fmt: skip
+        best, bound = out.T
+        none = best == -np.inf  # no key takes part
+        self.denominator[far], self.numerator[far] = 0.0, 0.0
+        self.unit[far] = np.where(none | (bound < NEAR), np.rint(best), 0.0)
+        self.least[far] = np.where(none, np.inf, bound)
+        rows = far[~none]
+        pairs = np.stack([rows, nearest[rows // self.planted.tile, tree_visit.LEAF]], axis=1)
+        self.sum_stages(pairs, len(rows))
+        self.pairs_seen += len(rows) * tree.key.shape[2]
+
+    def learn(self) -> None:
+        """Take what has been summed as a lower bound of the denominators."""
+        known = (self.denominator > UNDERFLOW) & (self.least < np.inf)
+        exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
+        np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
+
+    def follow(
+        self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
+    ) -> Iterator[None]:
+        """Make the visits from `place` to `count`; queries may spend `budget`, and leaves may be far."""
+        planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
+        queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
+        while place < count:
+            if budget:
+                self.learn()
+            place = tree_pairs.list_pairs(
+                visits, place, count, self.columns, tree.lower, tree.upper, profile.scale, profile.norm, profile.code,
+                profile.infinite, far_leaf, budget, copies.lowest, copies.log_mass, self.unit, self.least, self.spent,
+                self.pairs, self.sizes,
+            )  # fmt: skip
+            self.pairs_seen += int(self.sizes.sum()) * tree.key.shape[2]
+            near, far, staged = self.sizes.tolist()
+            if staged:
+                self.sum_stages(self.pairs[tree_pairs.STAGED], staged)
+            if near:
+                pairs = self.pairs[tree_pairs.NEAR]
+                on_edge = planted.sum_near(
+                    pairs, near, copies.key, tree.weight, tree.value, tree.center, profile.factor, *queries, *out,
+                    self.buffers,
+                )  # fmt: skip
+                if on_edge:
+                    self.sum_stages(pairs, on_edge)
+            if far:
+                planted.sum_far(
+                    self.pairs[tree_pairs.FAR], far, copies.far_key, copies.far_value, copies.weight_unit,
+                    copies.value_unit, tree.center, profile.factor, *queries, self.far, self.numerator,
+                    self.buffers_32,
+                )  # fmt: skip
+            yield
+
+    def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
+        """Sum the first of these pairs by the stages of brute force, for which arrays are what they are there."""
+        tree, profile = self.tree, self.profile
+        tree_pairs.sum_stages(
+            pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
+            self.own_weight, self.unit, read_only(profile.bandwidth), profile.code, profile.infinite or None,
+            profile.product, self.denominator, self.numerator,
+        )  # fmt: skip
+
+
+def visit_blocks(
+    planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
+) -> tuple[PoolState, int]:
+    """Sum over keys for some blocks of queries; return the state of all and the number of pairs looked at."""
+    m, c = len(planted.query), planted.problem.value.shape[1]
+    state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
+
+    def work(block: slice) -> Iterator[None]:
+        visit = Block(planted, block)
+        yield from visit.infinite() if planted.profile.infinite else visit.compact()
+        rows = planted.order[block]
+        state.shift[rows] = visit.unit * math.log(2.0)
+        state.denominator[rows] = visit.denominator
+        state.numerator[rows] = visit.numerator
+        pairs[block.start] = visit.pairs_seen
+        yield
+
+    run_blocks(work, blocks, n_jobs, progress)
+    return state, int(pairs.sum())
+
+
+ROWS = 128  # of a block of queries, or of keys
+TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
+SLOPE = 1 / 256  # terms have a factor u**2 beside the weight: where weights are an epsilon it is below this reciprocal
+
+
+def put_in_order(
+    problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
+) -> Problem:
+    """Return the same problem with queries and keys in order."""
+    own = None
+    if problem.self_index is not None:
+        place = np.empty(len(key), dtype=np.int64)
+        place[key_order] = np.arange(len(key))
+        own = problem.self_index[query_order]
+        own = np.where(own >= 0, place[own], -1)
+    return replace(
+        problem,
+        query=query,
+        key=key,
+        value=problem.value[key_order],
+        key_weight=None if problem.key_weight is None else problem.key_weight[key_order],
+        self_index=own,
+    )
+
+
+def weakest(problem: Problem, state: PoolState) -> PoolState:
+    """Return a state whose denominators are the least of the sums that must keep their digits, for `find_reach`.
+
+    With moments that may be the mean square of an offset: where the nearest keys are at the very place of the query, a
+    slope is determined by the next ones, however small their share.
+    """
+    if not problem.degree:
+        return state
+    least = np.minimum(state.denominator, mean_squares(problem, state).min(axis=1))
+    return PoolState(state.shift, np.where(state.denominator > 0.0, np.maximum(least, TINIEST), 0.0), state.numerator)
+
+
+def mean_squares(problem: Problem, state: PoolState) -> Array:
+    """Return the sums of squared offsets, column by column."""
+    diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
+    return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
+
+
+def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
+    """How far a query of each block reaches at most, in bandwidths; -1 if all are empty."""
+    occupied = state.denominator > 0
+    if profile.infinite:
+        least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
+        decades = np.maximum(math.log(problem.total_weight / (np.finfo(float).eps * SLOPE)) - least, 0.0)
+        reach = np.sqrt(2.0 * decades) if profile.code == GAUSSIAN else decades
+    else:
+        reach = np.ones(len(occupied))
+    return np.maximum.reduceat(np.where(occupied, reach * (1.0 + MARGIN), -1.0), np.arange(0, len(occupied), ROWS))
+
+
+def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
+    """Cut the rows of near blocks, those that follow each other together, into slices of at most so many."""
+    edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        for piece in cut(min(last, rows) - first, most):
+            yield slice(first + piece.start, first + piece.stop)

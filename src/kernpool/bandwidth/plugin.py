@@ -1,0 +1,336 @@
+"""Direct plug-in bandwidth of Ruppert, Sheather and Wand for local linear regression on one column.
+
+The asymptotically optimal bandwidth depends on the noise variance and the mean squared curvature of the regression
+function. Both are estimated here: first by quartic polynomials on blocks, then by local cubic fits (curvature) and
+local linear fits (noise).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.bandwidth.rules import Points, canonical_ratio, gather, sum_by_place
+from kernpool.core import Layout, solve
+from kernpool.data.checks import as_real_array
+from kernpool.kernels import Kernel
+from kernpool.pooling.pool import pool_state
+
+Array = NDArray[np.float64]
+
+DEGREE, COEFFICIENTS = 4, 5
+MOST_BLOCKS, ROWS_PER_BLOCK = 5, 20
+NO_NOISE = 1e-20  # of the squares of y: residuals this small are rounding
+NO_FREEDOM = 1e-8  # of the number of rows: it is a difference of sums of that size
+EDGE = 0.05  # of the range at either end, where second derivatives are mostly noise
+EXACT_POINTS, BINS = 2000, 401
+PAIRS_AT_ONCE = 1 << 18
+DEFICIENT = 1e-10  # of the largest eigenvalue
+
+
+def quartic_pilot(points: Points) -> tuple[float, float]:
+    r"""Estimate noise and curvature crudely, by quartic polynomials on blocks of equally many rows.
+
+    Of up to ``n / 20`` and up to five blocks there are as many as Mallows' criterion says; every block has to have more
+    places than a quartic has coefficients.
+
+    Parameters
+    ----------
+    points : Points
+        Of 20 rows and more.
+
+    Returns
+    -------
+    noise : float
+        The variance of y about the quartics.
+    product : float
+        :math:`\theta_{24} = n^{-1} \sum_i m''(x_i) m''''(x_i)`.
+
+    Raises
+    ------
+    ValueError
+        If quartics go through all the rows.
+    """
+    total = points.total
+    most = int(max(min(total // ROWS_PER_BLOCK, MOST_BLOCKS), 1))
+    fits = [fit for number in range(1, most + 1) if (fit := _quartics(points, number))]
+    residual = np.array([sum(_residual(block, quartic) for block, quartic in fit) for fit in fits])
+    center = np.average(points.mean, weights=points.rows)
+    squares = points.rows @ (points.mean - center) ** 2 + points.squares.sum()
+    if residual[-1] <= NO_NOISE * squares:
+        raise ValueError(
+            "y has no noise about a smooth curve, and a plug-in bandwidth would be zero; use bandwidth='loo'"
+        )
+    used = COEFFICIENTS * np.array([len(fit) for fit in fits])
+    mallows = residual / residual[-1] * (total - used[-1]) - (total - 2 * used)
+    best = int(np.argmin(mallows))
+    product = sum(
+        float(block.rows @ (quartic.deriv(2)(block.place) * quartic.deriv(4)(block.place)))
+        for block, quartic in fits[best]
+    )
+    return float(residual[best] / (total - used[best])), product / total
+
+
+def _quartics(points: Points, number: int) -> list[tuple[Points, Polynomial]]:
+    """Fit a quartic to each block; an empty list if some block does not determine one and leave anything over."""
+    size = points.total // number
+    ends = [size * i for i in range(number)] + [points.total]
+    blocks = [points.between(first, last) for first, last in pairwise(ends)]
+    if min(len(block.place) for block in blocks) <= COEFFICIENTS:
+        return []
+    # with full=True a nearly singular fit is no warning
+    fits = [Polynomial.fit(b.place, b.mean, DEGREE, w=np.sqrt(b.rows), full=True)[0] for b in blocks]
+    return list(zip(blocks, fits, strict=True))
+
+
+def _residual(block: Points, curve: Polynomial) -> float:
+    return float(block.rows @ (block.mean - curve(block.place)) ** 2 + block.squares.sum())
+
+
+def mean_squared_curvature(points: Points, bandwidth: float) -> float:
+    r"""Estimate the curvature of the regression function from local cubic fits, away from the ends.
+
+    Parameters
+    ----------
+    points : Points
+        The rows.
+    bandwidth : float
+        Of the Gaussian weights of the fits.
+
+    Returns
+    -------
+    float
+        :math:`\theta_{22} = n^{-1} \sum_i m''(x_i)^2` over the rows in the middle nine tenths of the range.
+
+    Notes
+    -----
+    Exact up to 2000 places, with all pairs. More places are put into 401 bins first, each row shared between the two
+    centers around it, as KernSmooth does; the bandwidths that come out of `quartic_pilot` are far wider than a bin.
+    """
+    binned = points if len(points.place) <= EXACT_POINTS else _binned(points)
+    middle = (points.place[0] + points.place[-1]) / 2
+    # bin centers lie on the edge, give or take a rounding
+    inside = np.abs(binned.place - middle) <= (0.5 - EDGE) * points.width * (1 + 1e-9)
+    second = _second_derivative(binned, binned.place[inside], bandwidth)
+    return float(binned.rows[inside] @ second**2 / points.total)
+
+
+def _binned(points: Points) -> Points:
+    position = (points.place - points.place[0]) / points.width * (BINS - 1)
+    left = np.minimum(position.astype(np.intp), BINS - 2)
+    right_share = position - left
+
+    def shared(amount: Array) -> Array:
+        of_left = sum_by_place(left, amount * (1 - right_share), BINS)
+        return of_left + sum_by_place(left + 1, amount * right_share, BINS)
+
+    rows = shared(points.rows)
+    kept = rows > 0
+    place = points.place[0] + points.width * np.linspace(0.0, 1.0, BINS)
+    mean = shared(points.rows * points.mean)[kept] / rows[kept]
+    return Points(place[kept], rows[kept], mean, np.zeros(kept.sum()))
+
+
+def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
+    """Return the second derivative of local cubic fits: zero in directions that the points do not determine."""
+    unit = min(bandwidth, points.width)  # in units of a huge bandwidth, powers of offsets would underflow
+    powers = np.add.outer(np.arange(4), np.arange(4))
+    second = np.empty(len(query))
+    at_once = max(PAIRS_AT_ONCE // len(points.place), 1)
+    for start in range(0, len(query), at_once):
+        offset = points.place - query[start : start + at_once, None]
+        weight = points.rows * np.exp(-0.5 * (offset / bandwidth) ** 2)
+        offset /= unit
+        moments, with_mean = [], []
+        for power in range(7):
+            moments.append(weight.sum(axis=1))
+            if power < 4:
+                with_mean.append(weight @ points.mean)
+            weight *= offset
+        design = np.stack(moments, axis=1)[:, powers]
+        scale = np.sqrt(np.diagonal(design, axis1=1, axis2=2))
+        scale = np.where(scale > 0, scale, 1.0)
+        inverse = np.linalg.pinv(design / scale[:, :, None] / scale[:, None, :], rcond=DEFICIENT, hermitian=True)
+        right = np.stack(with_mean, axis=1) / scale
+        coefficient = np.sum(inverse[:, 2] * right, axis=1) / scale[:, 2]
+        second[start : start + at_once] = 2.0 * coefficient / unit**2
+    return second
+
+
+def residual_variance(points: Points, bandwidth: float) -> float:
+    r"""Estimate the noise from the residuals of local linear fits, divided by their degrees of freedom.
+
+    .. math:: \hat\sigma^2 = \sum_i (y_i - \hat m(x_i))^2 \Big/ \big(n - 2 \sum_i S_{ii} + \sum_{ij} S_{ij}^2\big)
+
+    where `S` is the matrix of shares of row j in the fit at row i.
+
+    Parameters
+    ----------
+    points : Points
+        The rows.
+    bandwidth : float
+        Of the Gaussian weights of the fits.
+
+    Returns
+    -------
+    float
+        The variance; NaN if no degree of freedom is left.
+
+    Notes
+    -----
+    Exact, in two passes of `pool_state`: the square of a Gaussian is one of ``bandwidth / sqrt(2)``, so that sums of
+    squared shares are moments too.
+    """
+    layout = Layout(values=1, columns=1, degree=1)
+    place, rows = points.place, points.rows
+    state = pool_state(place, place, points.mean, bandwidth=bandwidth, key_weight=rows, degree=1)
+    narrow = pool_state(place, place, np.zeros(len(place)), bandwidth=bandwidth / np.sqrt(2), key_weight=rows, degree=1)
+    fit = solve(state, layout)
+    base, tilt = fit.base, fit.tilt[:, 0]
+    first = narrow.numerator[:, layout.first.start] / np.sqrt(2)  # offsets there are counted in narrower bandwidths
+    second = narrow.numerator[:, layout.second.start] / 2
+    diagonal = base * np.exp(-state.shift) / state.denominator
+    squared = base**2 * narrow.denominator + 2 * base * tilt * first + tilt**2 * second
+    squared *= np.exp(narrow.shift - 2 * state.shift) / state.denominator**2
+    freedom = points.total - 2 * rows @ diagonal + rows @ squared
+    residual = rows @ (points.mean - fit.intercept[:, 0]) ** 2 + points.squares.sum()
+    return float(residual / freedom) if freedom > NO_FREEDOM * points.total else float("nan")
+
+
+TRIM = 0.01  # of the rows, at either end
+FEWEST = 20  # rows, and places
+
+# Constants of the Gaussian: bandwidths for theta_22 where theta_24 is negative or positive, and for the noise.
+_NEGATIVE, _POSITIVE = 3 / (8 * math.sqrt(math.pi)), 15 / (16 * math.sqrt(math.pi))
+_NOISE = (4 * (0.5 + 2 * math.sqrt(2) - 4 / 3 * math.sqrt(3)) / math.sqrt(2 * math.pi)) ** (1 / 9)
+
+
+def plugin_bandwidth(
+    x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, *, kernel: str | Kernel = "gaussian"
+) -> float:
+    r"""Estimate the bandwidth of the least mean squared error of a local linear fit to one column.
+
+    .. math:: h = \delta_0(K) \left( \frac{\sigma^2 (b - a)}{n\, \theta_{22}} \right)^{1/5}, \qquad
+              \theta_{22} = \frac1n \sum_i m''(x_i)^2
+
+    for noise of variance :math:`\sigma^2` about the function `m` on ``[a, b]``, with the canonical factor
+    :math:`\delta_0(K)`, which is :math:`(4 \pi)^{-1/10}` for the Gaussian.
+
+    Parameters
+    ----------
+    x : array_like of shape (n,) or (n, 1)
+        Inputs.
+    y : array_like of shape (n,) or (n, 1)
+        Outputs; for several of them ask for one bandwidth each.
+    weight : array_like of shape (n,), optional
+        Frequencies of rows: a weight of 3 is three equal rows.
+    kernel : str or Kernel, default="gaussian"
+        All estimates are made with the Gaussian; the ratio of canonical factors makes other kernels smooth as much.
+
+    Returns
+    -------
+    float
+        The bandwidth, in the units of x.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not hold real numbers.
+    ValueError
+        If there are several columns or outputs, fewer than 20 rows or different x, no noise, no rows in the middle of
+        the range, or so much room between rows that fits go through all of them.
+
+    See Also
+    --------
+    search_bandwidth : Leave-one-out, which has no such limits.
+    rule_of_thumb : Without looking at y.
+
+    Notes
+    -----
+    The steps, after a hundredth of the rows is trimmed at either end: quartic polynomials on up to five blocks of rows,
+    their number chosen by Mallows' criterion, give first estimates; they give the bandwidth of local cubic fits, whose
+    second derivatives make :math:`\theta_{22}`; that gives the bandwidth of local linear fits, whose residuals make
+    :math:`\sigma^2`. This is what ``dpill`` of R's KernSmooth does, but exactly where that puts all rows into 401 bins:
+    the local linear fits always, the local cubic ones up to 2000 different x. Rows with the same x are treated alike;
+    ``dpill`` trims and cuts blocks among them in the order in which they come.
+
+    The bandwidth is optimal, as n grows, for a local linear fit inside of the range. That of a local constant fit
+    differs at the ends, and by a term with the slope of the density of x. One bandwidth is for one curvature: where a
+    function is flat here and wiggly there, it is a compromise.
+
+    Deterministic. O(n log n) time and O(n) memory.
+
+    References
+    ----------
+    .. [1] D. Ruppert, S. J. Sheather and M. P. Wand, "An effective bandwidth selector for local least squares
+       regression", Journal of the American Statistical Association 90 (1995), 1257-1270, section 4.
+    .. [2] M. P. Wand and M. C. Jones, Kernel Smoothing (1995), section 5.8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(0.0, 1.0, 400)
+    >>> y = np.sin(2 * np.pi * x) + 0.3 * np.random.default_rng(0).normal(size=400)
+    >>> bool(0.03 < plugin_bandwidth(x, y) < 0.06)
+    True
+    """
+    points = _trimmed(x, y, weight)
+    total, width = points.total, points.width
+    noise, product = quartic_pilot(points)
+    constant = _NEGATIVE if product < 0 else _POSITIVE
+    pilot = (constant * noise * width / (abs(product) * total)) ** (1 / 7) if product else math.inf
+    curvature = mean_squared_curvature(points, pilot)
+    if not curvature > 0:
+        raise ValueError(
+            "the middle nine tenths of the range of x hold no rows that bend, so that no plug-in bandwidth is best; "
+            "use bandwidth='loo'"
+        )
+    noise = residual_variance(points, _NOISE * (noise**2 * width / (curvature * total) ** 2) ** (1 / 9))
+    if not noise > 0:
+        raise ValueError("x has so much room between rows that fits go through all of them; use bandwidth='loo'")
+    gaussian = (noise * width / (2 * math.sqrt(math.pi) * curvature * total)) ** (1 / 5)
+    return float(gaussian * canonical_ratio(kernel))
+
+
+def _trimmed(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> Points:
+    """Check the rows, gather them into points, and trim their ends."""
+    place, output = _single("x", "column", x), _single("y", "output", y)
+    if len(place) != len(output):
+        raise ValueError(f"x and y must have as many rows, got {len(place)} and {len(output)}")
+    rows = np.ones(len(place)) if weight is None else as_real_array("weight", weight).astype(np.float64)
+    if rows.shape != place.shape or np.any(rows < 0):
+        raise ValueError(
+            f"weight must hold one frequency per row, zero or positive, got shape {rows.shape} for {len(place)} rows"
+        )
+    kept = rows > 0
+    place, output, rows = place[kept], output[kept], rows[kept]
+    total = float(rows.sum())
+    if total >= FEWEST:
+        # centered, so that an offset of y costs the fits no digits
+        points = gather(place, output - np.average(output, weights=rows), rows)
+        cut = math.floor(TRIM * total)
+        points = points.between(cut, total - cut)
+        if len(points.place) >= FEWEST:
+            return points
+        different = f"{len(points.place)} different x"
+    else:
+        different = f"{total:g} rows (the sum of the weights)"
+    raise ValueError(
+        f"a plug-in bandwidth needs {FEWEST} rows with different x, besides one in a hundred at either end, "
+        f"got {different}; use bandwidth='loo'"
+    )
+
+
+def _single(name: str, what: str, array: ArrayLike) -> Array:
+    read = as_real_array(name, array).astype(np.float64)
+    if read.ndim == 2 and read.shape[1] == 1:
+        read = read[:, 0]
+    if read.ndim != 1:
+        raise ValueError(
+            f"a plug-in bandwidth is for one {what}, got {name} of shape {read.shape}; use bandwidth='loo' for several"
+        )
+    return read

@@ -1,0 +1,162 @@
+"""Shrinkage of class probabilities towards class priors; the mixing weight minimises leave-one-out log loss."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.pair_factors import weight_left_out
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-12  # of the weight of a class
+TOLERANCE = 1e-10  # of the share; the log loss is flat at its minimum
+
+
+class PriorShare(NamedTuple):
+    """The share, and what comes of it.
+
+    Parameters
+    ----------
+    share : float
+        Share of the priors.
+    mixed : ndarray of shape (n,)
+        Probability of the class of each row after mixing, positive.
+    log_loss : float
+        Weighted mean of ``-log(mixed)``.
+    """
+
+    share: float
+    mixed: Array
+    log_loss: float
+
+
+def prior_share(probability: Array, prior: Array, weight: Array | None = None) -> PriorShare:
+    r"""Find the share of the class priors at the minimum of the leave-one-out log loss.
+
+    .. math:: \min_s -\sum_i w_i \log\big((1 - s)\, p_i + s\, \pi_i\big) \Big/ \sum_i w_i,
+              \qquad \frac{1}{n + 1} \le s \le \frac{n}{n + 1}
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+        :math:`p_i`, the leave-one-out probability of the class that row i has.
+    prior : ndarray of shape (n,)
+        :math:`\pi_i`, the prior of that class; positive.
+    weight : ndarray of shape (n,), optional
+        Frequencies, of which at least one is positive; `n` is their sum.
+
+    Returns
+    -------
+    PriorShare
+        The share, the probabilities mixed with it, and their log loss.
+
+    Notes
+    -----
+    The mixture is deleted interpolation [1]_, and the share of the priors is the m/(n + m) of Cestnik's m-estimate
+    [2]_. The log loss is convex in the share, so its slope has one zero, which is bracketed. The lower bound is
+    Laplace's rule of succession [3]_: a method that did not fail in n trials fails in the next with a probability of
+    about :math:`1/(n + 1)`, so that leave-one-out proves no smaller share. The upper bound is its mirror image; below
+    one, the order of the pooled probabilities remains. O(n) time for each of some ten steps.
+
+    References
+    ----------
+    .. [1] F. Jelinek and R. L. Mercer, "Interpolated estimation of Markov source parameters from sparse data", Pattern
+       Recognition in Practice (1980), 381-397.
+    .. [2] B. Cestnik, "Estimating probabilities: a crucial task in machine learning", ECAI 1990, 147-149.
+    .. [3] E. T. Jaynes, Probability Theory: The Logic of Science (2003), section 18.10, on Laplace (1774).
+
+    Examples
+    --------
+    Nine rows of ten are right with certainty, and one is wrong with certainty:
+
+    >>> found = prior_share(np.array([1.0] * 9 + [0.0]), np.full(10, 0.5))
+    >>> round(found.share, 3), round(found.log_loss, 3)
+    (0.2, 0.325)
+    >>> round(prior_share(np.ones(10), np.full(10, 0.5)).share, 3)
+    0.091
+    """
+    from scipy.optimize import brentq
+
+    weight = np.ones(len(probability)) if weight is None else weight
+    kept = weight > 0
+    probability, towards, times = np.clip(probability[kept], 0.0, 1.0), prior[kept], weight[kept]
+    towards, n = towards - probability, float(times.sum())
+    rows = max(n, float(len(times)))  # weights that were normalised do not make rows fewer
+    low = 1.0 / (rows + 1.0)
+    high = max(low, rows / (rows + 1.0))
+
+    def slope(share: float) -> float:
+        return -float(times @ (towards / (probability + share * towards))) / n
+
+    if slope(low) >= 0.0:
+        share = low
+    elif slope(high) <= 0.0:
+        share = high
+    else:
+        share = float(brentq(slope, low, high, xtol=TOLERANCE))
+    mixed = np.ones(len(kept))
+    mixed[kept] = probability + share * towards
+    return PriorShare(share, mixed, -float(times @ np.log(mixed[kept])) / n)
+
+
+def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
+    r"""Return the prior of the class of each row among all other rows, one unit of its weight left out.
+
+    Parameters
+    ----------
+    label : ndarray of shape (n, k)
+        One-hot labels.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; then all rows of its group are left out.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Positive: where no other row has the class, the row itself counts. Its probability would be zero with any share,
+        and its log loss infinite; with its own unit it speaks for the priors.
+
+    Examples
+    --------
+    >>> prior_of_others(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    array([0.5       , 0.5       , 0.33333333])
+    """
+    weight = np.ones(len(label)) if weight is None else weight
+    total, of_class = float(weight.sum()), label @ (weight @ label)
+    itself, gone = weight_left_out(weight, label, group)
+    like = np.sum(label * gone, axis=1)
+    others = of_class - like
+    alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
+    found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))
+    return np.where(found > 0.0, found, 1.0)  # of weight zero with all of its class: it does not count
+
+
+def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
+    r"""Return the priors of all classes among all other rows, one unit of the weight of each row left out.
+
+    Parameters
+    ----------
+    label, weight, group
+        As of `prior_of_others`.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        Rows add up to one. A class that no other row has is zero there; without other rows, the priors of all rows.
+
+    Examples
+    --------
+    >>> priors_of_others(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    array([[0.5, 0.5],
+           [0.5, 0.5],
+           [1. , 0. ]])
+    """
+    weight = np.ones(len(label)) if weight is None else weight
+    total, of_class = float(weight.sum()), weight @ label
+    like = of_class - weight_left_out(weight, label, group)[1]
+    like = np.where(like <= ROUNDING * of_class, 0.0, like)
+    others = like.sum(axis=1, keepdims=True)
+    others = np.where(others > 0.0, others, np.nan)
+    return np.where(np.isnan(others), of_class / total, like / others)

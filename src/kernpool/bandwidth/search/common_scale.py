@@ -1,0 +1,264 @@
+"""Search for one common factor on the column spreads: a grid over a stated interval, refined by Brent's method.
+
+The grid reaches from a tenth of a typical nearest-neighbour distance to ten diameters of the data, so the minimum
+is the global one on that interval up to the resolution of the grid. With many rows the grid runs on a sample, and
+its best factor is refined on all rows.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.rules import rate_factor
+from kernpool.bandwidth.search.config import SearchConfig
+from kernpool.bandwidth.search.fast_objectives import PairwiseObjective
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.progress import SearchState, choose_way
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.kernels import Kernel
+
+Array = NDArray[np.float64]
+
+GRID_SIZE = 64
+FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
+STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
+REFINED_MINIMA = 3
+TOLERANCE = 1e-7  # in log h
+UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
+# On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
+# to lower the criterion by less than this share of it, errors of its own included.
+LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
+NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
+
+
+def search(objective: Objective, first: Objective, setting: SearchConfig, spread: Array, course: SearchState) -> str:
+    """Find the best factor on a grid, and refine it.
+
+    Parameters
+    ----------
+    objective, first : Objective
+        Of all rows, and of those that starts are tried on: the same, or fewer.
+    setting : SearchConfig
+        What is minimised.
+    spread : ndarray of shape (d,)
+        Spreads of the columns.
+    course : SearchState
+        Told what is being done.
+
+    Returns
+    -------
+    str
+        Why the search ended; what was tried is in the objectives.
+    """
+    grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
+    way = choose_way(first, one_factor=True)
+    course.starts, course.way = len(grid), way.reason
+    if way.quick:
+        course.quick = quick = PairwiseObjective(first)
+        minimise_quickly(quick, spread, grid)
+        course.hand_over(quick.best.theta)
+    elif first is objective:
+        minimise(first, spread, grid)
+    else:
+        scan(first, spread, grid)
+    if first is objective:
+        return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
+    rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
+    minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
+    return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
+
+
+def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
+    """Return factors from a tenth of a typical distance of nearest neighbours to ten diameters, increasing.
+
+    Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the same.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n, d)
+        Rows in units of the spreads of their columns.
+    kernel, composition
+        As in `pool`.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error; a single one if no
+        column varies.
+    """
+    from scipy.spatial import KDTree
+    from scipy.spatial.distance import pdist
+
+    points = np.unique(scaled, axis=0)
+    diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    if diameter == 0:  # all rows at one point: every bandwidth gives the mean
+        return np.ones(1)
+    if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
+        # The error is a step function of h, which changes where h passes a distance: one candidate per step.
+        steps = np.unique(pdist(points, "chebyshev" if composition == "product" else "euclidean"))
+        return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
+    nearest = KDTree(points).query(points, k=2)[0][:, 1]
+    size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
+    low = 0.1 * float(np.quantile(nearest, 0.1))
+    grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
+    return grid
+
+
+def scan(objective: Objective, spread: Array, grid: Array) -> Array:
+    """Evaluate a grid of factors.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of log bandwidths.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    grid : ndarray of shape (k,)
+        Factors, increasing.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        The penalised mean of squares at each.
+    """
+    return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
+
+
+def minimise(objective: Objective, spread: Array, grid: Array) -> None:
+    """Evaluate a grid of factors, and refine its best local minima by Brent's method; `objective.tried` has it all.
+
+    Parameters
+    ----------
+    objective, spread, grid
+        As in `scan`.
+    """
+    penalised = partial(_penalised, objective, np.log(spread))
+    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
+        _bounded(penalised, low, high, TOLERANCE)
+
+
+def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
+    """Do as `minimise` with few rows of one column, on several threads.
+
+    Parameters
+    ----------
+    objective, spread, grid
+        As in `minimise`.
+    """
+    logs, shift, engine = np.log(grid), np.log(spread), objective.engine
+    n_jobs, rows, report = resolve_n_jobs(engine.n_jobs), len(objective.rows.X), engine.progress
+    progress = None if report is None else lambda done, total: report(done * rows, total * rows)
+    scanned = np.empty(len(logs))
+
+    def scan(points: slice) -> Iterator[None]:
+        for i in range(points.start, points.stop):
+            scanned[i] = min(objective.evaluate(shift + logs[i]).penalised, UNDEFINED)
+            yield
+
+    run_blocks(scan, cut(len(logs), 4), n_jobs, progress)
+    valleys = _deep_valleys(logs, scanned)
+
+    def refine(which: slice) -> Iterator[None]:
+        for low, high in valleys[which]:
+            _bounded(lambda point: min(objective.evaluate(shift + point).penalised, UNDEFINED), low, high, TOLERANCE)
+            yield
+
+    run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
+    # As if by one thread.
+    objective.tried.sort(key=lambda one: float(one.theta[0]))
+
+
+def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
+    """Refine a factor that was found on fewer rows.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of all rows.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    factor : float
+        Where the minimum is expected.
+    """
+    penalised = partial(_penalised, objective, np.log(spread))
+    logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
+    values = [penalised(point) for point in logs]
+    while len(logs) < MOST_EVALUATIONS:
+        best = int(np.argmin(values))
+        if 0 < best < len(logs) - 1:
+            place, promised = _promise(logs, values, best)
+            if promised <= LARGE_TOLERANCE * values[best]:
+                break
+        else:
+            place = logs[best] + (STRIDE if best else -STRIDE)
+        where = int(np.searchsorted(logs, place))
+        logs.insert(where, place)
+        values.insert(where, penalised(place))
+
+
+def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
+    """Return where a polynomial around the lowest point is smallest, and how far below that point it may be.
+
+    The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
+    one. The first derivative that it leaves out, in units of the second, is taken to be what it is where squared bias
+    and variance are powers of the bandwidth: then the error of the place is at most the product of the distances to
+    the other points.
+    """
+    b, others = logs[best], [best - 1, best + 1]
+    others += sorted({*range(len(logs))} - {best, *others}, key=lambda i: abs(logs[i] - b))[:1]
+    distance = np.array([logs[i] - b for i in others])
+    height = np.array([values[i] - values[best] for i in others])
+    slope, half_bend, *cubic = np.linalg.solve(distance[:, None] ** np.arange(1, len(others) + 1), height)
+    step = -0.5 * slope / half_bend if half_bend > 0 else np.inf
+    for third in 3 * cubic:  # Newton's method, for the root of the derivative
+        bend = 2.0 * half_bend + 6.0 * third * step
+        step -= (slope + 2.0 * half_bend * step + 3.0 * third * step**2) / bend if bend > 0 else 0.0
+    low, high, promised = distance[0], distance[1], np.inf
+    if half_bend > 0 and 0.9 * low <= step <= 0.9 * high:
+        promised = half_bend * (step**2 + np.prod(distance) ** 2)
+    if not np.isfinite(promised) or abs(step) < NARROWEST:  # a kink, or noise
+        step = 0.5 * (high if high > -low else low)
+        promised = min(promised, np.inf if high - low > NARROWEST else 0.0)
+    return float(b + step), float(promised)
+
+
+def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
+    """Return the neighbours on the grid of its best local minima."""
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
+    best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
+    ends = [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
+    return [(low, high) for low, high in ends if low < high]
+
+
+def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
+    """Return those valleys of a smooth curve that may hold its minimum: most have one that does, and others far above.
+
+    The bottom is taken to be up to ten times as far below the grid as the parabola through three points says.
+    """
+    valleys, deep = _valleys(logs, values), []
+    for low, high in valleys:
+        first, last = np.searchsorted(logs, [low, high])
+        lowest = bottom = float(values[first : last + 1].min())
+        if last - first == 2:
+            left, middle, right = values[first : last + 1]
+            bend = left - 2.0 * middle + right  # the grid is even
+            bottom -= 10.0 * (right - left) ** 2 / (8.0 * bend) if bend > 0 else 0.0
+        else:
+            bottom -= 10.0 * float(np.ptp(values[first : last + 1]))
+        if bottom <= values.min() or lowest == values.min():
+            deep.append((low, high))
+    return deep
+
+
+def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:
+    penalised = objective.evaluate(log_spread + log_factor).penalised
+    return penalised if np.isfinite(penalised) else UNDEFINED
+
+
+def _bounded(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": tolerance}).x)

@@ -1,0 +1,467 @@
+"""Fast evaluation of a criterion for small tables, in compiled loops over all pairs of rows.
+
+A search evaluates a criterion at hundreds of bandwidths. `Objective` makes a plan for each, visits categories cell
+by cell, differentiates output by output and sums every pair twice; with a thousand rows most of its time is
+overhead.
+
+`PairwiseObjective` visits every pair once for both of its rows: plain Gaussian means of few columns.
+`AllPairsObjective`, for some thousand rows, makes one table of weights for a block of rows and all rows as keys,
+and uses it for everything that is summed; from the sums on (fits, residuals, penalty) it is `Objective`. For sums of
+squares `Objective` evaluates the best point once more, and its value is the one reported.
+
+Derivatives of a local fit at row i, with offsets t_ij, z_ij = (1, t_ij) and the design A_i = sum_j K_ij z_ij
+z_ij'::
+
+    d yhat_i = sum_j dK_ij (c_i . z_ij) (v_j - beta_i . z_ij),    c_i = A_i^-1 e_0
+
+The derivative of the hat diagonal H_ii = K_ii c_i0, at equal K_ii, is the same sum with -(c_i . z_ij)^2 instead of
+(c_i . z_ij)(v_j - beta_i . z_ij): one more output. No sum is subtracted from another, so that derivatives keep
+their digits, and any c and beta will do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, best_of, log_factor, penalise
+from kernpool.core import PoolState, Problem
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.kernels import get_kernel
+
+Array = NDArray[np.float64]
+
+LN_2 = float(np.log(2.0))
+PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight is a power of two
+
+
+class FastObjective(ABC):
+    """A criterion of few rows, evaluated without the engine.
+
+    Parameters
+    ----------
+    engine : Objective
+        The same by the engine.
+    """
+
+    def __init__(self, engine: Objective) -> None:
+        self.engine, self.rows, self.box = engine, engine.rows, engine.box
+        self.tried: list[Trial] = []
+
+    @abstractmethod
+    def evaluate(self, theta: Array) -> Any:
+        """Return the criterion at these log bandwidths and smoothings, and remember it in `tried`."""
+
+    @abstractmethod
+    def jacobian(self, at: Any) -> Array:
+        """Return the derivatives of the residuals at a place that was evaluated, of shape (n c, p)."""
+
+    @property
+    def best(self) -> Trial:
+        """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
+        return best_of(self.tried)
+
+    def hand_over(self, theta: Array) -> None:
+        """Pass on what was tried, and have the best evaluated by the engine."""
+        self.engine.tried_quickly += self.tried
+        self.engine.evaluate(theta)
+
+
+LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
+SMALLEST_SUM = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
+LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
+
+
+@dataclass(frozen=True)
+class PairwiseEvaluation:
+    """A criterion at one place, with all that its derivatives need; what is not said here is as in `Evaluation`.
+
+    Parameters
+    ----------
+    theta, penalised, error, residual, penalty_slope
+        As there.
+    prediction : ndarray of shape (n, c)
+        From the others, or from all, as the criterion wants.
+    denominator : ndarray of shape (n,)
+        Sum of the weights behind it; infinite where a row of one column is alone, and its slopes are not asked for.
+    """
+
+    theta: Array
+    penalised: float
+    error: float
+    residual: Array
+    penalty_slope: float
+    prediction: Array
+    denominator: Array
+
+
+class PairwiseObjective(FastObjective):
+    """A criterion of few rows, local constant, Gaussian, without categories, as a function of log bandwidths.
+
+    Parameters
+    ----------
+    engine : Objective
+        The same by the engine, for places where rows have no neighbours within reach.
+    """
+
+    def __init__(self, engine: Objective) -> None:
+        from kernpool.bandwidth.loops.all_pairs import add_moved, add_others, sum_nearest
+
+        super().__init__(engine)
+        self._add_others: Callable[..., None] = add_others
+        self._add_moved: Callable[..., None] = add_moved
+        self._sum_nearest: Callable[..., None] = sum_nearest
+        rows, self._value = engine.rows, engine.problem.value
+        self._share = np.sqrt(rows.weight / rows.total)[:, None]
+        self._columns = np.ascontiguousarray(rows.X.T)
+        counted = np.vstack([np.ones(len(rows.X)), self._value.T])
+        self._weighted = rows.weight * counted
+        # Of a row itself one unit is left out, or nothing.
+        unit = np.minimum(rows.weight, 1.0) if engine.criterion.exclude_self else 0.0
+        self._own = (rows.weight - unit) * counted
+        gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
+        self._gap = np.minimum(gap[:-1], gap[1:])
+        self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
+
+    def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
+        """Return the criterion, to twelve digits or so, and remember it in `tried`."""
+        at = self._evaluate(theta)
+        if at is None:
+            return self.engine.evaluate(theta)
+        self.tried.append(Trial(theta, at.penalised, at.error, 0))
+        return at
+
+    def jacobian(self, at: Evaluation | PairwiseEvaluation) -> Array:
+        """Return the derivatives of the residuals, of shape (n c, p)."""
+        if isinstance(at, Evaluation):
+            return self.engine.jacobian(at)
+        scaled, reach = self._scaled(at.theta)
+        (d, n), row = scaled.shape, (np.empty(scaled.shape[1]), np.empty(scaled.shape[1]))
+        sums = np.zeros((d, *self._weighted.shape))
+        self._add_moved(scaled, self._weighted, reach, sums, *row)
+        moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
+        weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
+        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
+        result = -factor[:, :, None] * (value - at.prediction[:, :, None] * weight[:, None])
+        # The diagonal of the hat matrix is one over the denominator.
+        share = self.rows.weight / at.denominator
+        result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
+        if self.engine.regularity is not None:
+            result += self.engine.regularity.moved(at.residual, at.theta, self.rows.number)
+        return np.asarray(result.reshape(n * at.residual.shape[1], d))
+
+    def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
+        """Return the criterion; None where rows of several columns are alone."""
+        rows = self.rows
+        scaled, reach = self._scaled(theta)
+        sums = self._own.copy()
+        self._add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
+        if len(theta) > 1:
+            if np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
+                return None
+            alone = np.zeros(len(rows.X), dtype=bool)
+        else:
+            # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
+            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
+            alone = far & (self._own[0] == 0.0)
+            if alone.any():
+                self._sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
+        prediction = (sums[1:] / sums[0]).T
+        denominator = np.where(alone, np.inf, sums[0])
+        residual = (self._value - prediction) * self._share
+        penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
+        if self.engine.regularity is not None:
+            penalised, residual = self.engine.regularity.put_on(penalised, residual, theta, rows.number)
+        return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
+
+    def _scaled(self, theta: Array) -> tuple[Array, float]:
+        """Return the columns in units of the loops, and how far the first one reaches."""
+        reach = LONGEST_REACH
+        if len(theta) == 1:
+            reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
+        return self._columns * (PER_BANDWIDTH * np.exp(-theta))[:, None], float(reach * PER_BANDWIDTH)
+
+
+Selection = slice | NDArray[np.intp]
+
+NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside them in the second-level cache
+NO_SLOPE = np.zeros((1, 1))
+LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the loops make of the levels at one place.
+
+    Parameters
+    ----------
+    exponents : ndarray of shape (k, most levels, most levels)
+        Of the factors; infinity is zero.
+    slopes : tuple of k ndarrays of shape (levels, levels)
+        Derivatives of the factors by the smoothing.
+    log_slopes : tuple of k ndarrays of shape (levels, levels)
+        Of their logarithms; empty where a factor is next to zero.
+    """
+
+    exponents: Array
+    slopes: tuple[Array, ...]
+    log_slopes: tuple[Array, ...] = ()
+
+    @classmethod
+    def of(cls, problem: Problem) -> Tables:
+        """Return those of a problem."""
+        if problem.factors is None:
+            return cls(np.zeros((0, 1, 1)), ())
+        most = max(map(len, problem.factors.tables))
+        exponents = np.zeros((len(problem.factors.tables), most, most))
+        with np.errstate(divide="ignore"):
+            for a, table in enumerate(problem.factors.tables):
+                exponents[a, : len(table), : len(table)] = -np.log2(table)
+        slopes = tuple(np.ascontiguousarray(slope) for slope in problem.factors.slopes)
+        if exponents.max() > LARGEST_EXPONENT:
+            return cls(exponents, slopes)
+        tables = problem.factors.tables
+        return cls(exponents, slopes, tuple(slope / table for slope, table in zip(slopes, tables, strict=True)))
+
+
+class Buffers:
+    """Memory for one block of rows: made anew, each would take as long as what is done with it."""
+
+    def __init__(self, size: int, n: int, d: int, outputs: int) -> None:
+        self.exponents, self.kernel, self.changes = (
+            np.empty((size, n)),
+            np.empty((size, n)),
+            np.empty(size * outputs * n),
+        )
+        self.offset, self.pair, self.moved, self.row = (
+            np.empty((d, n)),
+            np.empty((2, n)),
+            np.empty((outputs, n)),
+            np.empty(n),
+        )
+
+
+class AllPairsObjective(FastObjective):
+    """A criterion of some thousand rows, as a function of log bandwidths and smoothings.
+
+    Parameters
+    ----------
+    engine : Objective
+        The same by the engine.
+
+    Notes
+    -----
+    An evaluation takes O(n^2 (d + k)) for means and O(n^2 (d^2 + k)) for local lines, a Jacobian O(n^2 (d + k) c).
+    Memory is O(n (d + c)) and a few megabytes for each thread. The bits are the same for any number of threads.
+    """
+
+    def __init__(self, engine: Objective) -> None:
+        from kernpool.bandwidth.loops import all_pairs
+
+        super().__init__(engine)
+        self._loops = all_pairs
+        problem, code = engine.problem, engine.rows.code
+        # Rows of the same levels follow each other, so that a row of factors is looked up once for all of them.
+        # Without levels nothing is moved, nor copied: the sums of planes in many columns take most of the memory.
+        self._order: Selection = slice(None)
+        self._back: Selection = slice(None)
+        if code.shape[1]:
+            self._order = np.lexsort(code.T[::-1])
+            self._back = np.argsort(self._order)
+        weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
+        own = problem.own_weight if engine.criterion.exclude_self else weight
+        # Copies, because loops are compiled once more for arrays that are read-only.
+        self._weight, self._own, self._key = (np.array(part[self._order]) for part in (weight, own, problem.key))
+        self._columns = np.ascontiguousarray(self._key.T)
+        self._value = np.ascontiguousarray(problem.value[self._order].T)
+        self._levels = np.ascontiguousarray(code[self._order].T)
+        new_cell = np.any(self._levels[:, 1:] != self._levels[:, :-1], axis=0)
+        self._ends = np.append(np.flatnonzero(new_cell) + 1, len(code))
+        self._is_gaussian = problem.similarity.kernel is get_kernel("gaussian")
+        self._size = max(1, NUMBERS_AT_ONCE // (len(code) * (1 + len(self._value))))
+        self._free: list[Buffers] = []
+
+    def evaluate(self, theta: Array) -> Evaluation:
+        """Return the criterion, to ten digits or more, and remember it in `tried`."""
+        problem = self.engine.at(theta)
+        at = self.engine.judge(theta, problem, self._sum(problem))
+        self.tried.append(at.tried)
+        # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.
+        return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
+
+    def jacobian(self, at: Evaluation) -> Array:
+        """Return the derivatives of the residuals, of shape (n c, p)."""
+        moved, c = self._differentiate(at), at.residual.shape[1]
+        return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
+
+    def pullback(self, at: Evaluation, cotangent: Array) -> Array:
+        """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
+        return self._differentiate(at, cotangent)[:, 0]
+
+    def _sum(self, problem: Problem) -> PoolState:
+        """Return the sums of all rows, in their own order."""
+        layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables.of(problem)
+        n = len(self._key)
+        sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
+
+        def work(block: slice, buffers: Buffers) -> None:
+            exponents = self._exponents(problem, block, buffers)
+            kernel = self._weigh(exponents, tables, -1, block, shift, False, buffers)
+            self._loops.add_moments(
+                kernel,
+                self._columns,
+                unit,
+                self._value,
+                block.start,
+                layout.degree,
+                buffers.offset,
+                buffers.pair,
+                sums,
+            )
+
+        self._run(work)
+        occupied = shift < np.inf
+        sums[~occupied] = 0.0
+        # A view of the weights would keep the moments in memory.
+        state = PoolState(np.where(occupied, -LN_2 * shift, -np.inf), sums[:, 0].copy(), sums[:, 1:])
+        return problem.restored(state.rows(self._back))
+
+    def _differentiate(self, at: Evaluation, cotangent: Array | None = None) -> Array:
+        """Return derivatives by all bandwidths and smoothings, of shape (n, c, p): of fits, then of the log hat.
+
+        With a cotangent of shape (n, c) those of the sums of fits times it are the only ones, of shape (n, 1, p).
+        """
+        problem, fit, tables = at.problem, at.fit.rows(self._order), Tables.of(at.problem)
+        unit, state = 1.0 / problem.similarity.bandwidth, at.state.rows(self._order)
+        (n, d), c = self._key.shape, len(self._value)
+        outputs = c + (1 if at.hat.size else 0)
+        shift = (np.log(problem.weight_unit) - state.shift) / LN_2
+        moved = np.empty((n, outputs if cotangent is None else 1, len(at.theta)))
+        towards = None if cotangent is None else cotangent[self._order]
+        cells = self._ends if tables.log_slopes else self._ends[:0]
+
+        def work(block: slice, buffers: Buffers) -> None:
+            exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
+            changes = buffers.changes[: size * outputs * n].reshape(size, outputs, n)
+            self._loops.spread(
+                self._columns,
+                unit,
+                self._value,
+                block.start,
+                fit.base,
+                fit.tilt,
+                fit.intercept,
+                fit.slope,
+                buffers.row,
+                changes,
+            )
+            if towards is not None:
+                changes = np.matmul(towards[block, None, :], changes[:, :c])
+            kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
+            moved[block, :, :d], by_cell = self._along_bandwidths(
+                problem, block, exponents, kernel, changes, cells, buffers
+            )
+            for a, log_slope in enumerate(tables.log_slopes):
+                level = self._levels[a]
+                moved[block, :, d + a] = np.einsum("ibs,is->ib", by_cell, log_slope[level[block]][:, level[cells - 1]])
+            for a in () if tables.log_slopes else range(len(tables.slopes)):
+                # The factors of the column itself are left out, so that one of zero has a slope.
+                kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
+                moved[block, :, d + a] = np.matmul(changes, kernel[:, :, None])[:, :, 0]
+
+        self._run(work)
+        moved *= _inverse(state.denominator)
+        if towards is None:
+            moved[:, c:] *= -_inverse(fit.base)
+        return moved[self._back]
+
+    def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
+        """Return the exponents of the weights of a block, of shape (rows, n), factors of levels apart."""
+        if not self._is_gaussian:
+            return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
+        exponents = buffers.exponents[: block.stop - block.start]
+        self._loops.add_squares(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
+        return exponents
+
+    def _weigh(
+        self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
+    ) -> Array:
+        """Return the weights of a block; without a column of levels, with the slopes of its factors, where skipped."""
+        kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
+        self._loops.weigh(
+            exponents,
+            self._levels,
+            tables.exponents,
+            skipped,
+            slope,
+            self._weight,
+            self._own,
+            block.start,
+            shift,
+            fixed,
+            buffers.row,
+            buffers.pair[0],
+            kernel,
+        )
+        return kernel
+
+    def _along_bandwidths(
+        self,
+        problem: Problem,
+        block: slice,
+        exponents: Array,
+        kernel: Array,
+        changes: Array,
+        ends: NDArray[np.intp],
+        buffers: Buffers,
+    ) -> tuple[Array, Array]:
+        """Return the derivatives of a block by the log bandwidths, and sums of changes over cells that end there.
+
+        Neither is in units of the denominator yet.
+        """
+        slopes = np.empty((*changes.shape[:2], len(self._columns)))
+        if self._is_gaussian:
+            unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(ends)))
+            self._loops.sum_squares(
+                kernel,
+                changes,
+                self._columns,
+                unit,
+                ends,
+                block.start,
+                buffers.row,
+                buffers.moved,
+                slopes,
+                by_cell,
+            )
+            return slopes, by_cell
+        inside, weighted = np.isfinite(exponents), changes * kernel[:, None, :]
+        for a, (u, slope) in enumerate(problem.similarity.logit_slopes(self._key[block], self._key)):
+            change = np.multiply(u, slope, where=inside, out=np.zeros_like(u))
+            slopes[:, :, a] = -np.matmul(weighted, change[:, :, None])[:, :, 0]
+        starts = np.append(0, ends)[: len(ends)]
+        return slopes, np.add.reduceat(weighted, starts, axis=2)
+
+    def _run(self, work: Callable[[slice, Buffers], None]) -> None:
+        (n, d), outputs = self._key.shape, 1 + len(self._value)
+
+        def one(block: slice) -> Iterator[None]:
+            try:
+                buffers = self._free.pop()
+            except IndexError:
+                buffers = Buffers(self._size, n, d, outputs)
+            work(block, buffers)
+            self._free.append(buffers)
+            yield
+
+        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.engine.n_jobs), self.engine.progress)
+
+
+def _inverse(x: Array) -> Array:
+    """Return inverses of what is positive, and zeros, to be multiplied onto the rows of derivatives."""
+    return np.divide(1.0, x, where=x > 0, out=np.zeros(len(x)))[:, None, None]

@@ -1,0 +1,294 @@
+"""Progress and time limit of a bandwidth search, and the choice between the full and the fast objective.
+
+A search may be stopped at any time, so `SearchState` is kept up to date. A limit on seconds is checked where progress
+is reported: after every piece of a pass over the rows, and before every evaluation that reports none. A pass that is
+stopped is lost; earlier evaluations are kept. `choose_way` decides by the rows alone how the criterion is evaluated,
+not by whether the compiled loops happen to be loaded, so that results are reproducible to the last digit.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, FastObjective, PairwiseObjective
+from kernpool.bandwidth.search.gauss_newton import SumOfSquares
+from kernpool.bandwidth.search.objective import Objective, Trial
+from kernpool.execution.progress import Progress
+from kernpool.kernels import get_kernel
+from kernpool.pooling.choice import choose
+
+MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
+# Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take
+# the engine about 4 ms with their slopes, and a search as long as loading compiled loops, one second.
+FEWEST_NUMBERS = 200_000
+# With fewer columns half of the pairs, those within reach, are quicker (1024 rows of three: 0.7 ms and not 2), and the
+# engine is as quick for local lines; with 30 columns slopes of all pairs take a third of the time.
+MANY_COLUMNS = 8
+MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
+# Unless most rows are within reach of most. With 20 000 rows of six numbers and three factors, of which three numbers
+# matter, half of the pairs are, and slopes of all pairs take a third of the time of the engine's.
+MOST_ROWS_IN_REACH, SHARE_IN_REACH = 1 << 15, 0.25
+SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight beside the largest
+
+
+class EvaluationMethod(NamedTuple):
+    """How a criterion is evaluated, and why.
+
+    Parameters
+    ----------
+    make : type or None
+        What makes the quick objective of the engine's; None if there is none.
+    reason : str
+        Why, in words.
+    """
+
+    make: type[FastObjective] | None
+    reason: str
+
+    @property
+    def quick(self) -> bool:
+        """Whether there is a quicker way than the engine's."""
+        return self.make is not None
+
+
+def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float64] | None = None) -> EvaluationMethod:
+    """Choose how the criterion of some rows is evaluated.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of these rows.
+    one_factor : bool
+        Whether one factor on the spreads is searched for, instead of one bandwidth per column.
+    near : ndarray of shape (p,), optional
+        Log bandwidths and smoothings that the search goes on from. By default nothing is known of them, and more than
+        some thousand rows are left to the engine.
+
+    Returns
+    -------
+    Way
+        Which way, and why. By the rows alone: whether something else has loaded the compiler must not show in the last
+        digit.
+    """
+    (n, d), k = objective.rows.X.shape, objective.rows.code.shape[1]
+    problem = objective.problem
+    gaussian = problem.similarity.kernel is get_kernel("gaussian")
+    if objective.algorithm != "auto":
+        return EvaluationMethod(None, f"by the engine: algorithm={objective.algorithm!r} was asked for")
+    if objective.rows.group is not None:
+        return EvaluationMethod(None, "by the engine: rows of a group are left out together")
+    if one_factor and d > 1:
+        return EvaluationMethod(None, "by the engine: a common factor of several columns has no quicker way")
+    means = gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS)
+    if n > MOST_ROWS and (means or near is None or not _are_in_reach(objective, near)):
+        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a quicker way")
+    if means:
+        if n <= MOST_ROWS_WITHOUT_COMPILER:
+            return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
+        return EvaluationMethod(
+            PairwiseObjective, f"every pair of {n} rows once, by compiled loops; the best by the engine"
+        )
+    if not k and (not gaussian or one_factor or d < MANY_COLUMNS):
+        return EvaluationMethod(
+            None, "by the engine: few columns of numbers have a quicker way for plain Gaussian means alone"
+        )
+    if n * n * (d + k + problem.degree * d * d) < FEWEST_NUMBERS:
+        return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
+    if not gaussian and not _is_dense(objective):
+        return EvaluationMethod(
+            None, f"by the engine: cells of levels, whose kernel is {problem.similarity.kernel.name}"
+        )
+    return EvaluationMethod(AllPairsObjective, f"{_all_pairs(n)}; the best by the engine")
+
+
+def choose_way_of_log_loss(objective: Objective) -> EvaluationMethod:
+    """Choose how the log loss of some rows is evaluated: in blocks wherever sums of squares have a quicker way.
+
+    It takes a pullback for its slopes, which the way of every pair once does not have, and nothing is evaluated again.
+    """
+    way = choose_way(objective, one_factor=False)
+    return EvaluationMethod(AllPairsObjective, _all_pairs(len(objective.rows.X))) if way.quick else way
+
+
+def _all_pairs(n: int) -> str:
+    return f"all pairs of {n} rows in blocks, by compiled loops"
+
+
+def _is_dense(objective: Objective) -> bool:
+    """Whether the engine would go through a table of all pairs."""
+    middle = np.concatenate([np.zeros(objective.columns), 0.5 * objective.categories.largest])
+    return choose(objective.at(middle), "auto").algorithm == "reference"
+
+
+def _are_in_reach(objective: Objective, theta: NDArray[np.float64]) -> bool:
+    """Whether a good part of the rows are not next to nothing beside the nearest, on average over some rows."""
+    problem, n = objective.at(theta), len(objective.rows.X)
+    if n > MOST_ROWS_IN_REACH:
+        return False
+    some = np.linspace(0, n - 1, min(SAMPLED, n)).astype(np.intp)
+    part = problem.block(some)
+    logit = part.similarity.logits(part.query, part.key)
+    if part.factors is not None:
+        for logarithm in part.factors.logarithms():
+            logit += logarithm
+    logit[np.arange(len(some)), some] = -np.inf
+    largest = logit.max(axis=1, keepdims=True)
+    share = np.mean(logit >= np.where(np.isfinite(largest), largest, 0.0) - REACH)
+    return bool(share >= SHARE_IN_REACH)
+
+
+Array = NDArray[np.float64]
+
+
+class OutOfTimeError(Exception):
+    """Raised inside of a search whose seconds are used up; it does not leave the search."""
+
+
+class TimeLimit:
+    """A number of seconds from now on, or none.
+
+    Parameters
+    ----------
+    seconds : float or None
+        From now on.
+    clock : callable
+        Returns seconds.
+    """
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.seconds, self._clock = seconds, clock
+        self._end = np.inf if seconds is None else clock() + seconds
+
+    def check(self) -> None:
+        """Raise if the seconds are used up."""
+        if np.isfinite(self._end) and self._clock() >= self._end:
+            raise OutOfTimeError
+
+    def lift(self) -> None:
+        """Let everything that follows go to its end."""
+        self._end = np.inf
+
+    def watch(self, progress: Progress | None) -> Progress | None:
+        """Return a listener that stops the pass that reports to it once the seconds are used up."""
+        if self.seconds is None:
+            return progress
+
+        def report(done: int, total: int) -> None:
+            if progress is not None:
+                progress(done, total)
+            self.check()
+
+        return report
+
+
+class TimedObjective:
+    """A sum of squares whose evaluations report no progress, within a limit.
+
+    Parameters
+    ----------
+    objective : SumOfSquares
+        Of few rows.
+    limit : TimeLimit
+        Looked at before every evaluation.
+    """
+
+    def __init__(self, objective: SumOfSquares, limit: TimeLimit) -> None:
+        self._objective, self._limit = objective, limit
+
+    @property
+    def box(self) -> tuple[Array, Array, Array]:
+        """As of the objective."""
+        return self._objective.box
+
+    def evaluate(self, theta: Array) -> Any:
+        """Return the place."""
+        self._limit.check()
+        return self._objective.evaluate(theta)
+
+    def jacobian(self, at: Any) -> Array:
+        """Return the derivatives of the residuals at a place that was evaluated."""
+        self._limit.check()
+        return self._objective.jacobian(at)
+
+
+@dataclass
+class SearchState:
+    """What a search has done so far.
+
+    Parameters
+    ----------
+    limit : TimeLimit
+        When it has to end.
+    starts : int, default=0
+        Number of starts, or of points of the grid.
+    way : str, default=""
+        How the criterion was evaluated on the first rows.
+    fewer : list of Objective
+        Of fewer rows than all, the fewest first.
+    quick : FastObjective, optional
+        A quicker way of the first one, until what it found is handed over.
+    """
+
+    limit: TimeLimit
+    starts: int = 0
+    way: str = ""
+    fewer: list[Objective] = field(default_factory=list)
+    quick: FastObjective | None = None
+
+    @property
+    def evaluations_on_fewer(self) -> int:
+        """How often the criterion of fewer rows was evaluated."""
+        return sum(len(objective.all_tried) for objective in self.fewer)
+
+    def count(self, starts: Iterable[Any]) -> Iterator[Any]:
+        """Yield starts, and count them."""
+        for start in starts:
+            self.starts += 1
+            yield start
+
+    def hand_over(self, theta: Array) -> None:
+        """Have the engine evaluate the best of the quicker way."""
+        if self.quick is not None:
+            quick, self.quick = self.quick, None
+            quick.hand_over(theta)
+
+    def finish_early(self, objective: Objective, moved: Callable[[Objective, Trial], Array], rule: Array) -> str:
+        """Make up for what a search that was stopped had no time for: something has to be known of all rows.
+
+        Parameters
+        ----------
+        objective : Objective
+            Of all rows.
+        moved : callable
+            Takes an objective of fewer rows and its best; returns where that of all rows is expected.
+        rule : ndarray of shape (p,)
+            Where it is expected if nothing is known.
+
+        Returns
+        -------
+        str
+            What the result is.
+        """
+        self.limit.lift()
+        if self.quick is not None and self.quick.tried:
+            self.quick.engine.ridge = self.quick.best.ridge
+            self.hand_over(self.quick.best.theta)
+        reason = f"stopped after max_search_seconds={self.limit.seconds:g}: "
+        if any(np.isfinite(one.penalised) for one in objective.tried):
+            return reason + "the best so far"
+        known = [one for one in self.fewer if one.tried and np.isfinite(one.best.penalised)]
+        if known:
+            objective.ridge = known[-1].best.ridge
+            objective.evaluate(moved(known[-1], known[-1].best))
+            reason += f"the best so far of {len(known[-1].rows.X)} rows, brought to all by the rate"
+        else:
+            objective.evaluate(rule)
+            reason += "the rule of Scott"
+        if not np.isfinite(objective.best.penalised):
+            objective.evaluate(objective.box[1])
+            reason += ", which the criterion is not defined for: as good as infinite"
+        return reason

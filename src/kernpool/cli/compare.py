@@ -1,0 +1,257 @@
+"""`kernpool compare`: cross-validated comparison of this package's estimators with a random forest and boosting."""
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from threadpoolctl import threadpool_limits
+
+from kernpool.cli.commands import print_json
+from kernpool.cli.tables import TrainingTable, training_rows
+from kernpool.cli.terminal import UsageError, need_output, progress_bar
+from kernpool.data import MixedTable, TableError, Times
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.execution.progress import current_progress, report_progress
+from kernpool.execution.threads import resolve_n_jobs
+
+Array = NDArray[np.float64]
+Make = Callable[[], Any]
+
+FEW_ROWS = 10_000  # of which threads of OpenMP, waiting for each other, make boosting many times slower
+MOST_BINS = 255  # of boosting, of a column of levels too
+
+
+@dataclass(frozen=True)
+class Score:
+    """What cross-validation says of one estimator.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator.
+    error : float
+        Mean squared error, or log loss, of rows of other folds; the mean over rows.
+    standard_error : float
+        Of the error, from its scatter over folds.
+    share : float
+        Share of the variance that is explained (R^2), or of the rows that are in the wrong class.
+    seconds : float
+        To fit and to predict, all folds together.
+    """
+
+    name: str
+    error: float
+    standard_error: float
+    share: float
+    seconds: float
+
+
+def run_compare(options: argparse.Namespace) -> None:
+    """Read, cross-validate, print one table."""
+    need_output("open it")
+    try:
+        resolve_n_jobs(options.jobs)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if options.folds < 2:
+        raise UsageError(f"--folds must be at least 2, got {options.folds}")
+    if not 0 <= options.seed < 2**32:
+        raise UsageError(f"--seed must be in [0, 2^32), got {options.seed}")
+    training = training_rows(options)
+    folds = folds_of(training, options.folds, options.seed)
+    with progress_bar("comparing", options.quiet, unit="fits"):
+        scores = compare(training, folds, options.seed, options.jobs)
+    measure, share = ("log_loss", "wrong") if training.classes else ("mean_squared_error", "r2")
+    if options.json:
+        results = [
+            {"name": s.name, measure: s.error, "standard_error": s.standard_error, share: s.share, "seconds": s.seconds}
+            for s in scores
+        ]
+        how = {"rows": len(training.target), "columns": training.names, "folds": len(folds), "seed": options.seed}
+        print_json(how | {"notes": training.notes, "results": results})
+        return
+    wide = max(len(score.name) for score in scores)
+    print(f"{'':<{wide}}  {measure.replace('_', ' '):>18}  {'std error':>10}  {share:>6}  {'seconds':>7}")
+    for s in scores:
+        print(f"{s.name:<{wide}}  {s.error:>18.5g}  {s.standard_error:>10.2g}  {s.share:>6.3f}  {s.seconds:>7.1f}")
+
+
+def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return the rows to fit and to test of each fold: classes in the same shares, clusters as a whole."""
+    y, groups = training.target, training.groups
+    n = len(y) if groups is None else len(np.unique(groups))
+    if folds > n:
+        what = "rows" if groups is None else "clusters"
+        raise TableError(f"--folds {folds} needs as many {what}, and there are {n}; say --folds {max(n, 2)} or less")
+    if training.classes:
+        fewest = int(np.unique(y, return_counts=True)[1].min())
+        if fewest < folds:
+            remedy = "use fewer folds" if fewest > 1 else "drop its row, or join the class to another one"
+            size = f"{fewest} row{'s' * (fewest > 1)}"
+            raise TableError(f"the smallest class has {size}, which is less than --folds {folds}; {remedy}")
+    if groups is not None:
+        kind = StratifiedGroupKFold if training.classes else GroupKFold
+        split = kind(folds, shuffle=True, random_state=seed)
+    else:
+        split = (StratifiedKFold if training.classes else KFold)(folds, shuffle=True, random_state=seed)
+    found = [(fit, test) for fit, test in split.split(np.zeros(len(y)), y, groups)]
+    if training.classes and any(len(np.unique(y[fit])) < 2 for fit, _ in found):
+        raise TableError(
+            "without the clusters of one fold one class alone is left, and no classifier can be fitted; leave --groups "
+            "out, or name a column whose clusters have several classes"
+        )
+    return found
+
+
+def compare(
+    training: TrainingTable, folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], seed: int, jobs: int
+) -> list[Score]:
+    """Cross-validate all estimators, best first."""
+    makers = _classifiers(training, seed, jobs) if training.classes else _regressors(training, seed, jobs)
+    listener, total, done, scores = current_progress(), len(makers) * len(folds), 0, []
+    labels = np.unique(training.target)
+    numbers = _as_numbers(training)
+    for name, (ours, make) in makers.items():
+        loss, wrong = np.full(len(training.target), np.nan), np.zeros(len(training.target))
+        started = time.perf_counter()
+        for fit, test in folds:
+            with (
+                report_progress(lambda _, __: None),
+                warnings.catch_warnings(),
+                threadpool_limits(1 if len(training.target) < FEW_ROWS else resolve_n_jobs(jobs), "openmp"),
+            ):
+                warnings.simplefilter("ignore")  # of one fold of many
+                X = training.features.X if ours else numbers
+                model = make()
+                if ours and training.groups is not None:
+                    model.fit(_rows(X, fit), training.target[fit], groups=training.groups[fit])
+                else:
+                    model.fit(_rows(X, fit), training.target[fit])
+                loss[test], wrong[test] = _losses(model, _rows(X, test), training.target[test], labels)
+            done += 1
+            if listener is not None:
+                listener(done, total)
+        seconds = time.perf_counter() - started
+        errors = np.array([loss[test].mean() for _, test in folds])
+        spread = float(np.var(training.target)) if not training.classes else np.nan
+        share = float(wrong.mean()) if training.classes else 1 - float(loss.mean()) / spread if spread else np.nan
+        scores.append(Score(name, float(loss.mean()), float(errors.std(ddof=1) / len(folds) ** 0.5), share, seconds))
+    return sorted(scores, key=lambda score: score.error)
+
+
+def _losses(model: Any, X: Any, y: NDArray[Any], labels: NDArray[Any]) -> tuple[Array, Array]:
+    """Return the squared error of each row, or its log loss; and whether its class is wrong."""
+    if not hasattr(model, "predict_proba"):
+        return (model.predict(X) - y) ** 2, np.zeros(len(y))
+    probability = np.zeros((len(y), len(labels)))
+    probability[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X)
+    true = np.searchsorted(labels, y)
+    said = np.maximum(probability[np.arange(len(y)), true], np.finfo(float).eps)  # as `sklearn.metrics.log_loss`
+    return -np.log(said), (probability.argmax(axis=1) != true).astype(float)
+
+
+def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    return X.take(rows) if isinstance(X, MixedTable) else X[rows]
+
+
+def _as_numbers(training: TrainingTable) -> Array:
+    """Return columns with levels by their numbers, in the order of levels."""
+    X = training.features.X
+    if not isinstance(X, MixedTable):
+        return np.asarray(X)
+    columns = []
+    for name, cells in X.columns.items():
+        if isinstance(cells, Times):
+            columns.append(cells.days())
+        elif isinstance(cells, np.ndarray):
+            columns.append(cells)
+        else:
+            levels = X.ordered.get(name) or sorted(set(cells), key=lambda level: (isinstance(level, str), level))
+            place = {level: i for i, level in enumerate(levels)}
+            columns.append(np.array([place[cell] for cell in cells], dtype=np.float64))
+    return np.column_stack(columns)
+
+
+def _unordered(training: TrainingTable) -> list[int]:
+    X = training.features.X
+    if not isinstance(X, MixedTable):
+        return []
+    return [
+        i
+        for i, (name, cells) in enumerate(X.columns.items())
+        if isinstance(cells, list) and name not in training.features.ordered
+    ]
+
+
+def _regressors(training: TrainingTable, seed: int, jobs: int) -> dict[str, tuple[bool, Make]]:
+    named: Any = {
+        "unordered": training.features.unordered or None,
+        "ordered": training.features.ordered or None,
+        "unseen": "unlike",
+        "empty": "nearest",
+        "n_jobs": jobs,
+    }
+    levels, numbers = _unordered(training), _as_numbers(training)
+    return {
+        "NadarayaWatsonRegressor": (True, lambda: NadarayaWatsonRegressor(**named)),
+        "LocalLinearRegressor": (True, lambda: LocalLinearRegressor(**named)),
+        "RandomForestRegressor": (
+            False,
+            lambda: _one_hot(levels, RandomForestRegressor(random_state=seed, n_jobs=jobs)),
+        ),
+        "HistGradientBoostingRegressor": (
+            False,
+            lambda: HistGradientBoostingRegressor(categorical_features=_few(levels, numbers), random_state=seed),
+        ),
+        "mean of y": (False, DummyRegressor),
+    }
+
+
+def _classifiers(training: TrainingTable, seed: int, jobs: int) -> dict[str, tuple[bool, Make]]:
+    named: Any = {
+        "unordered": training.features.unordered or None,
+        "ordered": training.features.ordered or None,
+        "unseen": "unlike",
+        "n_jobs": jobs,
+    }
+    levels, numbers = _unordered(training), _as_numbers(training)
+    return {
+        "NadarayaWatsonClassifier": (True, lambda: NadarayaWatsonClassifier(**named)),
+        "RandomForestClassifier": (
+            False,
+            lambda: _one_hot(levels, RandomForestClassifier(random_state=seed, n_jobs=jobs)),
+        ),
+        "HistGradientBoostingClassifier": (
+            False,
+            lambda: HistGradientBoostingClassifier(categorical_features=_few(levels, numbers), random_state=seed),
+        ),
+        "shares of classes": (False, lambda: DummyClassifier(strategy="prior")),
+    }
+
+
+def _one_hot(levels: list[int], forest: Any) -> Any:
+    if not levels:
+        return forest
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), levels), remainder="passthrough")
+    return make_pipeline(encoder, forest)
+
+
+def _few(levels: list[int], numbers: Array) -> list[int]:
+    """Return the columns that boosting can take for categories."""
+    return [i for i in levels if numbers[:, i].max() < MOST_BINS]

@@ -1,0 +1,148 @@
+"""`kernpool datasets`: example tables that need no download, synthetic or shipped with an installed package."""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module, resources
+from typing import Any
+
+import numpy as np
+
+from kernpool import datasets
+from kernpool.cli.tables import plain_json
+from kernpool.cli.terminal import UsageError, need_output
+from kernpool.tables.formats import read_table, write_table
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ShippedTable:
+    """A table that needs no download.
+
+    Parameters
+    ----------
+    target : str
+        The column that is usually predicted.
+    about : str
+        What it is, and where it comes from.
+    rows : int
+        How many, unless another number is asked for.
+    load : callable
+        Takes a number of rows and a seed, and returns the columns.
+    synthetic : bool
+        Whether these mean something.
+    """
+
+    target: str
+    about: str
+    rows: int
+    load: Callable[[int, int], Columns]
+    synthetic: bool = False
+
+
+def run_datasets(options: argparse.Namespace) -> None:
+    """List the tables, or write one."""
+    need_output("open it")
+    if options.name is None:
+        for name in ("rows", "seed"):
+            if vars(options)[name] is not None:
+                raise UsageError(f"--{name} is of a synthetic table; name one, such as kernpool datasets sine")
+        print(_listing(options.json))
+        return
+    if options.name not in TABLES:
+        raise UsageError(f"no table {options.name!r}; there are {', '.join(TABLES)}")
+    table = TABLES[options.name]
+    for name in ("rows", "seed"):
+        if vars(options)[name] is not None and not table.synthetic:
+            raise UsageError(f"--{name} is of synthetic tables, and {options.name!r} is a real one; leave it out")
+    if options.rows is not None and options.rows < 1:
+        raise UsageError(f"--rows must be at least 1, got {options.rows}")
+    if options.seed is not None and options.seed < 0:
+        raise UsageError(f"--seed must not be negative, got {options.seed}")
+    columns = table.load(options.rows or table.rows, options.seed or 0)
+    if options.json:
+        print(json.dumps(plain_json({"name": options.name, "target": table.target, "columns": columns})))
+    else:
+        write_table("-", columns)
+
+
+def _listing(as_json: bool) -> str:
+    if as_json:
+        return json.dumps(
+            [
+                {"name": name, "rows": t.rows, "target": t.target, "synthetic": t.synthetic, "about": t.about}
+                for name, t in TABLES.items()
+            ],
+            indent=2,
+        )
+    wide = max(map(len, TABLES)), max(len(t.target) for t in TABLES.values())
+    head = f"{'name':<{wide[0]}}  {'rows':>5}  {'target':<{wide[1]}}  what it is"
+    return "\n".join(
+        [head, *(f"{n:<{wide[0]}}  {t.rows:>5}  {t.target:<{wide[1]}}  {t.about}" for n, t in TABLES.items())]
+    )
+
+
+def _engel(_: int, __: int) -> Columns:
+    with resources.as_file(resources.files("kernpool.data") / "shipped" / "engel.csv") as path:
+        table = read_table(str(path))
+    return {name: table.numbers([name])[:, 0] for name in table.names}
+
+
+def _sine(power: str) -> Callable[[int, int], Columns]:
+    def load(rows: int, seed: int) -> Columns:
+        make = datasets.make_sine_power if power == "power" else datasets.make_sine_linear
+        sample = make(rows, random_state=seed)
+        return {"x": sample.x_train, "y": sample.y_train}
+
+    return load
+
+
+def _of_sklearn(name: str, target: str, **options: Any) -> Callable[[int, int], Columns]:
+    """Return what loads a table of scikit-learn; classes get their names."""
+
+    def load(_: int, __: int) -> Columns:
+        bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")(**options)
+        features = [feature.replace(" (cm)", "").replace(" ", "_") for feature in bunch.feature_names]
+        columns: Columns = dict(zip(features, bunch.data.T, strict=True))
+        if name == "linnerud":
+            return columns | {
+                label.lower(): column for label, column in zip(bunch.target_names, bunch.target.T, strict=True)
+            }
+        labels = vars(bunch).get("target_names", bunch.get("target_names"))
+        y = bunch.target if labels is None else np.asarray(labels)[bunch.target]
+        return columns | {target: y}
+
+    return load
+
+
+TABLES = {
+    "engel": ShippedTable("foodexp", "food expenditure by income of 235 Belgian households, 1857", 235, _engel),
+    "diabetes": ShippedTable(
+        "progression",
+        "progression of diabetes after a year, by ten measurements (scikit-learn)",
+        442,
+        _of_sklearn("diabetes", "progression", scaled=False),
+    ),
+    "iris": ShippedTable(
+        "species", "three species of iris, by four lengths (scikit-learn)", 150, _of_sklearn("iris", "species")
+    ),
+    "wine": ShippedTable(
+        "cultivar", "three cultivars of wine, by thirteen analyses (scikit-learn)", 178, _of_sklearn("wine", "cultivar")
+    ),
+    "breast_cancer": ShippedTable(
+        "diagnosis",
+        "malignant or benign, by thirty measurements (scikit-learn)",
+        569,
+        _of_sklearn("breast_cancer", "diagnosis"),
+    ),
+    "linnerud": ShippedTable(
+        "weight",
+        "exercises, and weight, waist and pulse, of twenty men (scikit-learn)",
+        20,
+        _of_sklearn("linnerud", ""),
+    ),
+    "sine": ShippedTable("y", "2 sin(x) + x with noise of deviation 1", 40, _sine("linear"), synthetic=True),
+    "sine_power": ShippedTable("y", "2 sin(x) + x^0.8 with noise of deviation 0.5", 50, _sine("power"), synthetic=True),
+}

@@ -1,0 +1,129 @@
+"""`kernpool explore`: the interactive explorer for a table, a model or a generator."""
+
+import argparse
+import threading
+import webbrowser
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kernpool.cli.commands import ONLY_FOR_CLASSES, build_model, fit_rows, print_json
+from kernpool.cli.tables import TrainingTable
+from kernpool.cli.terminal import UsageError, say
+from kernpool.data.checks import TableError
+from kernpool.data.files import read_header, refuse_existing
+from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.explorer import Explorer, explore
+from kernpool.explorer.explore import LANGUAGES
+from kernpool.explorer.model import GENERATORS
+from kernpool.explorer.server import ExplorerServer, serve
+
+LARGEST_PORT = 65535
+# What options are where nobody gave them, of those that fit rows, and of those that read a table.
+FITTING = {
+    "kernel": "gaussian", "bandwidth": None, "degree": 0, "smoothing": None, "composition": "radial", "scale": "raw",
+    "extrapolate": None, "ridge": None,
+}  # fmt: skip
+READING = dict.fromkeys(("features", "groups", "format", "sep", "decimal", "encoding", "na", "unordered", "ordered"))
+READING |= {"target": None, "dates": None, "missing": "error"}
+
+
+def run_explore(options: argparse.Namespace) -> None:
+    """Write a page with --out; else serve one until Ctrl-C."""
+    if options.lang is not None and options.lang not in LANGUAGES:
+        raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
+    if not 0 <= options.port <= LARGEST_PORT:
+        raise UsageError(f"--port must be in [0, {LARGEST_PORT}], got {options.port}")
+    if options.out is not None:
+        refuse_existing(Path(options.out), options.force)
+    explorer, notes = explorer_of(options)
+    if options.out is None:
+        _serve(explorer, notes, options)
+        return
+    page = explorer.to_html(options.out, force=options.force)
+    if options.json:
+        print_json({"page": str(page), "rows": explorer.subject.rows, "notes": notes})
+    elif not options.quiet:
+        say(f"page       {page}")
+
+
+def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
+    """Return the explorer of a generator, of a saved model or of a table with a target, and notes of reading."""
+    if options.data in GENERATORS:
+        _refuse(options, READING | {"smoothing": None}, f"{options.data} makes its rows: one column of numbers and y")
+        if options.bandwidth in ONLY_FOR_CLASSES:
+            raise UsageError(f"--bandwidth {options.bandwidth} is for a target of classes; {options.data} has numbers")
+        model = build_model(options)
+        explorer = explore(
+            options.data, seed=options.seed or 0, language=options.lang, degree=options.degree, **model.get_params()
+        )
+        return explorer, []
+    _refuse(options, {"seed": None}, f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
+    path = Path(options.data)
+    if options.target is None:
+        if options.data != "-" and not path.exists():
+            raise TableError(
+                f"{options.data} does not exist; name a table and its --target, a folder written by kernpool fit "
+                f"--model, or one of {', '.join(GENERATORS)}"
+            )
+        if not path.is_dir():
+            raise UsageError(f"--target must name the column of {options.data} that the others explain")
+        _refuse(options, FITTING | READING, f"{path.name} is a fitted model; kernpool fit makes another one")
+        model, header = load_model(path), read_header(path, MODELS)
+        explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
+        return _named(explorer, header["features"]), []
+    model, training = fit_rows(options, build_model(options))
+    load = _loading(options, training)
+    title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
+    explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
+    return _named(explorer, training.names), training.notes
+
+
+def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
+    """Give columns the names of the table: models of numbers alone are fitted to arrays, which have none."""
+    is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
+    subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
+    return Explorer(subject, explorer.language)
+
+
+def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) -> None:
+    """Refuse options that were given and have no effect."""
+    given = [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
+    if given:
+        raise UsageError(f"{', '.join(given)}: {why}; leave {'it' if len(given) == 1 else 'them'} out")
+
+
+def _loading(options: argparse.Namespace, training: TrainingTable) -> str:
+    """Return Python that makes X and y of a table: of one that pandas reads as we did, else a comment."""
+    readers = {".csv": "read_csv", ".parquet": "read_parquet"}
+    suffix = Path(options.data).suffix.lower()
+    is_plain = suffix in readers and not training.notes and options.missing != "drop"
+    given = [options.sep, options.decimal, options.encoding, options.na, options.dates, options.ordered, options.format]
+    if not is_plain or any(option is not None for option in given) or training.features.unordered:
+        # As literals: a name with an end of a line in it would leave the comment, and be run.
+        return f"# X, y: columns {[*training.names]!r} and {options.target!r} of {options.data!r}"
+    return (
+        f"import pandas as pd\n\ntable = pd.{readers[suffix]}({options.data!r})\n"
+        f"X, y = table[{training.names!r}], table[{options.target!r}]"
+    )
+
+
+def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) -> None:
+    def started(server: ExplorerServer) -> None:
+        if options.json:
+            print_json({"url": server.url, "rows": explorer.subject.rows, "notes": notes})
+        else:
+            say(f"explorer   {server.url}")
+        if not (options.quiet or options.json):
+            say("Ctrl-C ends it")
+        if not options.no_open:  # a browser of the terminal asks before it ends
+            threading.Thread(target=webbrowser.open, args=[server.door], daemon=True).start()
+
+    try:
+        serve(explorer.subject, port=options.port, language=options.lang, started=started)
+    except KeyboardInterrupt:  # is how it ends
+        if not (options.quiet or options.json):
+            say("ended")
+    except OSError as error:
+        raise UsageError(f"--port {options.port}: {error.strerror}; leave it out, and a free one is taken") from None

@@ -1,0 +1,88 @@
+"""`kernpool compile` and `kernpool completion`: compiled loops cached in advance, and a shell completion script.
+
+A completion script lets the shell complete commands and options without starting Python.
+"""
+
+import argparse
+import json
+import sys
+from importlib import import_module
+
+from kernpool.cli.options import build_parser
+from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, say, split_names
+
+
+def run_compile(options: argparse.Namespace) -> None:
+    """Compile, and say what there is now."""
+    need_output("open it")
+    if options.processes is not None and options.processes < 1:
+        raise UsageError(f"--processes must be at least 1, got {options.processes}")
+    show = is_terminal() and not options.quiet
+    from kernpool.estimators.compile_ahead import COLUMNS, compile_ahead
+
+    found = compile_ahead(
+        None if options.kernels is None else split_names(options.kernels),
+        COLUMNS if options.columns is None else _numbers(options.columns),
+        processes=options.processes,
+        progress=bar("compiling", unit="tasks") if show else None,
+    )
+    if show:
+        sys.stderr.write("\r\033[K")
+    if options.json:
+        print(json.dumps({**found._asdict(), "folder": str(found.folder)}))
+    elif not options.quiet:
+        say(
+            f"{found.versions} compiled loops, {found.new} of them new, {found.size / 2**20:.0f} MiB in "
+            f"{found.folder}: "
+            "for this version and this kind of processor"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--columns must be numbers of columns such as 1,2,3, got {text!r}") from None
+
+
+FILES = ("data", "model", "out", "plot", "calibration")
+
+
+def run_completion(options: argparse.Namespace) -> None:
+    """Print the script of a shell."""
+    need_output("open it")
+    print(completion(options.shell))
+
+
+def completion(shell: str) -> str:
+    """Return the script of a shell.
+
+    Parameters
+    ----------
+    shell : {"bash", "zsh", "tcsh"}
+        Which.
+
+    Raises
+    ------
+    ImportError
+        If shtab, which writes it, is not installed.
+    """
+    try:
+        shtab = import_module("shtab")
+    except ImportError as error:
+        raise ImportError(
+            'completion scripts need shtab, which is not installed; install it with: pip install "kernpool[completion]"'
+        ) from error
+    parser = build_parser()
+    _complete_files(parser, shtab.FILE)
+    return str(shtab.complete(parser, shell))
+
+
+def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
+    """Say which arguments are files, in all commands."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _complete_files(command, files)
+        elif action.dest in FILES:
+            action.complete = files  # type: ignore[attr-defined]  # what shtab looks for

@@ -1,0 +1,470 @@
+"""Inputs and results of prediction interval methods: calibration rows, settings, and the interval.
+
+`ConformalProblem` and `Calibration` are what every method receives, `Bounds` is what it returns, and
+`PredictionInterval` is the result that users see: arrays that print as a table, with the coverage statement.
+
+The functions predict at new points, and each training row without itself or without its cluster; planes are not
+clipped here. Others find what makes training rows and a new row not exchangeable: a category that a single training
+row or only new rows have, copies of rows, and weights that are no whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.repeated_rows import count_copies
+from kernpool.core import Prepared, Problem, in_unit
+from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, with_sizes
+from kernpool.execution.threads import cut
+from kernpool.pooling.recipe import limit_values
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+COPIED = (
+    "rows are repeated or have weights above one, so that their own copies predict them, as none predicts a new row"
+)
+FRACTIONS = "weights are no whole numbers of rows"
+LONELY = "some level of a categorical column is that of one training row alone, or of new rows only"
+
+
+def are_copied(smoother: Smoother, value: Array) -> bool:
+    """Whether rows, with the outputs or labels given, are copies of others, or stand for several by their weights."""
+    rows, weight = smoother.training, smoother.weight
+    kept, code = weight > 0, np.zeros((len(weight), 0), dtype=np.int64) if rows.code is None else rows.code
+    times = None if np.all(weight[kept] == 1.0) else weight[kept]
+    return count_copies(rows.query[kept], code[kept], value[kept], weight=times) > 0
+
+
+def lonely_levels(
+    code: Codes | None,
+    new: Codes | None,
+    weight: Array,
+    group: Codes | None = None,
+    which: NDArray[np.intp] | None = None,
+) -> bool:
+    """Whether a level is that of a single training row, or cluster, or of new rows only.
+
+    A row left out keeps its level in the table, with a place among the ordered ones; a new row whose level nobody has
+    seen is unlike every level. These two are not exchangeable.
+
+    Parameters
+    ----------
+    code : ndarray of int64, shape (n, k), or None
+        Level numbers of the training rows.
+    new : ndarray of int64, shape (m, k), or None
+        Those of new rows, -1 for levels that no training row has.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    group : ndarray of int64, shape (n,), or None
+        Cluster of each row, if whole clusters are left out.
+    which : ndarray of int, optional
+        Rows that are left out; by default those of positive weight.
+
+    Examples
+    --------
+    >>> code, new = np.array([[0], [0], [1]]), np.array([[0]])
+    >>> lonely_levels(code, new, np.ones(3)), lonely_levels(code, new, np.array([1.0, 1.0, 2.0]))
+    (True, False)
+    """
+    if code is None or new is None:
+        return False
+    if which is None:
+        (which,) = np.nonzero(weight > 0)
+    for column, asked in zip(code.T, new.T, strict=True):
+        if group is None:
+            rows = np.bincount(column, weights=weight)
+        else:
+            pairs = np.unique(np.column_stack([column, group])[weight > 0], axis=0)
+            rows = np.bincount(pairs[:, 0], minlength=int(column.max()) + 1).astype(float)
+        if np.any(asked < 0) or np.any(rows[column[which]] < 2.0):
+            return True
+    return False
+
+
+Integers = NDArray[np.int64]
+
+ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes
+
+
+def predict(smoother: Smoother, places: EvaluationPoints) -> Array:
+    """Predict at some places.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    places : EvaluationPoints
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        What `empty` says where the window is empty; NaN for ``"nan"`` and ``"raise"``, without a warning or an error.
+    """
+    return predict_problem(smoother, smoother.problem(places))
+
+
+def predict_without_each(smoother: Smoother) -> Array:
+    """Predict each training row from the others: one unit of it is left out.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+        As of `predict`, by one pass.
+    """
+    return predict_problem(smoother, smoother.problem(smoother.training, exclude_self=True))
+
+
+def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
+    """Predict each training row from the rows of all other clusters; parameters as of `predict_without_each`."""
+    problem = smoother.problem(smoother.training).with_groups(code, code)
+    return predict_problem(smoother, problem)
+
+
+def predict_problem(smoother: Smoother, problem: Problem) -> Array:
+    """Predict at the queries of a problem; see `predict`."""
+    state = smoother.sums(problem)
+    if not problem.degree:  # of a million places half of the time that is not spent on sums
+        occupied = state.denominator > 0
+        share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(len(occupied)))
+        values = state.numerator * share[:, None]
+        values += problem.value_center
+        return filled(smoother, problem, values, occupied)
+    values, occupied = np.empty((len(problem.query), problem.value.shape[1])), np.empty(len(problem.query), dtype=bool)
+    for rows in cut(len(values), ROWS_AT_ONCE):
+        fit = smoother.settled(problem, state.rows(rows))
+        values[rows], occupied[rows] = fit.intercept, fit.occupied
+    return filled(smoother, problem, values, occupied)
+
+
+def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArray[np.bool_]) -> Array:
+    """Give predictions in empty windows what the policy says; changes them in place.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    problem : Problem
+        Of its queries.
+    values : ndarray of shape (m, c)
+        Predictions; those of empty windows may be anything.
+    occupied : ndarray of bool, shape (m,)
+        Which windows have a row.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        As of `predict`.
+    """
+    recipe, (empty,) = smoother.recipe, np.nonzero(~occupied)
+    if not empty.size:
+        return values
+    if recipe.empty in ("mean", "nearest"):
+        values[empty] = limit_values(problem, empty, recipe.empty, recipe.n_jobs)
+    else:
+        values[empty] = 0.0 if recipe.empty == "zero" else np.nan
+    return values
+
+
+def thinned(smoother: Smoother, weight: Array) -> Smoother:
+    """Return the same rows with other frequencies, some of them zero, of shape (n,)."""
+    table, unit = in_unit(weight)
+    keys = replace(smoother.keys, weight=table, unit=unit, prepared=Prepared())
+    return replace(smoother, keys=keys, kept=None)
+
+
+Origin = Literal["given", "found", "unsearched", "repeated"]
+
+
+class Bounds(NamedTuple):
+    """Prediction intervals at m places, of c outputs.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (m, c)
+        Ends; infinite where nothing is known, never NaN.
+    center : ndarray of shape (m, c)
+        The prediction; NaN where the window is empty, unless the policy of the model says something.
+    """
+
+    lower: Array
+    upper: Array
+    center: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Rows that tell how far outputs are from predictions; only those of positive weight.
+
+    Parameters
+    ----------
+    places : EvaluationPoints
+        Where they are.
+    value : ndarray of shape (n, c)
+        Their outputs.
+    prediction : ndarray of shape (n, c)
+        Of training rows without one unit of the row, or without its cluster; of other rows of the fit. NaN where the
+        window is empty and the policy of the model is ``"nan"`` or ``"raise"``.
+    weight : ndarray of shape (n,)
+        Frequencies, in unit rows.
+    own : bool
+        Whether they are training rows.
+    which : ndarray of int, shape (n,), or None
+        Which ones; None for other rows.
+    group : ndarray of int64, shape (n,), or None
+        Number of the cluster of each row.
+    shift : ndarray of shape (n,), or None
+        Likelihood ratios of the new rows to these.
+    place_shift : ndarray of shape (m,), or None
+        The same at the places.
+    estimated : bool
+        Whether likelihood ratios are known to be estimates.
+    held_back : bool, default=False
+        Whether other rows are training rows that were held back from the fit.
+    """
+
+    places: EvaluationPoints
+    value: Array
+    prediction: Array
+    weight: Array
+    own: bool
+    which: NDArray[np.intp] | None = None
+    group: Integers | None = None
+    shift: Array | None = None
+    place_shift: Array | None = None
+    estimated: bool = False
+    held_back: bool = False
+
+    @property
+    def score(self) -> Array:
+        """How far outputs are from predictions, of shape (n, c); plus infinity where there is no prediction."""
+        return np.where(np.isnan(self.prediction), np.inf, np.abs(self.value - self.prediction))
+
+    @property
+    def rows(self) -> float:
+        """Number of unit rows."""
+        return float(self.weight.sum())
+
+    @property
+    def unit_weight(self) -> Array | None:
+        """Frequencies as order statistics take them: None if all are one."""
+        return None if np.all(self.weight == 1.0) else self.weight
+
+    @property
+    def clusters(self) -> int:
+        """Number of clusters, zero if there are none."""
+        return 0 if self.group is None else len(np.unique(self.group))
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalProblem:
+    """Everything a method needs.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit; its recipe says what empty windows become.
+    places : EvaluationPoints
+        Where intervals are wanted.
+    level : Fraction
+        Of `kernpool.conformal.order_statistics.as_level`.
+    calibration : Calibration
+        Rows that say how wide intervals have to be.
+    random : numpy.random.Generator
+        For methods that draw.
+    bandwidth : {"given", "found", "unsearched", "repeated"}
+        How the bandwidth came: as a number, from the rows that calibrate, or from training rows that do not, some of
+        which have copies if it is ``"repeated"``.
+    ranked : bool, default=False
+        Whether columns are compared by their ranks among the training rows, which leaving a row out does not change.
+    known : ndarray of shape (n, c), or None
+        What `left_out` is, if it has been found before.
+    center : ndarray of shape (m, c), or None
+        What `prediction` is, if it has been found before: of a fit whose rows are not in memory; `smoother` then has a
+        sample of them.
+    """
+
+    smoother: Smoother
+    places: EvaluationPoints
+    level: Fraction
+    calibration: Calibration
+    random: np.random.Generator = field(repr=False)
+    bandwidth: Origin = "given"
+    ranked: bool = False
+    known: Array | None = field(default=None, repr=False)
+    center: Array | None = field(default=None, repr=False)
+
+    @cached_property
+    def prediction(self) -> Array:
+        """The prediction at the places, of shape (m, c)."""
+        return predict(self.smoother, self.places) if self.center is None else self.center
+
+    @cached_property
+    def left_out(self) -> Array:
+        """Training rows as the others predict them, of shape (n, c): without one unit of the row, or its cluster."""
+        if self.known is not None:
+            return self.known
+        code = self.training_code
+        return predict_without_each(self.smoother) if code is None else predict_without_clusters(self.smoother, code)
+
+    @property
+    def training_code(self) -> Integers | None:
+        """Number of the cluster of each training row, zero for those of weight zero; None if rows are single."""
+        calibration = self.calibration
+        if calibration.group is None or calibration.which is None:
+            return None
+        code = np.zeros(len(self.smoother.value), dtype=np.int64)
+        code[calibration.which] = calibration.group
+        return code
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why statements are approximate only; empty if they hold."""
+        if self.calibration.estimated:
+            return "the likelihood ratios are estimates of density_ratio"
+        if not (self.calibration.own or self.calibration.held_back):
+            return ""
+        smoother = self.smoother
+        if self.calibration.own and self.calibration.group is None and are_copied(smoother, smoother.value):
+            return COPIED
+        if self.bandwidth == "found":
+            return "the bandwidth was found on the rows that calibrate the interval"
+        if self.bandwidth == "repeated":
+            return "rows are repeated, and the search for the bandwidth has seen all copies of some"
+        if self.ranked:
+            return "columns are compared by ranks that count these rows"
+        if self.calibration.held_back:
+            single = np.all(self.calibration.weight == 1.0)
+            return "" if single else "rows stand for several, and are held back with all that they stand for"
+        levels = smoother.key_code, self.places.code
+        if lonely_levels(*levels, smoother.weight, self.training_code, self.calibration.which):
+            return LONELY
+        whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
+        return "" if whole else FRACTIONS
+
+
+Method = Callable[[ConformalProblem], Bounds]
+Sentence = Callable[[ConformalProblem], str]
+
+
+class MethodRecord(NamedTuple):
+    """A method of prediction intervals.
+
+    Parameters
+    ----------
+    find : callable
+        Takes a `ConformalProblem`, returns `Bounds`.
+    sentence : callable
+        Takes a `ConformalProblem`, returns what is guaranteed, in one sentence.
+    rows : {"any", "own", "other"}
+        Which rows may calibrate it: training rows, other rows, or both.
+    clusters : bool
+        Whether rows may come in clusters.
+    shift : bool
+        Whether new rows may have likelihood ratios.
+    counted : callable, optional
+        Takes a `ConformalProblem`, returns how many unit rows calibrate; by default all calibration rows.
+    unbounded : str
+        Why some intervals are infinite, and the remedy, where there are rows enough for the level.
+    """
+
+    find: Method
+    sentence: Sentence
+    rows: Literal["any", "own", "other"] = "any"
+    clusters: bool = False
+    shift: bool = False
+    counted: Callable[[ConformalProblem], float] | None = None
+    unbounded: str = (
+        "too many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
+        "larger bandwidth, or a kernel of infinite support"
+    )
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth
+class PredictionInterval:
+    """Where the next value is expected, at m places.
+
+    Parameters
+    ----------
+    center : ndarray of shape (m,) or (m, c)
+        The prediction.
+    lower, upper : ndarray, as center
+        Ends. Infinite where the rows do not bound them: too few for the level, or none around the place.
+    level : float
+        Probability with which the interval is to cover a new value; of each output by itself.
+    method : str
+        How it was found.
+    guarantee : str
+        What holds of that probability, in one sentence.
+    n_calibration : float
+        How many rows said how wide the interval has to be, in unit rows: a row of weight 3 is three; or how many
+        clusters.
+    units : {"rows", "clusters"}
+        Which of both.
+    effective_rows : ndarray of shape (m,), optional
+        Effective sample size of the windows of the first places, those of the printed table (column ``n_eff``): near 1
+        an interval rests on one row. None for rows that are not in memory.
+
+    Examples
+    --------
+    >>> interval = PredictionInterval(
+    ...     np.array([1.0]), np.array([0.5]), np.array([1.5]), 0.9, "split", "Covers.", 99.0
+    ... )
+    >>> interval.width
+    array([1.])
+    >>> print(interval)
+    places     1
+    level      0.9
+    method     split, calibrated by 99 rows
+    guarantee  Covers.
+    <BLANKLINE>
+      place  center  lower  upper
+      0      1       0.5    1.5
+    """
+
+    center: Array
+    lower: Array
+    upper: Array
+    level: float
+    method: str
+    guarantee: str
+    n_calibration: float
+    units: str = "rows"
+    effective_rows: Array | None = None
+
+    @property
+    def width(self) -> Array:
+        """Upper end less lower end."""
+        return np.asarray(self.upper - self.lower)
+
+    def __str__(self) -> str:
+        few = self.center[:ROWS]  # of a million places, too
+        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
+        table = []
+        for at in shown:
+            ends = np.array([self.center[at], self.lower[at], self.upper[at]])
+            digits = digits_beside(ends, 0.1 * np.diff(ends[1:]))
+            table.append([*(str(i) for i in at), *(f"{end:.{digits}g}" for end in ends)])
+        names = ["place", *["output"] * (few.ndim - 1), "center", "lower", "upper"]
+        names, table = with_sizes(names, table, self.effective_rows)
+        lines = [
+            f"places     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
+            f"level      {self.level:g}",
+            f"method     {self.method}, calibrated by {self.n_calibration:g} {self.units}",
+            f"guarantee  {self.guarantee}",
+        ]
+        return "\n".join([*lines, "", *columns_of_text(names, table), *["  ..."] * (self.center.size > len(shown))])

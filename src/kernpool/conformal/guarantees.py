@@ -1,0 +1,132 @@
+"""Coverage statements of prediction intervals: one sentence that claims no more than the method guarantees.
+
+`METHODS` in `methods.py` names the function of each method. The sentence depends on which rows calibrate, whether the
+search for the bandwidth has seen them, and what makes rows not exchangeable.
+"""
+
+from kernpool.conformal.calibration import COPIED, ConformalProblem
+from kernpool.conformal.jackknife_plus import fold_sizes
+
+
+def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
+    """Return the sentence of methods that cover with at least the level, or with what is said in its place.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        Whose calibration rows and bandwidth decide what holds.
+    promised : str, optional
+        What is promised in place of the level, such as ``"1 - 2 alpha, here 0.8"``.
+
+    Returns
+    -------
+    str
+        One sentence.
+
+    Notes
+    -----
+    Coverage is that of a new row, on average over the calibration rows too: not at a given place, and not given the
+    rows at hand. It rests on rows that could as well come in any other order.
+    """
+    if setting.doubt:
+        return approximately(setting, setting.doubt)
+    number = f"{float(setting.level):g}" if promised is None else promised
+    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
+    return f"Covers {what} with a probability of at least {number}{_new(setting)}, on average over {whom(setting)}."
+
+
+def _new(setting: ConformalProblem) -> str:
+    """Return for which new rows a sentence is, where likelihood ratios do not say so."""
+    if setting.calibration.shift is not None:
+        return ""
+    return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
+
+
+def whom(setting: ConformalProblem) -> str:
+    """Return what the probability is an average over, and what that rests on."""
+    calibration = setting.calibration
+    rows = "clusters" if calibration.clusters else "rows"
+    if calibration.shift is not None:
+        kind, unseen = ("training" if calibration.own or calibration.held_back else "calibration"), ""
+        if calibration.own:
+            searched = setting.bandwidth == "unsearched"
+            what = "the search for the bandwidth has not seen" if searched else "did not choose the bandwidth"
+            unseen = f", which {what},"
+        elif not calibration.held_back:
+            unseen = ", which the fit has not seen,"
+        return (
+            f"new places and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
+            f"calibrate{unseen} by the likelihood ratios in weights= and in nothing else"
+        )
+    if calibration.held_back:
+        return (
+            f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            "that were held back from the fit"
+        )
+    if not calibration.own:
+        return (
+            f"new places and calibration {rows}, if new {rows} are exchangeable with these and the fit has "
+            "seen none of them"
+        )
+    if setting.bandwidth == "unsearched":
+        return (
+            f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            "that the search for the bandwidth has not seen"
+        )
+    return (
+        f"new places and training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen "
+        "by them"
+    )
+
+
+def approximately(setting: ConformalProblem, why: str) -> str:
+    """Return the sentence of methods without a guarantee in finite samples, which says why there is none.
+
+    Copies of rows are the reason where there are any: they take more than a guarantee.
+    """
+    why = COPIED if setting.doubt == COPIED else why
+    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
+    return (
+        f"Covers {what} with a probability of about {float(setting.level):g}{_new(setting)}, without a finite-sample "
+        f"guarantee: {why}."
+    )
+
+
+def of_adaptive(setting: ConformalProblem) -> str:
+    """Return the sentence of scaled scores: those of training rows are left out, and their scales nearly are."""
+    if not setting.calibration.own:
+        return at_least(setting)
+    return approximately(
+        setting,
+        "training rows are scaled by residuals of fits that have seen them, as a new row is not; with X_calibration "
+        "there is one",
+    )
+
+
+def of_jackknife(setting: ConformalProblem) -> str:
+    """Return the sentence of the plain jackknife."""
+    return approximately(
+        setting, "the jackknife covers in the limit of many rows if the fit hardly depends on any one of them"
+    )
+
+
+def of_twice(setting: ConformalProblem) -> str:
+    """Return the sentence of the jackknife+, which promises with twice the error rate."""
+    return _of_plus(setting, float(2 * setting.level - 1), "1 - 2 alpha")
+
+
+def of_folds(setting: ConformalProblem) -> str:
+    """Return the sentence of CV+, which promises a little less."""
+    folds, size = fold_sizes(setting.calibration.rows)
+    rows = folds * size
+    less = 0.0
+    if rows:
+        less = min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / rows) / (folds + 1.0))
+    return _of_plus(setting, float(2 * setting.level - 1) - less, f"1 - 2 alpha - {less:.3g}")
+
+
+def _of_plus(setting: ConformalProblem, number: float, formula: str) -> str:
+    if setting.doubt or number <= 0.0:
+        return approximately(setting, setting.doubt or f"the least that holds, {formula}, is none at this level")
+    least = f"{number:.4g} ({formula}), and typically about {float(setting.level):g}"
+    return at_least(setting, least)

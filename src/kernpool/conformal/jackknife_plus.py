@@ -1,0 +1,253 @@
+"""Jackknife+, jackknife-minmax and CV+ prediction intervals, from fits without each row, fold or cluster.
+
+With leave-one-out residuals R_i the intervals of jackknife+ and of jackknife-minmax are [1]_ (theorems 1 and 3)
+
+    [ (m_-i(q) - R_i)_(k_low),  (m_-i(q) + R_i)_(k_up) ],
+    [ min_i m_-i(q) - R_(k_up),  max_i m_-i(q) + R_(k_up) ].
+
+No two large numbers are subtracted: the change of the fit is added to it, and where a row has more than half of the
+weight of a local fit the others are summed again.
+
+CV+ leaves out folds, a tenth of the rows each:
+
+    [ (m_-k(i)(q) - R_i)_(k_low),  (m_-k(i)(q) + R_i)_(k_up) ],   R_i = |y_i - m_-k(i)(x_i)|
+
+For K folds of equal size its coverage is at least 1 - 2 alpha - min{ 2 (1 - 1/K) / (n/K + 1), (1 - K/n) / (K + 1) }
+[1]_ (theorem 4). Rows that do not fit into equal folds stay in all fits and do not calibrate; the number of folds
+is chosen so that few do. With clusters as folds, whose rows share the weight of one, it is a jackknife+ for a new
+cluster [2]_.
+
+References ----------
+.. [1] R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+",
+   Annals of Statistics 49 (2021), 486-507.
+.. [2] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
+   section 4.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.conformal.calibration import Bounds, ConformalProblem, filled, predict, thinned
+from kernpool.conformal.full import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
+from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Ends = Callable[[int, Array], tuple[Array, Array]]
+
+LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
+
+
+def jackknife_plus(setting: ConformalProblem) -> Bounds:
+    """Find intervals of the jackknife+; of clusters, those of fits without each cluster."""
+    if setting.calibration.group is not None:
+        return cluster_plus(setting)
+    calibration, level = setting.calibration, setting.level
+    rank, weight, score = upper_rank(level, calibration.rows), calibration.unit_weight, calibration.score
+
+    def ends(output: int, without: Array) -> tuple[Array, Array]:
+        reach = score[:, output]
+        lower = -upper_statistic(_plus(-without, reach), weight, rank)
+        return lower, upper_statistic(_plus(without, reach), weight, rank)
+
+    return _tiled(setting, "jackknife+", ends)
+
+
+def minmax(setting: ConformalProblem) -> Bounds:
+    """Find intervals of the jackknife-minmax."""
+    calibration = setting.calibration
+    rank = upper_rank(setting.level, calibration.rows)
+    width = upper_statistic(calibration.score.T, calibration.unit_weight, rank)
+
+    def ends(output: int, without: Array) -> tuple[Array, Array]:
+        unknown = np.isnan(without)
+        lower = np.where(unknown, -np.inf, without).min(axis=1) - width[output]
+        return lower, np.where(unknown, np.inf, without).max(axis=1) + width[output]
+
+    return _tiled(setting, "minmax", ends)
+
+
+def _plus(without: Array, reach: Array) -> Array:
+    """Return predictions plus residuals; infinite where one of them is unknown."""
+    with np.errstate(invalid="ignore"):
+        ends = without + reach
+    unknown = np.isnan(without)
+    if unknown.any():
+        ends[unknown] = np.inf
+    return ends
+
+
+def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
+    """Find both ends from predictions without each calibration row, some places at a time.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        Of training rows.
+    method : str
+        For messages.
+    ends : callable
+        Takes the number of an output and predictions of shape (places, rows), NaN where nothing else is in the window;
+        returns the lower and the upper ends.
+    """
+    smoother, calibration = setting.smoother, setting.calibration
+    places, c = len(setting.places.query), smoother.value.shape[1]
+    check_pairs(method, places, len(calibration.weight), TOO_MANY)
+    designs = LocalDesigns.of(smoother, smoother.problem(setting.places))
+    lower, upper = np.full((places, c), -np.inf), np.full((places, c), np.inf)
+
+    def work(rows: slice) -> Iterator[None]:
+        found = (np.flatnonzero(np.isfinite(designs.log_mass[rows])) + rows.start).astype(np.intp)
+        if found.size:
+            for output, without in enumerate(_without_each(designs, setting, found)):
+                lower[found, output], upper[found, output] = ends(output, without)
+        yield
+
+    blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
+    run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
+    center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
+    return Bounds(lower, upper, filled(smoother, designs.problem, center, occupied))
+
+
+def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
+    """Yield for each output the predictions at some places by fits without one unit of each calibration row.
+
+    Of shape (places, rows); NaN where nothing else is in the window.
+    """
+    calibration, part = setting.calibration, designs.some(places)
+    which = calibration.which
+    assert which is not None
+    logits, offsets = pair_logits(designs.problem, places, which)
+    alpha = logits - part.log_mass[:, None]
+    np.exp(alpha, out=alpha)
+    if calibration.unit_weight is not None:
+        alpha *= np.minimum(calibration.weight, 1.0)
+    leverage, share = part.tilted(offsets)  # numbers for constants
+    rest = 1.0 - (alpha * leverage if leverage.ndim else alpha)
+    hard = rest < 1.0 - LARGE_LEVERAGE
+    place = row = np.zeros(0, dtype=np.intp)
+    if hard.any():
+        place, row = np.nonzero(hard)
+        rest[hard] = 1.0
+    change = alpha * share if share.ndim else alpha
+    change /= rest
+    again = _sum_again(designs, places[place], which[row]) if place.size else None
+    for output, value in enumerate(calibration.value.T):
+        without = value - part.plane(offsets, output)
+        without *= change
+        np.subtract(part.fit.intercept[:, output, None], without, out=without)
+        if again is not None:
+            without[place, row] = again[:, output]
+        yield without
+
+
+def _sum_again(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
+    """Return fits at places without one unit of a row each, of shape (k, c); NaN where nothing is left."""
+    smoother = replace(designs.smoother, kept=None)
+    problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
+    fit = smoother.settled(problem, smoother.sums(problem))
+    return np.where(fit.occupied[:, None], fit.intercept, np.nan)
+
+
+Integers = NDArray[np.int64]
+
+FOLDS = 10  # or up to 19, with which nearly all rows calibrate
+UNUSED = 100  # one in so many rows may stay in all fits
+
+
+def cv_plus(setting: ConformalProblem) -> Bounds:
+    """Find intervals of CV+ with ten folds or some more, or as many as there are rows."""
+    weight = setting.calibration.weight
+    units = np.floor(weight).astype(np.int64)
+    folds, size = fold_sizes(float(units.sum()))
+    if size == 0:
+        return _cv_plus(setting, [], np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.inf)
+    row = np.repeat(np.arange(len(units)), units)
+    drawn = setting.random.permutation(len(row))[: folds * size]
+    held = np.zeros((folds, len(units)))
+    np.add.at(held, (np.arange(len(drawn)) % folds, row[drawn]), 1.0)
+    pairs = np.argwhere(held > 0)
+    count = held[held > 0]
+    return _cv_plus(setting, list(held), pairs, count, upper_rank(setting.level, float(folds * size)))
+
+
+def cluster_plus(setting: ConformalProblem) -> Bounds:
+    """Find intervals of the jackknife+ for clusters: each is left out as a whole, and counts as one row."""
+    calibration = setting.calibration
+    assert calibration.group is not None
+    _, place = np.unique(calibration.group, return_inverse=True)
+    held = [np.where(place == k, calibration.weight, 0.0) for k in range(calibration.clusters)]
+    pairs = np.column_stack([place, np.arange(len(place))])
+    share = cluster_weight(calibration.group, calibration.weight)
+    return _cv_plus(setting, held, pairs, share, float(setting.level * (calibration.clusters + 1)))
+
+
+def fold_sizes(rows: float) -> tuple[int, int]:
+    """Return the number of folds, and that of unit rows in each.
+
+    Examples
+    --------
+    >>> fold_sizes(20.0), fold_sizes(25.0), fold_sizes(19.0), fold_sizes(4.0)
+    ((10, 2), (12, 2), (19, 1), (4, 1))
+    """
+    units = int(rows)
+    if units < FOLDS:
+        return units, int(units > 0)
+    choices = range(FOLDS, min(2 * FOLDS, units + 1))
+    few = (folds for folds in choices if UNUSED * (units % folds) <= units)
+    folds = next(few, min(choices, key=lambda folds: units % folds))
+    return folds, units // folds
+
+
+def rows_in_folds(setting: ConformalProblem) -> float:
+    """Return how many unit rows are in folds, which calibrate."""
+    folds, size = fold_sizes(float(np.floor(setting.calibration.weight).sum()))
+    return float(folds * size)
+
+
+def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:
+    """Find both ends from fits without what each fold holds out.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        Of training rows.
+    held : list of ndarray of shape (n,)
+        How much of the weight of each calibration row each fold holds out.
+    pairs : ndarray of int, shape (k, 2)
+        Fold and row of what is held out.
+    weight : ndarray of shape (k,)
+        How much each of them counts.
+    rank : float
+        Up to which they are counted.
+    """
+    smoother, calibration = setting.smoother, setting.calibration
+    which = calibration.which
+    assert which is not None
+    (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)
+    check_pairs("cv+" if calibration.group is None else "jackknife+", m, k, TOO_MANY)
+    there, residual = np.empty((len(held), m, c)), np.empty((k, c))
+    for fold, out in enumerate(held):
+        left = smoother.weight.copy()
+        left[which] -= out
+        mine, rows = pairs[:, 0] == fold, pairs[pairs[:, 0] == fold, 1]
+        if not left.any():  # a single cluster, or a single row
+            there[fold], residual[mine] = np.nan, np.inf
+            continue
+        fit = thinned(smoother, left)
+        there[fold] = predict(fit, setting.places)
+        found = predict(fit, calibration.places.rows(rows))
+        residual[mine] = np.where(np.isnan(found), np.inf, np.abs(calibration.value[rows] - found))
+    lower, upper = np.full((m, c), -np.inf), np.full((m, c), np.inf)
+    for places in cut(m, max(1, PAIRS_AT_ONCE // max(k, 1))):
+        for output in range(c):
+            without = there[:, places, output].T[:, pairs[:, 0]]
+            unknown, reach = np.isnan(without), residual[:, output]
+            above, below = (np.where(unknown, np.inf, sign * without + reach) for sign in (1.0, -1.0))
+            lower[places, output] = -upper_statistic(below, weight, rank)
+            upper[places, output] = upper_statistic(above, weight, rank)
+    return Bounds(lower, upper, predict(smoother, setting.places))

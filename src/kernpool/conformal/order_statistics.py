@@ -1,0 +1,223 @@
+"""Ranks of the order statistics that bound conformal intervals, computed exactly, for rows and for clusters.
+
+    k_up = ceil((1 - alpha) (n + 1)),   k_low = n + 1 - k_up
+
+for n rows, where a row of weight 3 counts three times. The confidence level is read as the decimal number that was
+written, since ``0.9 * 100`` in floats is not 90. Where a rank exceeds n the interval is infinite.
+
+Rows in clusters, such as the visits of a patient: each cluster counts as one row, and its weight is divided equally
+among its rows. With G clusters of N_g rows the scores have the distribution
+
+    sum_g sum_{i in g} delta(S_gi) / ((G + 1) N_g) + delta(infinity) / (G + 1),
+
+whose quantile covers a row of a new cluster with at least the confidence level, if clusters are exchangeable, and
+rows within each [1]_. One row drawn from each cluster has the same guarantee and a coverage that varies more [2]_.
+
+References ----------
+.. [1] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
+   sections 3 and 4.
+.. [2] R. Dunn, L. Wasserman and A. Ramdas, "Distribution-free prediction sets for two-layer hierarchical models",
+   JASA 118 (2023), 2491-2502.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.pair_factors import sums_of_groups
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference import InferenceWarning, check_level
+
+Array = NDArray[np.float64]
+
+SLACK = 1e-12  # of a sum of fractions of rows, which meets a rank but for its rounding
+
+
+def as_level(level: Any) -> Fraction:
+    """Read a level as the decimal number that it was written as.
+
+    Parameters
+    ----------
+    level : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    Fraction
+        Exactly.
+
+    Raises
+    ------
+    ValueError
+        If it is no probability.
+
+    Examples
+    --------
+    >>> as_level(0.9)
+    Fraction(9, 10)
+    """
+    check_level(level)
+    return Fraction(str(level))
+
+
+def upper_rank(level: Fraction, n: float) -> float:
+    """Return the rank of the score that ends an interval: the least whole number from ``level * (n + 1)`` on.
+
+    Parameters
+    ----------
+    level : Fraction
+        Of `as_level`.
+    n : float
+        Number of unit rows; of fractions of rows the rank is no whole number.
+
+    Returns
+    -------
+    float
+        Larger than n if there are too few rows.
+
+    Examples
+    --------
+    >>> upper_rank(Fraction(9, 10), 99), upper_rank(Fraction(9, 10), 8)
+    (90.0, 9.0)
+    """
+    rank = level * (Fraction(float(n)) + 1)
+    return float(math.ceil(rank) if float(n).is_integer() else rank)
+
+
+def lower_rank(level: Fraction, n: float) -> float:
+    """Return the rank of the least end, ``n + 1`` less the upper rank; zero if there are too few rows.
+
+    Examples
+    --------
+    >>> lower_rank(Fraction(9, 10), 99)
+    10.0
+    """
+    return float(n) + 1.0 - upper_rank(level, n)
+
+
+def least_rows(level: Fraction) -> int:
+    """Return the least number of rows whose largest score ends an interval of this level.
+
+    Examples
+    --------
+    >>> least_rows(Fraction(9, 10)), least_rows(Fraction(19, 20))
+    (9, 19)
+    """
+    return math.ceil(level / (1 - level))
+
+
+def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
+    """Return the value at which so many unit rows are reached, in ascending order along the last axis.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., n)
+        Without NaN; infinite ones are as good as others.
+    weight : ndarray of shape (n,) or None
+        Frequencies; None for one each.
+    rank : float
+        Of `upper_rank`.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Plus infinity beyond the last row.
+
+    Examples
+    --------
+    >>> float(upper_statistic(np.array([3.0, 1.0, 2.0]), None, 2.0))
+    2.0
+    >>> float(upper_statistic(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0, 1.0]), 3.0))
+    1.0
+    """
+    n = values.shape[-1]
+    total = float(n) if weight is None else float(weight.sum())
+    if rank > total * (1.0 + SLACK) or not n:
+        return np.full(values.shape[:-1], np.inf)
+    if weight is None or np.all(weight == 1.0):
+        place = max(math.ceil(rank) - 1, 0)
+        return np.asarray(np.partition(values, place, axis=-1)[..., place])
+    order = np.argsort(values, axis=-1)
+    reached = np.cumsum(weight[order], axis=-1) >= rank * (1.0 - SLACK)
+    reached[..., -1] = True
+    first = np.argmax(reached, axis=-1)
+    at = np.take_along_axis(order, first[..., None], axis=-1)
+    return np.asarray(np.take_along_axis(values, at, axis=-1)[..., 0])
+
+
+def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
+    """Return the same in descending order: minus infinity beyond the last row.
+
+    Parameters
+    ----------
+    values, weight
+        As of `upper_statistic`.
+    rank : float
+        Of `upper_rank`: so many unit rows from the largest on, which are `lower_rank` from the least.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        One for each row of the values.
+
+    Examples
+    --------
+    >>> float(lower_statistic(np.array([3.0, 1.0, 2.0]), None, 2.0))
+    2.0
+    """
+    return -upper_statistic(-values, weight, rank)
+
+
+def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
+    """Warn where there are too few rows for the level, so that intervals are infinite.
+
+    Parameters
+    ----------
+    level : Fraction
+        Of the intervals.
+    n : float
+        How many unit rows, or clusters, calibrate them.
+    what : str, default="rows"
+        What they are.
+
+    Warns
+    -----
+    InferenceWarning
+        With the least number that is enough.
+    """
+    if upper_rank(level, n) > n * (1.0 + SLACK):
+        warn_caller(
+            f"an interval of level {float(level):g} needs at least {least_rows(level)} {what} to calibrate it, got "
+            f"{n:g}, so that it is infinite: the largest of so few scores is exceeded too often; give more {what}, or "
+            "ask for a lower level",
+            InferenceWarning,
+        )
+
+
+Integers = NDArray[np.int64]
+
+
+def cluster_weight(code: Integers, weight: Array) -> Array:
+    """Return the share of each row, of all of its unit rows, in its cluster.
+
+    Parameters
+    ----------
+    code : ndarray of int64, shape (n,)
+        Number of the cluster of each row.
+    weight : ndarray of shape (n,)
+        Frequencies, positive.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Whose sum is the number of clusters.
+
+    Examples
+    --------
+    >>> cluster_weight(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]))
+    array([0.25, 1.  , 0.75])
+    """
+    return np.asarray(weight / sums_of_groups(code, weight))

@@ -1,0 +1,259 @@
+"""Nonconformity scores for classification, and full conformal p-values of classes in closed form.
+
+A prediction set contains the classes with small scores.
+
+======== ======================================================== =================================
+name     score of class c                                         source
+======== ======================================================== =================================
+lac      1 - p_c                                                  Sadinle, Lei and Wasserman [1]_
+aps      sum of the p_b with p_b > p_c, plus U p_c                Romano, Sesia and Candes [2]_
+raps     the same + lambda (rank_c - k)_+                         Angelopoulos et al. [3]_
+======== ======================================================== =================================
+
+U is uniform, one number per row, and ranks count from one. Among equally probable classes the first comes first.
+
+Full conformal p-values need no refit: give the query q class c and add it as a row. The score of each row is one
+minus the probability that the others give to its class. With leave-one-out sums D_-i, pooled labels m_-i, the
+mixing weight s of the class priors pi, and W rows,
+
+    b_i = K(x_i, q) / (D_-i(x_i) + K(x_i, q)),
+    s_i(c) = 1 - (1 - s) ((1 - b_i) m_-i(y_i) + b_i [c = y_i]) - s ((W - 1) pi_-i(y_i) + [c = y_i]) / W,
+
+because pooled labels and priors are means, and adding a value to a mean has this form. The new row has the score
+s(c) = 1 - p_c(q), from all training rows. The p-value of class c is
+
+    (1 + #{i : s_i(c) >= s(c)}) / (W + 1).
+
+If rows are exchangeable and s and the bandwidth are fixed, all W + 1 scores of the true class are exchangeable: its
+p-value is at most alpha with a probability of at most alpha [4]_.
+
+References ----------
+.. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", JASA
+   114 (2019), 223-234.
+.. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020), eq.
+   5.
+.. [3] A. N. Angelopoulos, S. Bates, J. Malik and M. I. Jordan, "Uncertainty sets for image classifiers using
+   conformal prediction", ICLR (2021), eq. 4 and appendix E.
+.. [4] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), proposition 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.execution.threads import cut
+from kernpool.inference.class_probabilities import Probabilities
+from kernpool.smoother.linear_smoother import EvaluationPoints
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
+
+PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # of which the paper on RAPS chooses
+MOST_UNITS = 1000  # of one row, that have draws of their own
+MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Rows with known classes.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n, k)
+        Of all classes, by other rows.
+    number : ndarray of int, shape (n,)
+        The class of each row.
+    weight : ndarray of shape (n,)
+        Frequencies, positive.
+    """
+
+    probability: Array
+    number: Index
+    weight: Array
+
+    @property
+    def total(self) -> float:
+        """Number of unit rows."""
+        return float(self.weight.sum())
+
+    def units(self) -> ClassRows:
+        """Return the same with a row for each unit, because units have draws of their own, as equal rows have."""
+        if np.all(self.weight == 1.0):
+            return self
+        most = min(MOST_UNITS, max(1, MOST_ROWS // len(self.weight)))
+        times = np.clip(np.ceil(self.weight), 1, most).astype(np.intp)
+        of = np.repeat(np.arange(len(times)), times)
+        return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
+
+    def own(self, table: Array) -> Array:
+        """Return the entry of the class of each row."""
+        return np.asarray(table[np.arange(len(table)), self.number])
+
+
+def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  # one signature for all scores
+    """Return what is missing to certainty."""
+    return 1.0 - probability
+
+
+def adaptive_mass(probability: Array, draw: Array) -> Array:
+    """Return the mass of all classes that are more probable, and a random share of the class itself."""
+    _, before = ranks_and_mass(probability)
+    return before + draw[:, None] * probability
+
+
+def regularised_mass(probability: Array, draw: Array, penalty: float, free: int) -> Array:
+    """Return the same with a penalty for each rank beyond some that are free."""
+    rank, before = ranks_and_mass(probability)
+    return before + draw[:, None] * probability + penalty * np.maximum(rank - free, 0)
+
+
+def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return the rank of each class, from one on, and the mass of those before it, both of shape (m, k).
+
+    Examples
+    --------
+    >>> rank, before = ranks_and_mass(np.array([[0.2, 0.5, 0.3]]))
+    >>> rank.tolist(), before.tolist()
+    ([[3, 1, 2]], [[0.8, 0.0, 0.5]])
+    """
+    order = np.argsort(-probability, axis=1, kind="stable")
+    ordered = np.take_along_axis(probability, order, axis=1)
+    mass = np.zeros_like(ordered)
+    np.cumsum(ordered[:, :-1], axis=1, out=mass[:, 1:])
+    before, rank = np.empty_like(mass), np.empty(mass.shape, dtype=np.int64)
+    np.put_along_axis(before, order, mass, axis=1)
+    np.put_along_axis(rank, order, np.arange(1, mass.shape[1] + 1)[None], axis=1)
+    return rank, before
+
+
+class Regularisation(NamedTuple):
+    """What RAPS penalises.
+
+    Parameters
+    ----------
+    penalty : float
+        Of each rank beyond the free ones.
+    free : int
+        How many ranks have none.
+    """
+
+    penalty: float
+    free: int
+
+
+def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regularisation:
+    """Choose what RAPS penalises, as its paper does in appendix E: by rows that need not be those that calibrate.
+
+    Parameters
+    ----------
+    rows : ClassRows
+        Training rows without themselves, by units.
+    draw : ndarray of shape (n,)
+        Uniform numbers.
+    level : Fraction
+        Of the sets.
+
+    Returns
+    -------
+    Regularisation
+        Free ranks are those that hold the class as often as the level says; the penalty makes sets of these rows the
+        smallest on average.
+    """
+    rank = upper_rank(level, rows.total)
+    ranks, _ = ranks_and_mass(rows.probability)
+    found = float(upper_statistic(rows.own(ranks.astype(np.float64)), rows.weight, rank))
+    free = int(min(found, rows.probability.shape[1]))
+    sizes = []
+    for penalty in PENALTIES:
+        score = regularised_mass(rows.probability, draw, penalty, free)
+        threshold = upper_statistic(rows.own(score), rows.weight, rank)
+        sizes.append(float(rows.weight @ np.sum(score <= threshold, axis=1)))
+    return Regularisation(PENALTIES[int(np.argmin(sizes))], free)
+
+
+def score_of(method: str, regularisation: Regularisation | None = None) -> Score:
+    """Return the score of a method by name."""
+    if regularisation is not None:
+        return partial(regularised_mass, penalty=regularisation.penalty, free=regularisation.free)
+    return {"lac": least_ambiguous, "aps": adaptive_mass}[method]
+
+
+PAIRS = 1 << 17  # in one table
+
+
+def full_p_values(
+    of: Probabilities, places: EvaluationPoints, probability: Array, *, by_class: bool = False, ties: float = 0.0
+) -> Array:
+    """Find the p-value of each class at some places.
+
+    Parameters
+    ----------
+    of : Probabilities
+        The training rows.
+    places : EvaluationPoints
+        Where.
+    probability : ndarray of shape (m, k)
+        Of the classes there.
+    by_class : bool, default=False
+        Whether a row is compared with rows of its class alone; then p-values are valid for each class.
+    ties : float, default=0.0
+        Scores that are less by no more count as equal.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        O(n m k) time, O(n) memory.
+    """
+    from scipy.special import expit
+
+    number = np.argmax(of.label, axis=1)
+    rows = np.argsort(number, kind="stable")  # class by class
+    rows = rows[of.weight[rows] > 0]
+    number, weight, left = number[rows], of.weight[rows], of.left_out
+    ends = np.searchsorted(number, np.arange(of.label.shape[1] + 1))
+    others = of.total - np.minimum(weight, 1.0)
+    pooled, prior = left.pooled[rows, number], left.prior[rows, number]
+    with_new, s = 1.0 / (others + 1.0), of.share
+    # Scores are linear in the share b of the new row: of rows of another class than it, and of its class.
+    other, more = 1.0 - (1.0 - s) * pooled - s * (1.0 - with_new) * prior, (1.0 - s) * pooled
+    same, less = other - s * with_new, (1.0 - s) * (1.0 - pooled)
+    empty = np.isneginf(left.log_mass[rows])
+    unit = bool(np.all(weight == 1.0))
+    problem, found = of.smoother.problem(places), np.empty(probability.shape)
+    for which in cut(len(found), max(1, PAIRS // len(rows))):
+        part = problem.block(which, rows)
+        logits = part.similarity.logits(part.query, part.key)
+        if part.factors is not None:
+            logits = np.asarray(sum(part.factors.logarithms(), start=logits))
+        with np.errstate(invalid="ignore"):
+            share = expit(logits - left.log_mass[rows])
+        if empty.any():  # without any row in the window, the new one included, it is the priors that are pooled
+            share = np.where(empty & np.isneginf(logits), with_new, share)
+        of_others, strange = other + more * share, 1.0 - probability[which] - ties
+        for c, (start, stop) in enumerate(pairwise(ends.tolist())):
+            mine, limit = slice(start, stop), strange[:, c, None]
+            as_strange = _count(same[mine] - less[mine] * share[:, mine] >= limit, weight[mine], unit)
+            total = weight[mine].sum()
+            if not by_class:
+                for rest in (slice(0, start), slice(stop, len(rows))):
+                    as_strange = as_strange + _count(of_others[:, rest] >= limit, weight[rest], unit)
+                total = weight.sum()
+            found[which, c] = (1.0 + as_strange) / (1.0 + total)
+    return found
+
+
+def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
+    """Return the weight of true entries in each row; of unit weights their number."""
+    if unit:
+        return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
+    return np.asarray(table @ weight)

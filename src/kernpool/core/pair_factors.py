@@ -1,0 +1,342 @@
+"""Pair factors: categorical weights of a query and a key, and exclusion of keys of the query's own group.
+
+With the factor ``T_a`` of the categories of a query and a key in the categorical column a, the weight of a pair is
+
+    w_ij = K((q_i - k_j) / h) * product over a of T_a(category of q_i, category of k_j)
+
+Keys with the same categories in every column form a *cell*: within it the factors depend on the query alone.
+`Categories` holds the kernel of each categorical column of the training rows, and the range of its smoothing.
+
+`Groups` are rows that belong together, such as the pupils of a school: keys of the query's own group are excluded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.kernels.categorical import CategoricalKernel
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Some = slice | NDArray[np.intp]
+
+
+class Cell(NamedTuple):
+    """Keys of the same levels.
+
+    Parameters
+    ----------
+    levels : ndarray of int64, shape (k,)
+        Their level number in each categorical column.
+    keys : slice or ndarray of int
+        Which they are.
+    """
+
+    levels: Codes
+    keys: Some
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The categorical columns of queries and keys, and the factors of pairs of their levels.
+
+    Parameters
+    ----------
+    query_code : ndarray of int64, shape (m, k)
+        Level numbers of the queries in each categorical column. A level of -1 is unlike every other: its factor is that
+        of the first and the last level, which for every kernel of `kernpool.kernels.categorical` is the smallest, given
+        that the levels of ordered columns are in order.
+    key_code : ndarray of int64, shape (n, k)
+        Level numbers of the keys.
+    tables : tuple of k ndarrays of shape (levels, levels)
+        Factors of pairs of levels, `CategoricalKernel.table` of each column.
+    slopes : tuple of k ndarrays of shape (levels, levels)
+        Their derivatives by the smoothing of the column, `CategoricalKernel.table_slope`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, or level numbers are out of range.
+    """
+
+    query_code: Codes
+    key_code: Codes
+    tables: tuple[Array, ...]
+    slopes: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        k = len(self.tables)
+        if len(self.slopes) != k:
+            raise ValueError(f"slopes must be one per table, got {len(self.slopes)} for {k} tables")
+        for name, code in (("query_code", self.query_code), ("key_code", self.key_code)):
+            if code.ndim != 2 or code.shape[1] != k or code.dtype.kind != "i":
+                raise ValueError(
+                    f"{name} must be integers of shape (rows, tables), got shape {code.shape} of {code.dtype} for "
+                    f"{k} tables"
+                )
+        for a, (table, slope) in enumerate(zip(self.tables, self.slopes, strict=True)):
+            if table.ndim != 2 or table.shape[0] != table.shape[1] or slope.shape != table.shape:
+                raise ValueError(
+                    f"tables[{a}] and slopes[{a}] must be square and of one shape, got {table.shape} and {slope.shape}"
+                )
+            for name, code, lowest in (("query_code", self.query_code, -1), ("key_code", self.key_code, 0)):
+                low, high = (code[:, a].min(), code[:, a].max()) if len(code) else (0, 0)
+                if low < lowest or high >= len(table):
+                    raise ValueError(
+                        f"{name}[:, {a}] must lie in [{lowest}, {len(table) - 1}], got values from {low} to {high}"
+                    )
+
+    def cells(self, key_weight: Array | None) -> list[Cell]:
+        """Return the keys of positive weight by their levels, in the order of these.
+
+        Parameters
+        ----------
+        key_weight : ndarray of shape (n,) or None
+            Frequencies.
+
+        Returns
+        -------
+        list of Cell
+            One with a slice of all keys if they all have the same levels.
+        """
+        kept = np.arange(len(self.key_code)) if key_weight is None else np.flatnonzero(key_weight > 0)
+        cell = np.zeros(len(kept), dtype=np.int64)
+        for table, level in zip(self.tables, self.key_code[kept].T, strict=True):
+            cell = np.unique(cell * len(table) + level, return_inverse=True)[1]  # numbered anew, so that none overflows
+        if not cell.any():
+            return [Cell(self.key_code[kept[0]], slice(None))]
+        order = np.argsort(cell, kind="stable")
+        starts = np.searchsorted(cell[order], np.arange(cell.max() + 2)).tolist()
+        parts = [kept[order[start:stop]] for start, stop in pairwise(starts)]
+        return [Cell(self.key_code[keys[0]], keys) for keys in parts]
+
+    def block(self, queries: Some, keys: Some = slice(None)) -> Factors:
+        """Return those of some queries and some keys."""
+        return replace(self, query_code=self.query_code[queries], key_code=self.key_code[keys])
+
+    def logarithms(self) -> list[Array]:
+        """Return the logarithms of the factors of all pairs, of shape (m, n), one array per categorical column."""
+        return [table[query[:, None], key] for table, query, key in self._columns(self.log_tables)]
+
+    def pair_slopes(self) -> list[Array]:
+        """Return the derivatives of the factors of all pairs by the smoothings, as `logarithms`."""
+        return [slope[query[:, None], key] for slope, query, key in self._columns(self.padded_slopes)]
+
+    def to_cell(self, levels: Codes) -> Array:
+        """Return the logarithms of the factors between the queries and the keys of a cell, of shape (m, k)."""
+        return np.stack(
+            [t[q, level] for t, q, level in zip(self.log_tables, self.query_code.T, levels, strict=True)], 1
+        )
+
+    def stacked_tables(self) -> Array:
+        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for levels of -1."""
+        most = max(len(table) for table in self.tables)
+        stacked = np.zeros((len(self.tables), most + 1, most))
+        for place, table in zip(stacked, self.tables, strict=True):
+            place[: len(table), : len(table)] = table
+            place[-1, : len(table)] = table[0, -1]
+        return stacked
+
+    def _columns(self, tables: list[Array]) -> list[tuple[Array, Codes, Codes]]:
+        return list(zip(tables, self.query_code.T, self.key_code.T, strict=True))
+
+    @cached_property
+    def log_tables(self) -> list[Array]:
+        """Logarithms of the tables, with a last row for the level -1, which is unlike every other."""
+        with np.errstate(divide="ignore"):
+            return [np.log(_with_unlike(table)) for table in self.tables]
+
+    @cached_property
+    def padded_slopes(self) -> list[Array]:
+        """Slopes of the tables, with that row."""
+        return [_with_unlike(slope) for slope in self.slopes]
+
+
+def _with_unlike(table: Array) -> Array:
+    """Add a last row, which the code -1 finds: every level is as unlike as the first and the last one."""
+    return np.vstack([table, np.full((1, len(table)), table[0, -1])])
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which keys are left out for which queries: those of the same group, with all of their weight.
+
+    Parameters
+    ----------
+    query_code : ndarray of int64, shape (m,)
+        Number of the group of each query, -1 for one that meets all keys.
+    key_code : ndarray of int64, shape (n,)
+        Number of the group of each key, not negative.
+
+    Notes
+    -----
+    Not checked: parts are made by the thousand. `read` checks, and `Problem.with_groups` asks it.
+
+    Examples
+    --------
+    >>> code = np.array([0, 0, 1])
+    >>> Groups.read(code, code).takes_part()
+    array([[False, False,  True],
+           [False, False,  True],
+           [ True,  True, False]])
+    """
+
+    query_code: Codes
+    key_code: Codes
+
+    @classmethod
+    def read(cls, query_code: Codes, key_code: Codes) -> Groups:
+        """Return groups of numbers that are checked.
+
+        Parameters
+        ----------
+        query_code, key_code : ndarray of int64
+            See above.
+
+        Returns
+        -------
+        Groups
+            Of these numbers.
+
+        Raises
+        ------
+        ValueError
+            If the numbers are out of range or no integers.
+        """
+        for name, code, lowest in (("query_code", query_code, -1), ("key_code", key_code, 0)):
+            if code.ndim != 1 or code.dtype.kind != "i":
+                raise ValueError(f"{name} must be one integer per row, got shape {code.shape} of {code.dtype}")
+            if len(code) and code.min() < lowest:
+                raise ValueError(f"{name} must be at least {lowest}, got {code.min()}")
+        return cls(query_code, key_code)
+
+    def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
+        """Return those of some queries and some keys."""
+        return Groups(self.query_code[queries], self.key_code[keys])
+
+    def takes_part(self) -> NDArray[np.bool_]:
+        """Return which keys take part for which query, of shape (m, n): those of other groups."""
+        return np.asarray(self.query_code[:, None] != self.key_code)
+
+
+def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each row the sum of numbers over all rows of its group.
+
+    Parameters
+    ----------
+    code : ndarray of int64, shape (n,)
+        Number of the group of each row.
+    number : ndarray of shape (n,) or (n, c)
+        What is summed.
+
+    Returns
+    -------
+    ndarray of the same shape
+        Equal within a group.
+
+    Examples
+    --------
+    >>> sums_of_groups(np.array([7, 3, 7]), np.array([1.0, 2.0, 4.0]))
+    array([5., 2., 5.])
+    """
+    _, place = np.unique(code, return_inverse=True)
+    sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
+    np.add.at(sums, place, number)
+    return np.asarray(sums[place])
+
+
+def weight_left_out(
+    weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what leaves the sums of all rows with each row: one unit of it, or all rows of its group.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n,)
+        Frequencies.
+    number : ndarray of shape (n, c)
+        What is summed with these weights.
+    code : ndarray of int64, shape (n,), optional
+        Number of the group of each row.
+
+    Returns
+    -------
+    weight : ndarray of shape (n,)
+        That is left out with each row; of a row by itself at most one.
+    weighted : ndarray of shape (n, c)
+        Sum of the numbers that are left out, times their weights.
+
+    Examples
+    --------
+    >>> weight, number = np.array([1.0, 3.0, 1.0]), np.array([[1.0], [2.0], [4.0]])
+    >>> [left.ravel() for left in weight_left_out(weight, number)]
+    [array([1., 1., 1.]), array([1., 2., 4.])]
+    >>> [left.ravel() for left in weight_left_out(weight, number, np.array([0, 1, 0]))]
+    [array([2., 3., 2.]), array([5., 6., 5.])]
+    """
+    if code is None:
+        unit = np.minimum(weight, 1.0)
+        return unit, unit[:, None] * number
+    return sums_of_groups(code, weight), sums_of_groups(code, weight[:, None] * number)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categorical columns of a table.
+
+    Parameters
+    ----------
+    kernels : tuple of CategoricalKernel
+        One per column.
+    levels : tuple of int or ndarray
+        What the kernel wants to know: the number of levels, or their places if they are ordered.
+
+    Examples
+    --------
+    >>> from kernpool.kernels import get_categorical_kernel
+    >>> Categories((get_categorical_kernel("aitchison_aitken"),), (3,)).largest.round(3)
+    array([0.667])
+    """
+
+    kernels: tuple[CategoricalKernel, ...] = ()
+    levels: tuple[int | Array, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def take(self, columns: NDArray[np.intp]) -> Categories:
+        """Return some of the columns, in this order."""
+        return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
+
+    @property
+    def largest(self) -> Array:
+        """Upper ends of the boxes of the smoothings, of shape (k,); the lower ends are zero."""
+        counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
+        ends = [kernel.largest(c) if c > 1 else 0.0 for kernel, c in zip(self.kernels, counts, strict=True)]
+        return np.array(ends, dtype=np.float64)
+
+    def relevance(self, smoothing: Array) -> Array:
+        """Return how far each smoothing is from the upper end of its box, as a share; zero where levels count alike."""
+        share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
+        alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
+        return np.where(alike, 0.0, share)
+
+    def factors(self, query_code: Codes, key_code: Codes, smoothing: Array) -> Factors:
+        """Return what pairs of rows of these level numbers, (m, k) and (n, k), are multiplied by at smoothings."""
+        each = self._with(smoothing)
+        tables = tuple(kernel.table(levels, lam) for kernel, levels, lam in each)
+        return Factors(
+            query_code, key_code, tables, tuple(kernel.table_slope(levels, lam) for kernel, levels, lam in each)
+        )
+
+    def _with(self, smoothing: Array) -> list[tuple[CategoricalKernel, int | Array, float]]:
+        return list(zip(self.kernels, self.levels, smoothing.tolist(), strict=True))
+
+
+NO_CATEGORIES = Categories()

@@ -1,0 +1,470 @@
+"""Encoding of data frames as numbers and category codes, decided once, at fit; and codes of group labels.
+
+`columns.py` reads from the table which columns are numbers, dates, unordered or ordered, unless the caller names
+them. For each categorical column the encoding keeps its levels and, if it is ordered, their positions on a line.
+Group labels are one per row, none of them missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.checks import is_missing, refuse_foreign
+from kernpool.data.columns import Column, Columns, Kind, Level, refuse_other_columns
+from kernpool.data.dates import TIME_KINDS
+from kernpool.execution.messages import abbreviate, check_choice
+
+LEVELS_SHOWN = 20
+
+
+def is_pair(column: Column) -> bool:
+    """Tell whether a column has two unordered levels, both of which occur."""
+    return column.kind == "unordered" and len(levels_of(column, False)) == len(set(column.items())) == 2
+
+
+def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
+    """Return the levels of a column: those that are declared, or those that occur."""
+    items = column.items()  # a missing cell is an error even where levels are declared
+    if column.levels is not None and (column.kind == "ordered" or not ordered):
+        return column.levels
+    found = items if column.levels is None else column.levels
+    levels = sorted(set(found), key=lambda level: (isinstance(level, str), level))
+    if ordered and isinstance(levels[-1], str):
+        raise ValueError(
+            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order nobody has declared; "
+            "make it an ordered pandas category or a polars Enum, or numbers"
+        )
+    return tuple(levels)
+
+
+def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
+    """Return where the levels of an ordered column lie on a line."""
+    if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
+        values = np.array(levels, dtype=np.float64)
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"{column.label} has infinite levels, which have no distance; use ordered_by='rank'")
+        steps = np.diff(values)
+        if np.all(steps > 0) or np.all(steps < 0):
+            return tuple(values.tolist())
+    return tuple(float(rank) for rank in range(len(levels)))
+
+
+def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
+    """Return the number of the level of each cell, -1 for one that is not known, or refuse it."""
+    number = {level: i for i, level in enumerate(levels)}
+    items = column.items()
+    codes = [number.get(item, -1) for item in items]
+    if unseen == "raise" and -1 in codes:
+        row = codes.index(-1)
+        known = ", ".join(map(repr, levels[:LEVELS_SHOWN])) + (", ..." if len(levels) > LEVELS_SHOWN else "")
+        raise ValueError(
+            f"{column.label} has the level {items[row]!r} in row {row} (counted from 0), which it did not have when it "
+            f"was fitted; known levels are {known}. To pool such rows as unlike every level, use unseen='unlike'"
+        )
+    return codes
+
+
+Array = NDArray[np.float64]
+
+NUMBERS = ("numeric", "binary", *TIME_KINDS)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a table become numbers and level numbers, decided once, at fit.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        Names of the columns; None if they had none.
+    kinds : tuple of str
+        What each column is: "numeric", "unordered", "ordered", "binary", "date", "date with a time zone" or "duration".
+        Binary ones have two unordered levels, which are read as the numbers 0 and 1; dates and durations are read as
+        days since 1970-01-01 UTC, and as days.
+    levels : tuple of tuple
+        The levels of each categorical column; the number of a level is its place here.
+    places : tuple of tuple of float, or None
+        Of each categorical column: where its levels lie on a line, increasing or decreasing, if it is ordered.
+    pairs : tuple of tuple, default=()
+        The two levels of each binary column.
+    """
+
+    names: tuple[str, ...] | None
+    kinds: tuple[Kind, ...]
+    levels: tuple[tuple[Level, ...], ...]
+    places: tuple[tuple[float, ...] | None, ...]
+    pairs: tuple[tuple[Level, ...], ...] = ()
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        *,
+        unordered: Collection[str | int] = (),
+        ordered: Collection[str | int] = (),
+        ordered_by: str = "value",
+        binary: bool = False,
+    ) -> Encoding:
+        """Decide what columns are, and which levels they have.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
+            The training rows.
+        unordered, ordered : collection of str or int
+            Names or positions of columns that are categorical, whatever the table says that they are.
+        ordered_by : {"value", "rank"}, default="value"
+            How far levels of an ordered column are apart: as far as their values, or as their ranks. Values are what
+            the distances of Wang and van Ryzin and of Li and Racine are meant for: years 5 apart are 5 apart. Levels
+            that are no numbers, or numbers declared in an order that is not theirs, have ranks either way.
+        binary : bool, default=False
+            Read unordered columns of two levels, unless they are named, as 0 and 1: then a plane has a slope in them.
+
+        Returns
+        -------
+        Encoding
+            With all the categories that a pandas category or a polars Enum declares as levels, whether or not they
+            occur: their number is part of some kernels. Otherwise the levels are those that occur, sorted.
+
+        Raises
+        ------
+        TypeError
+            If a name or a position is neither.
+        ValueError
+            If there is no such column, a column is named twice, misses a level in some row, or holds text that is to be
+            ordered without a declared order; if dates are too close together for days in float64 (31 microseconds on
+            average, for dates of today); and as in `Columns.of`.
+
+        Notes
+        -----
+        Levels that are neither text nor numbers, such as the intervals of ``pandas.cut``, are known by their text.
+
+        Examples
+        --------
+        >>> encoding = Encoding.fit([["b", 2001, 1.5], ["a", 2011, 2.5]], unordered=[0], ordered=[1])
+        >>> encoding.levels, encoding.places
+        ((('a', 'b'), (2001, 2011)), (None, (2001.0, 2011.0)))
+        >>> encoding.encode([["a", 2001, 7.5]])
+        (array([[7.5]]), array([[0, 0]]))
+        """
+        check_choice("ordered_by", ordered_by, ("value", "rank"))
+        table = Columns.of(X)
+        asked: dict[int, Kind] = {}
+        requests: tuple[tuple[Kind, Collection[str | int]], ...] = (("unordered", unordered), ("ordered", ordered))
+        for kind, named in requests:
+            for position in _positions(kind, named, table):
+                if position in asked:
+                    raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
+                asked[position] = kind
+        kinds: tuple[Kind, ...] = tuple(
+            "binary"
+            if binary and len(table.columns) > 1 and i not in asked and is_pair(column)
+            else asked.get(i, column.kind)
+            for i, column in enumerate(table.columns)
+        )
+        for column, kind in zip(table.columns, kinds, strict=True):
+            if column.times is not None and kind in TIME_KINDS:
+                column.times.check_steps(column.label)
+        pairs = tuple(levels_of(table.columns[i], False) for i, kind in enumerate(kinds) if kind == "binary")
+        categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind not in NUMBERS]
+        levels = tuple(levels_of(column, kind == "ordered") for column, kind in categorical)
+        places = tuple(
+            places_of(column, some, ordered_by) if kind == "ordered" else None
+            for (column, kind), some in zip(categorical, levels, strict=True)
+        )
+        return cls(table.names, kinds, levels, places, pairs)
+
+    @classmethod
+    def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
+        """Return the encoding of a table of numbers alone.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Of the columns.
+        columns : int
+            How many there are.
+
+        Returns
+        -------
+        Encoding
+            Without categories and dates.
+
+        Examples
+        --------
+        >>> Encoding.of_numbers(None, 2).encode([[1, 2.5]])[0]
+        array([[1. , 2.5]])
+        """
+        kinds: list[Kind] = ["numeric"] * columns
+        return cls(None if names is None else tuple(names), tuple(kinds), (), ())
+
+    def with_dates(self, positions: Iterable[int]) -> Encoding:
+        """Return the encoding in which the numbers of some columns are dates without a time zone."""
+        kinds = list(self.kinds)
+        for position in positions:
+            if kinds[position] != "numeric":
+                raise ValueError(f"column {position} is {kinds[position]}, and no date")
+            kinds[position] = "date"
+        return replace(self, kinds=tuple(kinds))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers, so that an array of them says the same."""
+        return set(self.kinds) == {"numeric"}
+
+    @property
+    def numbers_alone(self) -> bool:
+        """Whether there are no categories: all columns are numbers, dates or durations."""
+        return not (self.levels or self.pairs)
+
+    @property
+    def dates(self) -> tuple[int, ...]:
+        """Positions of the columns of dates and durations, which are read as days."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind in TIME_KINDS)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Positions of the columns that are read as numbers."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind in NUMBERS)
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """Positions of the categorical columns."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
+
+    @property
+    def table_levels(self) -> tuple[int | Array, ...]:
+        """For each categorical column, what `CategoricalKernel.table` needs: the number of levels, or their places."""
+        return tuple(
+            len(levels) if places is None else np.array(places)
+            for levels, places in zip(self.levels, self.places, strict=True)
+        )
+
+    def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
+        """Turn a table into numbers and level numbers.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame or array_like of shape (m, columns)
+            With the columns of the training rows, in their order. Where one of the two has no names, columns go by
+            position. Dates may be in any unit and of any library, but not numbers.
+        unseen : {"raise", "unlike"}, default="raise"
+            What a level becomes that the training rows did not have: an error, or -1, which `Factors` takes for
+            unlike every level; of a binary column one half, as far from either.
+
+        Returns
+        -------
+        numeric : ndarray of shape (m, numeric columns)
+            In float64; in float32 if all numeric columns are.
+        code : ndarray of int64, shape (m, categorical columns)
+            Level numbers.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, new or in another order, a cell is missing, a level is unseen, or a numeric column
+            holds text, NaN or infinity; if dates, dates with a time zone, durations and numbers take the place of each
+            other. The message names column, and level or row.
+
+        Examples
+        --------
+        >>> encoding = Encoding.fit([["b"], ["a"]], unordered=[0])
+        >>> encoding.encode([["c"], ["b"]], unseen="unlike")[1].tolist()
+        [[-1], [1]]
+        """
+        check_choice("unseen", unseen, ("raise", "unlike"))
+        table = Columns.of(X)
+        self._check_names(table)
+        code, pairs = np.empty((table.rows, len(self.levels)), np.int64), iter(self.pairs)
+        numbers: list[NDArray[np.floating[Any]]] = []
+        for i in self.numeric:
+            if self.kinds[i] == "binary":
+                codes = np.array(codes_of(table.columns[i], next(pairs), unseen), dtype=np.float64)
+                numbers.append(np.where(codes < 0, 0.5, codes))
+            else:
+                numbers.append(table.columns[i].numbers(self.kinds[i]))
+        single = bool(numbers) and all(column.dtype == np.float32 for column in numbers)
+        numeric = np.empty((table.rows, len(numbers)), np.float32 if single else np.float64)
+        for place, column in enumerate(numbers):
+            numeric[:, place] = column
+        for place, i in enumerate(self.categorical):
+            code[:, place] = codes_of(table.columns[i], self.levels[place], unseen)
+        return numeric, code
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a JSON file can hold, and `from_json` reads.
+
+        Returns
+        -------
+        dict
+            Of lists, text, numbers and None.
+
+        Examples
+        --------
+        >>> Encoding.fit([["b"], ["a"]], unordered=[0]).to_json()
+        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None]}
+        """
+        return {
+            "names": None if self.names is None else list(self.names),
+            "kinds": list(self.kinds),
+            "levels": [list(levels) for levels in self.levels],
+            "places": [None if places is None else list(places) for places in self.places],
+        } | ({"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {})
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Encoding:
+        """Rebuild the encoding that `to_json` wrote.
+
+        Parameters
+        ----------
+        plain : dict
+            What came back from the file.
+
+        Returns
+        -------
+        Encoding
+            Equal to the one that was written.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is not of the form that `to_json` gives.
+
+        Examples
+        --------
+        >>> encoding = Encoding.fit([["b"], ["a"]], unordered=[0])
+        >>> Encoding.from_json(encoding.to_json()) == encoding
+        True
+        """
+        plain = {"pairs": []} | plain  # older files have none
+        parts = [plain[name] for name in ("kinds", "levels", "places", "pairs")]
+        parts += [plain["names"] or [], *plain["levels"], *plain["pairs"]]
+        if set(plain) != {"names", "kinds", "levels", "places", "pairs"} or not all(
+            isinstance(part, list) for part in parts
+        ):
+            raise TypeError("the encoding does not have its lists")
+        names = None if plain["names"] is None else tuple(plain["names"])
+        kinds, levels = tuple(plain["kinds"]), tuple(tuple(some) for some in plain["levels"])
+        places = tuple(None if some is None else tuple(some) for some in plain["places"])
+        categorical, pairs = [kind for kind in kinds if kind not in NUMBERS], tuple(map(tuple, plain["pairs"]))
+        if not kinds or not set(kinds) <= set(get_args(Kind)):
+            raise ValueError("the encoding does not say what the columns are")
+        if names is not None and (len(names) != len(kinds) or not all(isinstance(name, str) for name in names)):
+            raise ValueError("the encoding does not name every column")
+        if [len(pair) for pair in pairs] != [2] * kinds.count("binary"):
+            raise ValueError("the encoding does not have the two levels of each binary column")
+        for some in (*levels, *pairs):
+            if not some or not all(isinstance(level, Level) and level == level for level in some):
+                raise ValueError("the encoding has levels that are neither text nor numbers")
+        for kind, some, where in zip(categorical, levels, places, strict=True):
+            if (where is None) != (kind == "unordered") or (where is not None and not _are_places(where, len(some))):
+                raise ValueError("the encoding does not say where the levels of ordered columns lie")
+        return cls(names, kinds, levels, places, pairs)
+
+    def _check_names(self, table: Columns) -> None:
+        if self.names is not None and table.names is not None:
+            refuse_other_columns(table.names, self.names, f"use X[{list(self.names)}]")
+        if len(table.columns) != len(self.kinds):
+            raise ValueError(f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted")
+
+
+def _are_places(places: tuple[Any, ...], levels: int) -> bool:
+    steps = np.diff(np.array(places, dtype=np.float64))
+    finite = all(type(place) is float for place in places) and bool(np.all(np.isfinite(places)))
+    return len(places) == levels and finite and bool(np.all(steps > 0) or np.all(steps < 0))
+
+
+def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:
+    if isinstance(columns, str):
+        raise TypeError(
+            f"{argument} must be a collection of names or positions, got {abbreviate(columns)}; "
+            f"use [{abbreviate(columns)}]"
+        )
+    positions = []
+    for column in columns:
+        if isinstance(column, bool) or not isinstance(column, str | int | np.integer):
+            raise TypeError(f"{argument} must hold names or positions of columns, got {abbreviate(column)}")
+        if isinstance(column, str):
+            if table.names is None or column not in table.names:
+                known = "have no names" if table.names is None else f"are {', '.join(map(repr, table.names))}"
+                raise ValueError(f"{argument} names a column {column!r}, but the columns of X {known}")
+            positions.append(table.names.index(column))
+        elif 0 <= column < len(table.columns):
+            positions.append(int(column))
+        else:
+            raise ValueError(f"{argument} holds position {column}, but X has the columns 0 to {len(table.columns) - 1}")
+    return positions
+
+
+def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
+    """Return the number of the group of each row.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n,)
+        Labels: numbers, strings, dates, or whatever can be sorted.
+    rows : int
+        How many rows there are.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        From 0 on, in the order of the labels.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label per row, or one is missing.
+    TypeError
+        If labels cannot be sorted, or are a tensor.
+
+    Examples
+    --------
+    >>> group_codes(["b", "a", "b"], 3)
+    array([1, 0, 1])
+    """
+    return labels_and_codes(groups, rows)[1]
+
+
+def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the labels of the groups in their order, and the number of the group of each row; as `group_codes`."""
+    refuse_foreign("groups", groups)
+    labels = np.asarray(groups)
+    if labels.shape != (rows,):
+        raise ValueError(f"groups must have one label for each of the {rows} rows, got shape {labels.shape}")
+    listed = isinstance(groups, list | tuple)  # of text and NaN NumPy makes text alone
+    if listed or labels.dtype.kind not in "biuSU":
+        items = groups if listed else labels.tolist()
+        missing = np.array([is_missing(label) for label in items]) | _not_a_time(labels)
+        if missing.any():
+            raise ValueError(
+                f"groups has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}, counted from 0); "
+                "leave these rows out, or give each a label of its own"
+            )
+    try:
+        found, code = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "groups has labels of several types, which cannot be put in order; use numbers or strings alone"
+        ) from None
+    return found, np.asarray(code, dtype=np.int64)
+
+
+def named(label: Any) -> str:
+    """Return a label as messages name it.
+
+    Examples
+    --------
+    >>> named("b"), named(np.int64(3)), named(np.datetime64("2020-01-01T00:00:00.000000000"))
+    ("'b'", '3', '2020-01-01T00:00:00.000000000')
+    """
+    return repr(str(label)) if isinstance(label, str) else str(label)
+
+
+def _not_a_time(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isnat(labels) if labels.dtype.kind in "mM" else np.zeros(labels.shape, dtype=bool)

@@ -1,0 +1,385 @@
+"""Plots of kernel profiles, and heat maps of attention weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.displays.style import BLUE, SIGNED_COLORS, WEIGHT_COLORS, as_array, import_pyplot, tidy
+from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.kernels import Kernel, get_kernel
+
+Array = NDArray[np.float64]
+
+
+@explain_calls
+class KernelDisplay:
+    """Profiles of kernels over ``u = (q - k) / h``, one panel each, sharing the y axis.
+
+    Parameters
+    ----------
+    u : ndarray of shape (g,)
+        Where the profiles are drawn.
+    profiles : dict of str to ndarray of shape (g,)
+        ``K(u)`` by name.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One per kernel.
+    figure_ : matplotlib Figure
+        The figure.
+    lines_ : list of matplotlib Line2D
+        One per kernel.
+
+    Examples
+    --------
+    >>> from kernpool import KernelDisplay
+    >>> display = KernelDisplay.from_kernels(["epanechnikov", "triangular"])  # doctest: +SKIP
+    """
+
+    def __init__(self, *, u: Array, profiles: dict[str, Array]) -> None:
+        self.u = u
+        self.profiles = profiles
+
+    @classmethod
+    def from_kernels(
+        cls,
+        kernels: Sequence[str | Kernel] = ("gaussian", "boxcar", "constant", "epanechnikov"),
+        *,
+        u: ArrayLike | None = None,
+        axes: Any = None,
+        **style: Any,
+    ) -> KernelDisplay:
+        """Evaluate kernels and draw them.
+
+        Parameters
+        ----------
+        kernels : sequence of str or Kernel, default=("gaussian", "boxcar", "constant", "epanechnikov")
+            Which; by default the four that the subject is taught with.
+        u : array_like, optional
+            Where; by default -2.5 to 2.5 in steps of 0.1 as taught, with each edge of a support drawn as a step.
+        axes : sequence of matplotlib Axes, optional
+            One per kernel; a new figure by default.
+        **style
+            `curve_kwargs` and `names` of `plot`.
+
+        Returns
+        -------
+        KernelDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If a kernel is unknown.
+        """
+        found = [get_kernel(kernel) for kernel in ([kernels] if isinstance(kernels, str | Kernel) else kernels)]
+        if not found or len({kernel.name for kernel in found}) < len(found):
+            raise ValueError(f"kernels must name at least one kernel, each once; got {abbreviate(kernels)}")
+        if u is None:
+            grid = np.arange(-25, 26) / 10
+            edges = [kernel.support * sign for kernel in found if kernel.is_compact for sign in (-1, 1)]
+            # a point on either side of each edge, or a jump looks like a slope
+            grid = np.unique(np.r_[grid, edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+        else:
+            grid = np.sort(np.ravel(np.asarray(u, dtype=np.float64)))
+        profiles = {kernel.name: kernel.profile(np.abs(grid)) for kernel in found}
+        return cls(u=grid, profiles=profiles).plot(axes=axes, **style)
+
+    def plot(
+        self, *, axes: Any = None, names: Sequence[str] | None = None, curve_kwargs: dict[str, Any] | None = None
+    ) -> KernelDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, optional
+            One per kernel; a new figure by default.
+        names : sequence of str, optional
+            Titles; by default the kernels' names.
+        curve_kwargs : dict, optional
+            Passed to matplotlib for the curves.
+
+        Returns
+        -------
+        KernelDisplay
+            Itself, with `axes_`, `figure_` and `lines_`.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many axes as kernels.
+        """
+        count = len(self.profiles)
+        if axes is None:
+            size = (2.6 * count + 0.6, 2.8)
+            _, axes = import_pyplot().subplots(1, count, figsize=size, sharex=True, sharey=True, layout="constrained")
+        self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+        if names is not None and len(names) != count:
+            raise ValueError(f"names must be one per kernel, got {len(names)} for {count}")
+        if len(self.axes_) != count:
+            raise ValueError(f"axes must hold one pair of axes per kernel, got {len(self.axes_)} for {count}")
+        self.figure_ = self.axes_[0].figure
+        self.lines_: list[Any] = []
+        highest = max(float(profile.max()) for profile in self.profiles.values())  # of all panels: they share the axis
+        style: dict[str, Any] = {"color": BLUE, "linewidth": 2.0} | (curve_kwargs or {})
+        for ax, profile, name in zip(self.axes_, self.profiles.values(), names or list(self.profiles), strict=True):
+            ax.fill_between(self.u, profile, color=style["color"], alpha=0.15, linewidth=0)
+            self.lines_ += ax.plot(self.u, profile, **style)
+            ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, 1.05 * highest))
+            tidy(ax)
+        self.axes_[0].set_ylabel("K(u)")
+        return self
+
+
+@explain_calls
+class AttentionDisplay:
+    """Heat map of pooling weights, queries down and keys across; several heads share one color scale.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (rows, columns, queries, keys)
+        Weights of a grid of heads.
+    title : str or sequence of str, optional
+        One title per column of heads.
+    x_label, y_label : str
+        Axis labels.
+    max_cells : int, default=512
+        More keys (or queries) than this are drawn in groups of equal size: a cell then shows the weight that the whole
+        group of keys gets, averaged over the group of queries, so that no weight is lost between the pixels.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes, shape (rows, columns)
+        One per head.
+    figure_ : matplotlib Figure
+        The figure.
+    images_ : list of matplotlib AxesImage
+        One per head.
+    colorbar_ : matplotlib Colorbar or None
+        The shared scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import AttentionDisplay, pooling_weights
+    >>> x = np.linspace(0, 5, 40)
+    >>> display = AttentionDisplay.from_weights(pooling_weights(x, x, bandwidth=0.3))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: Array,
+        title: str | list[str] | None = None,
+        x_label: str = "keys",
+        y_label: str = "queries",
+        max_cells: int = 512,
+    ) -> None:
+        self.weights = weights
+        self.title = title
+        self.x_label = x_label
+        self.y_label = y_label
+        if max_cells < 1:
+            raise ValueError(f"max_cells must be at least 1, got {max_cells}")
+        self.max_cells = max_cells
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, *, sort: bool = True, ax: Any = None, max_cells: int = 512, **style: Any
+    ) -> AttentionDisplay:
+        """Draw the weights that a fitted estimator gives to its training rows.
+
+        Parameters
+        ----------
+        estimator : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
+            Fitted. The weights of local linear fits may be negative; they are drawn blue, and positive ones red.
+        X : array_like of shape (m, d)
+            Queries.
+        sort : bool, default=True
+            Order queries and training rows by their first column; then high weights lie near the diagonal.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        max_cells : int, default=512
+            See the class.
+        **style
+            As in `from_weights`.
+
+        Returns
+        -------
+        AttentionDisplay
+            The display, drawn.
+        """
+        weights = estimator.attention_weights(X)
+        labels = {"x_label": "training rows", "y_label": "queries"}
+        if sort:
+            weights = weights[np.argsort(np.asarray(X)[:, 0], kind="stable")]
+            weights = weights[:, np.argsort(np.asarray(estimator.key_)[:, 0], kind="stable")]
+            labels = {"x_label": "sorted training inputs", "y_label": "sorted queries"}
+        signed = {"distributions": False} if weights.min() < 0 else {}
+        return cls.from_weights(weights, ax=ax, max_cells=max_cells, **(labels | signed | style))
+
+    @classmethod
+    def from_weights(
+        cls,
+        weights: ArrayLike,
+        *,
+        title: str | list[str] | None = None,
+        x_label: str = "keys",
+        y_label: str = "queries",
+        distributions: bool = True,
+        max_cells: int = 512,
+        ax: Any = None,
+        cmap: str = WEIGHT_COLORS,
+        colorbar: bool = True,
+    ) -> AttentionDisplay:
+        """Draw given weights.
+
+        Parameters
+        ----------
+        weights : array_like of shape (queries, keys) or (rows, columns, queries, keys)
+            Weights of one head, or of a grid of heads.
+        title : str or list of str, optional
+            Title, or one per column of heads.
+        x_label, y_label : str
+            Axis labels.
+        distributions : bool, default=True
+            Insist that every row sums to one, or to zero where no key takes part.
+        max_cells : int, default=512
+            See the class.
+        ax : matplotlib Axes, optional
+            Where to draw a single head; a new figure by default.
+        cmap : str, default="Reds"
+            Colors; the default gets darker with the weight and so prints well. Where weights are negative, it is
+            "RdBu_r", white at zero.
+        colorbar : bool, default=True
+            Whether to draw the scale.
+
+        Returns
+        -------
+        AttentionDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the weights have another number of dimensions, hold NaN, infinity or negative entries, or their rows do
+            not sum to one.
+        """
+        grid = _as_grid(weights, distributions)
+        display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label, max_cells=max_cells)
+        return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
+
+    def plot(self, *, ax: Any = None, cmap: str = WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw a single head; a new figure by default.
+        cmap : str, default="Reds"
+            Colors.
+        colorbar : bool, default=True
+            Whether to draw the scale.
+
+        Returns
+        -------
+        AttentionDisplay
+            Itself, with `axes_`, `figure_`, `images_` and `colorbar_`.
+
+        Raises
+        ------
+        ValueError
+            If `ax` is given for several heads.
+        """
+        rows, columns, queries, keys = self.weights.shape
+        if ax is not None and rows * columns > 1:
+            raise ValueError(f"ax is for one head, the weights have {rows} x {columns}; leave it out")
+        if ax is None:
+            size = (1.4 + max(2.2, 4.2 / columns**0.5) * columns, 0.6 + max(1.8, 3.6 / rows**0.5) * rows)
+            plt = import_pyplot()
+            _, axes = plt.subplots(
+                rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
+            )
+        else:
+            axes = np.array([[ax]], dtype=object)
+        titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else list(self.title)
+        if len(titles) != columns:
+            raise ValueError(f"title must be one text, or one per column of heads, got {len(titles)} for {columns}")
+        cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
+        self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
+        largest = max(float(np.abs(cells).max()), 1e-300)  # one scale for all heads
+        signed = bool(cells.min() < 0)
+        covered = [
+            -(-size // self.max_cells) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
+        ]
+        for (i, j), panel in np.ndenumerate(axes):
+            image = panel.imshow(
+                cells[i, j],
+                cmap=SIGNED_COLORS if signed and cmap == WEIGHT_COLORS else cmap,
+                vmin=-largest if signed else 0.0,
+                vmax=largest,
+                aspect="auto",
+                interpolation="nearest",
+                extent=(-0.5, covered[1] - 0.5, covered[0] - 0.5, -0.5),
+            )
+            panel.set(xlim=(-0.5, keys - 0.5), ylim=(queries - 0.5, -0.5))  # the last group may be a part of one
+            self.images_.append(image)
+            panel.locator_params(integer=True)
+            if i == 0 and titles[j]:
+                panel.set_title(titles[j])
+            if i == rows - 1:
+                panel.set_xlabel(self.x_label)
+            if j == 0:
+                panel.set_ylabel(self.y_label)
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(self.images_[0], ax=axes, shrink=0.9, pad=0.02)
+            group = -(-keys // self.max_cells)
+            self.colorbar_.set_label("weight" if group == 1 else f"weight of {group} keys")
+        return self
+
+
+def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
+    grid = as_array(weights)
+    if grid.ndim not in (2, 4) or grid.size == 0:
+        raise ValueError(
+            f"weights must have shape (queries, keys) or (rows, columns, queries, keys), got {grid.shape}; "
+            "for a batch of heads use weights[None] or reshape it to a grid"
+        )
+    grid = grid if grid.ndim == 4 else grid[None, None]
+    if not np.all(np.isfinite(grid)):
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(grid))[0])
+        where = f"(query, key) {place[2:]}" if grid.shape[:2] == (1, 1) else f"(row, column, query, key) {place}"
+        raise ValueError(
+            f"weights hold {grid[place]} at {where}; "
+            "empty windows give NaN: use empty='zero', or another kernel or bandwidth"
+        )
+    sums = grid.sum(axis=-1)
+    off = (np.abs(sums - 1) > 1e-3) & (sums != 0)  # half precision sums to one within a thousandth
+    if distributions and (off.any() or grid.min() < 0):
+        place = tuple(int(i) for i in np.argwhere(off)[0]) if off.any() else ()
+        what = f"the row of query {place[-1]} sums to {sums[place]:.4g}" if place else f"one is {grid.min():.4g}"
+        raise ValueError(
+            f"weights must be non-negative and each row must sum to one (or to zero, if masked), but {what}; "
+            "apply a softmax first if these are scores; pass distributions=False if they are weights that may be "
+            "negative, as those of local linear fits, or to draw any matrix"
+        )
+    return grid
+
+
+def _grouped(head: Array, max_cells: int) -> Array:
+    """Add up keys and average queries in groups, so that at most `max_cells` remain along each axis."""
+    for axis, combine in ((0, np.mean), (1, np.sum)):
+        n = head.shape[axis]
+        if n > max_cells:
+            size = -(-n // max_cells)
+            parts = np.split(head, np.arange(size, n, size), axis=axis)
+            head = np.stack([combine(part, axis=axis) for part in parts], axis=axis)
+            if axis == 1:  # a last group of fewer keys is drawn as dark as if it were full
+                head[:, -1] *= size / parts[-1].shape[1]
+    return head

@@ -1,0 +1,345 @@
+"""Fan chart: conditional quantiles over one column, around the median."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core.state import EmptyWindowWarning
+from kernpool.data.checks import refuse_foreign
+from kernpool.displays.style import (
+    BLACK,
+    BLUE,
+    InputGrid,
+    as_numbers,
+    draw_samples,
+    evenly,
+    label_axis,
+    mixed_with_white,
+    new_axes,
+    tidy,
+)
+from kernpool.distribution import as_levels
+from kernpool.execution.messages import explain_calls
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+PALEST, DARKEST = 0.25, 0.6  # share of ink in the outermost shade and in the innermost of several
+
+
+@explain_calls
+class QuantileFanDisplay:
+    """Conditional quantiles over one input column: a shade between each low level and its counterpart, and the median.
+
+    Where the fan is wide, values scatter; where its halves differ, they are skewed. Shades are about values of y, not
+    about how well a curve is known.
+
+    Parameters
+    ----------
+    x : ndarray of shape (g,)
+        Grid of inputs, increasing.
+    quantile : ndarray of shape (g, l)
+        Quantiles on the grid; NaN leaves a gap.
+    levels : array_like of shape (l,)
+        Their levels, in any order: the lowest is paired with the highest, and so on; a middle one is drawn as a line.
+    x_train, y_train : ndarray of shape (n,), optional
+        Training samples.
+    x_label, y_label : str
+        Axis labels.
+    note : str, optional
+        Title of the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    bands_ : list of matplotlib PolyCollection
+        Shades, the widest first.
+    line_ : matplotlib Line2D or None
+        The median, or the quantile of another level in the middle; None if the number of levels is even.
+    scatter_ : matplotlib PathCollection or None
+        Training samples.
+
+    Raises
+    ------
+    ValueError
+        If levels are not between 0 and 1, or occur twice, or shapes do not match, or a quantile falls while its level
+        rises.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor, QuantileFanDisplay
+    >>> from kernpool.datasets import make_sine_power
+    >>> sample = make_sine_power(200, random_state=0)
+    >>> X = sample.x_train[:, None]
+    >>> model = NadarayaWatsonRegressor().fit(X, sample.y_train)
+    >>> display = QuantileFanDisplay.from_estimator(model, X, sample.y_train)  # doctest: +SKIP
+    """
+
+    x_kind = "numeric"  # or what x is in days: dates or durations
+
+    def __init__(
+        self,
+        *,
+        x: Array,
+        quantile: Array,
+        levels: ArrayLike,
+        x_train: Array | None = None,
+        y_train: Array | None = None,
+        x_label: str = "x",
+        y_label: str = "y",
+        note: str | None = None,
+    ) -> None:
+        level = np.atleast_1d(as_levels(levels))
+        if np.shape(quantile) != (len(x), len(level)):
+            raise ValueError(
+                f"quantiles must have one row per input and one column per level, ({len(x)}, {len(level)}), got shape "
+                f"{np.shape(quantile)}"
+            )
+        order = np.argsort(level, kind="stable")
+        self.levels, self.quantile = level[order], np.asarray(quantile, dtype=np.float64)[:, order]
+        if np.any(np.diff(self.levels) == 0):
+            raise ValueError(f"levels must differ from each other, got {level.tolist()}")
+        with np.errstate(invalid="ignore"):
+            falls = np.argwhere(np.diff(self.quantile, axis=1) < 0)
+        if falls.size:
+            row, column = falls[0]
+            raise ValueError(
+                f"quantiles must not fall while their level rises: at x = {x[row]:g} that of level "
+                f"{self.levels[column + 1]:g} is below that of {self.levels[column]:g}; columns are in the order of "
+                "levels"
+            )
+        self.x = x
+        self.x_train = x_train
+        self.y_train = y_train
+        self.x_label = x_label
+        self.y_label = y_label
+        self.note = note
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        feature: int | str | None = None,
+        levels: ArrayLike = LEVELS,
+        grid_resolution: int | None = None,
+        subsample: int | None = 1000,
+        target: str = "y",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> QuantileFanDisplay:
+        """Find quantiles on a grid over one column, the others at their medians, and draw.
+
+        Parameters
+        ----------
+        estimator : NadarayaWatsonRegressor or LocalLinearRegressor
+            Fitted to one output, in memory.
+        X : array_like or data frame of shape (n, d)
+            Training inputs.
+        y : array_like of shape (n,)
+            Training outputs.
+        feature : int or str, optional
+            Which column; needed if there are several.
+        levels : array_like of shape (l,), default=(0.05, 0.25, 0.5, 0.75, 0.95)
+            Of the quantiles, between 0 and 1.
+        grid_resolution : int, optional
+            Points of the grid; by default eight per bandwidth, at least 200 and at most 4000.
+        subsample : int or None, default=1000
+            Draw at most so many evenly chosen samples; None draws all.
+        target : str, default="y"
+            Name of the output, for the label of the y axis.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `color`, `band_kwargs`, `median_kwargs` and `scatter_kwargs` of `plot`.
+
+        Returns
+        -------
+        QuantileFanDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If X has several columns and `feature` is not given or not one of them, X has categorical columns, there are
+            several outputs, or levels are none.
+        TypeError
+            If the estimator has no quantiles, or was fitted to chunks.
+        """
+        ask = getattr(estimator, "quantile", None)
+        if ask is None:
+            raise TypeError(
+                f"{type(estimator).__name__} has no quantile; use NadarayaWatsonRegressor or LocalLinearRegressor, "
+                "fitted in memory"
+            )
+        level = np.atleast_1d(as_levels(levels))
+        section = InputGrid.of(estimator, X, feature, grid_resolution, instead="QuantileFanDisplay.from_quantiles")
+        inputs, output = section.inputs, as_numbers("y", y)
+        if len(output) != len(inputs):
+            raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
+        with warnings.catch_warnings():
+            # The caller did not choose the points of the grid; where windows are empty, the fan has gaps.
+            warnings.simplefilter("ignore", EmptyWindowWarning)
+            found = np.asarray(ask(section.query, level))
+        if found.ndim != 2:
+            raise ValueError(f"one output can be drawn at a time, the estimator has {found.shape[1]}")
+        kept = evenly(len(inputs), subsample)
+        display = cls(
+            x=section.x,
+            quantile=found,
+            levels=level,
+            x_train=inputs[kept, section.column],
+            y_train=output.ravel()[kept],
+            x_label=section.label,
+            y_label=target,
+            note="other columns at their medians" if inputs.shape[1] > 1 else None,
+        )
+        display.x_kind = section.kind
+        return display.plot(ax=ax, **style)
+
+    @classmethod
+    def from_quantiles(
+        cls,
+        x: ArrayLike,
+        quantiles: ArrayLike,
+        levels: ArrayLike,
+        *,
+        x_train: ArrayLike | None = None,
+        y_train: ArrayLike | None = None,
+        x_label: str = "x",
+        y_label: str = "y",
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> QuantileFanDisplay:
+        """Draw given quantiles.
+
+        Parameters
+        ----------
+        x : array_like of shape (g,)
+            Inputs, in any order.
+        quantiles : array_like of shape (g, l)
+            As `quantile` of an estimator returns them.
+        levels : array_like of shape (l,)
+            Their levels.
+        x_train, y_train : array_like of shape (n,), optional
+            Training samples.
+        x_label, y_label : str
+            Axis labels.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `color`, `band_kwargs`, `median_kwargs` and `scatter_kwargs` of `plot`.
+
+        Returns
+        -------
+        QuantileFanDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            As for the class, and if `x_train` and `y_train` are not of one length.
+        """
+        x = as_numbers("x", x).ravel()
+        refuse_foreign("quantiles", quantiles)
+        order = np.argsort(x, kind="stable")
+        found = np.asarray(quantiles, dtype=np.float64)
+        if found.ndim == 0 or len(found) != len(x):
+            raise ValueError(f"x has {len(x)} entries and quantiles shape {found.shape}; one row per input is needed")
+        samples = [
+            None if array is None else as_numbers(name, array).ravel()
+            for name, array in (("x_train", x_train), ("y_train", y_train))
+        ]
+        if len({None if one is None else len(one) for one in samples}) > 1:
+            raise ValueError("x_train and y_train belong together: give both, of one length, or neither")
+        display = cls(
+            x=x[order],
+            quantile=found[order],
+            levels=levels,
+            x_train=samples[0],
+            y_train=samples[1],
+            x_label=x_label,
+            y_label=y_label,
+        )
+        return display.plot(ax=ax, **style)
+
+    def pairs(self) -> Sequence[tuple[int, int]]:
+        """Return the columns between which there are shades, the outermost first."""
+        last = len(self.levels) - 1
+        return [(low, last - low) for low in range(len(self.levels) // 2)]
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        color: Any = BLUE,
+        band_kwargs: dict[str, Any] | None = None,
+        median_kwargs: dict[str, Any] | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> QuantileFanDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default.
+        color : color, default=blue
+            Of the shades: mixed with white, the outermost most.
+        band_kwargs, median_kwargs, scatter_kwargs : dict, optional
+            Passed to matplotlib for the shades, the line in the middle and the samples.
+
+        Returns
+        -------
+        QuantileFanDisplay
+            Itself, with `ax_`, `figure_`, `bands_`, `line_` and `scatter_`.
+        """
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        self.bands_: list[Any] = []
+        pairs, style = self.pairs(), dict[str, Any]()
+        for depth, (low, high) in enumerate(pairs):
+            # Opaque, so that the legend shows the very colors of the picture; samples lie above.
+            ink = PALEST + (DARKEST - PALEST) * depth / max(len(pairs) - 1, 1)
+            lower, upper = self.quantile[:, low], self.quantile[:, high]
+            style = {"color": mixed_with_white(color, ink), "linewidth": 0, "zorder": 0.5 + depth / 100}
+            style |= {"label": label_of(self.levels[low], self.levels[high])}
+            where = np.isfinite(lower) & np.isfinite(upper)
+            self.bands_.append(ax.fill_between(self.x, lower, upper, where=where, **(style | (band_kwargs or {}))))
+        self.scatter_ = draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
+        self.line_: Any = None
+        if len(self.levels) % 2:
+            middle = len(self.levels) // 2
+            level = self.levels[middle]
+            style = {"color": BLACK, "linewidth": 1.6, "zorder": 3}
+            style |= {"label": "median" if level == 0.5 else f"quantile {level:g}"}
+            (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
+        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set_ylabel(self.y_label)
+        tidy(ax)
+        ax.legend(
+            title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small",
+            title_fontsize="small",
+        )  # fmt: skip
+        return self
+
+
+def label_of(low: float, high: float) -> str:
+    """Say what lies between two quantiles.
+
+    Examples
+    --------
+    >>> label_of(0.05, 0.95)
+    '90 % of values: quantiles 0.05 to 0.95'
+    """
+    return f"{100 * (high - low):.6g} % of values: quantiles {low:g} to {high:g}"

@@ -1,0 +1,424 @@
+"""Map-reduce queries for quantiles over chunks: total weight, weight by range of values, rows in a range.
+
+Each query is evaluated on every chunk separately, wherever the chunk lies, and the answers of disjoint sets of rows
+merge. `ValueSketch` sketches the distribution of values that are not in memory: ordered values, each with the number of
+rows around it. Summaries merge; they only choose where to look next, so the result does not depend on them.
+`NearestKeys` collects the few rows that matter for queries with empty windows or far from all rows; these are held in
+memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.algorithms.reference import pair_weights
+from kernpool.core import PoolState, Problem
+from kernpool.data.chunks.base import Chunk
+from kernpool.distribution.weighted_quantile import LN_2
+from kernpool.pooling import QueryBatch, Recipe, choose, merge_states
+
+Array = NDArray[np.float64]
+
+POINTS = 1 << 12  # of one chunk
+MOST_POINTS = 1 << 16  # of several; then thinned to a quarter
+
+
+class ValueSketch(NamedTuple):
+    """Some values, ascending.
+
+    Parameters
+    ----------
+    value : ndarray of shape (p,)
+        Without ties.
+    rows : ndarray of shape (p,)
+        How many rows each stands for.
+    """
+
+    value: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, value: Array) -> ValueSketch:
+        """Summarise values, in any order."""
+        return thinned(np.sort(value), np.ones(len(value)), POINTS)
+
+    def joined(self, other: ValueSketch) -> ValueSketch:
+        """Return the summary of the rows of both."""
+        value, rows = np.concatenate([self.value, other.value]), np.concatenate([self.rows, other.rows])
+        order = np.argsort(value, kind="stable")
+        most = MOST_POINTS if len(value) <= MOST_POINTS else MOST_POINTS // 4
+        return thinned(value[order], rows[order], most)
+
+    def cuts(self, low: float, high: float, pieces: int) -> Array:
+        """Return where to cut the values above `low` and up to `high` into about so many pieces of as many rows.
+
+        A piece holds the values above one cut and up to the next. A value of more rows than a piece has one alone.
+
+        Examples
+        --------
+        >>> ValueSketch.of(np.arange(8.0)).cuts(-np.inf, np.inf, 4)
+        array([1., 3., 5.])
+        >>> ValueSketch.of(np.array([1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0])).cuts(-np.inf, np.inf, 3).tolist()
+        [1.9999999999999998, 2.0]
+        """
+        inside = slice(*np.searchsorted(self.value, [low, high], side="right"))
+        value, rows = self.value[inside], self.rows[inside]
+        if not len(value):
+            return np.empty(0)
+        sums, piece = np.cumsum(rows), rows.sum() / pieces
+        at = np.minimum(np.searchsorted(sums, piece * np.arange(1, pieces)), len(value) - 1)
+        heavy = value[rows >= piece]
+        cuts = np.unique(np.concatenate([value[at], heavy, np.nextafter(heavy, -np.inf)]))
+        return cuts[(cuts > low) & (cuts < min(high, value[-1] if np.isinf(high) else high))]
+
+
+def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
+    """Return at most so many of ascending values, tied ones as one, at equal distances of rows."""
+    first = np.flatnonzero(np.diff(value, prepend=-np.inf) > 0) if len(value) else np.empty(0, dtype=np.intp)
+    value, rows = value[first], np.add.reduceat(rows, first) if len(first) else rows[:0]
+    if len(value) <= points:
+        return ValueSketch(value, rows)
+    sums = np.cumsum(rows)
+    at = np.unique(np.searchsorted(sums, (np.arange(points) + 1.0) / points * sums[-1] * (1.0 - 1e-12)))
+    return ValueSketch(value[at], np.diff(sums[at], prepend=0.0))
+
+
+Index = NDArray[np.intp]
+Answer = TypeVar("Answer")
+
+DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is sooner made than sums are planned
+
+
+class Question(Protocol[Answer]):
+    """What every chunk is asked."""
+
+    def of(self, chunk: Chunk) -> Answer:
+        """Ask a chunk."""
+
+    def joined(self, one: Answer, other: Answer) -> Answer:
+        """Return the answer of the rows of both."""
+
+
+def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch:
+    """Read the queries of questions, of which there must be some, in the order of the columns that chunks name."""
+    asked = QueryBatch.of(recipe, query)
+    if asked.query.array.ndim != 2 or not asked.query.array.size:
+        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
+    return QueryBatch(recipe, asked.query.in_order_of(labels))
+
+
+def without_axes(found: Array, flat: bool, several: bool) -> Array:
+    """Drop the axis of outputs of an array of shape (m, c, t) if values are flat, and the last one if it is single."""
+    found = found[:, 0] if flat else found
+    return found if several else found[..., 0]
+
+
+class Weights(NamedTuple):
+    """Sums of all weights, and what is known of the values of rows that have one.
+
+    Parameters
+    ----------
+    state : PoolState
+        The sums.
+    summaries : tuple of ValueSketch
+        Of each value column.
+    rows : int
+        How many.
+    """
+
+    state: PoolState
+    summaries: tuple[ValueSketch, ...]
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class TotalWeight:
+    """Ask for `Weights`."""
+
+    asked: QueryBatch
+
+    def of(self, chunk: Chunk) -> Weights:
+        """Ask a chunk."""
+        chunk = of_positive_weight(chunk)
+        state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
+        return Weights(state, tuple(ValueSketch.of(column) for column in chunk.value.T), len(chunk.key))
+
+    def joined(self, one: Weights, other: Weights) -> Weights:
+        """Return the answer of the rows of both."""
+        summaries = (a.joined(b) for a, b in zip(one.summaries, other.summaries, strict=True))
+        return Weights(merge_states(one.state, other.state, None), tuple(summaries), one.rows + other.rows)
+
+
+class Range(NamedTuple):
+    """A range of values, and where to cut it.
+
+    Parameters
+    ----------
+    low, high : float
+        Values above the first and up to the second.
+    cuts : ndarray of shape (pieces - 1,)
+        In between.
+    queries : ndarray of int, shape (q,)
+        Which queries have a quantile there; ascending.
+    """
+
+    low: float
+    high: float
+    cuts: Array
+    queries: Index
+
+
+class Pieces(NamedTuple):
+    """What is in the pieces of a range.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (q, pieces)
+        Sums of weights, in the unit of each query.
+    rows : ndarray of shape (pieces,)
+        How many.
+    least, most : ndarray of shape (pieces,)
+        Values; infinite where there is none.
+    """
+
+    mass: Array
+    rows: Array
+    least: Array
+    most: Array
+
+
+class Division(NamedTuple):
+    """The pieces of all ranges, and what is known of the values in them."""
+
+    pieces: tuple[Pieces, ...]
+    summary: ValueSketch
+
+
+@dataclass(frozen=True, eq=False)
+class WeightHistogram:
+    """Ask for a `Division`.
+
+    Parameters
+    ----------
+    asked : QueryBatch
+        Where and how weights are summed.
+    column : int
+        Of the values.
+    unit : ndarray of shape (m,)
+        Powers of two in which weights are summed.
+    ranges : tuple of Range
+        Disjoint, ascending.
+    """
+
+    asked: QueryBatch
+    column: int
+    unit: Array
+    ranges: tuple[Range, ...]
+
+    def of(self, chunk: Chunk) -> Division:
+        """Ask a chunk."""
+        chunk = of_positive_weight(chunk)
+        order = np.argsort(chunk.value[:, self.column], kind="stable")
+        value = chunk.value[order, self.column]
+        problem = bare_problem(self.asked, chunk, order) if len(order) else None
+        pieces, held = [], []
+        for some in self.ranges:
+            edges = np.concatenate([[some.low], some.cuts, [some.high]])
+            place = np.searchsorted(value, edges, side="right")
+            pieces.append(self._pieces(problem, value, some.queries, place))
+            held.append(value[place[0] : place[-1]])
+        return Division(tuple(pieces), ValueSketch.of(np.concatenate(held)))
+
+    def joined(self, one: Division, other: Division) -> Division:
+        """Return the answer of the rows of both."""
+        pieces = (
+            Pieces(a.mass + b.mass, a.rows + b.rows, np.minimum(a.least, b.least), np.maximum(a.most, b.most))
+            for a, b in zip(one.pieces, other.pieces, strict=True)
+        )
+        return Division(tuple(pieces), one.summary.joined(other.summary))
+
+    def _pieces(self, problem: Problem | None, value: Array, queries: Index, place: Index) -> Pieces:
+        rows = np.diff(place)
+        least, most = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
+        (some,) = np.nonzero(rows)
+        least[some], most[some] = value[place[some]], value[place[some + 1] - 1]
+        mass = np.zeros((len(queries), len(rows)))
+        if problem is not None and len(some):
+            sums = self._by_table if len(queries) * int(rows.sum()) <= DENSE_PAIRS else self._by_sums
+            sums(problem, queries, place, some, mass)
+        return Pieces(mass, rows.astype(np.float64), least, most)
+
+    def _by_table(self, problem: Problem, queries: Index, place: Index, some: Index, mass: Array) -> None:
+        weight = weights_in_unit(problem.block(queries, slice(place[0], place[-1])), self.unit[queries])
+        mass[:, some] = np.add.reduceat(weight, place[some] - place[0], axis=1)
+
+    def _by_sums(self, problem: Problem, queries: Index, place: Index, some: Index, mass: Array) -> None:
+        recipe = self.asked.recipe
+        for i in some:
+            part = problem.part(queries, slice(place[i], place[i + 1]))
+            state = choose(part, recipe.algorithm, often=True).reduce(part, n_jobs=recipe.n_jobs)
+            mass[:, i] = in_unit(state, self.unit[queries])
+
+
+@dataclass(frozen=True, eq=False)
+class RowsInRange:
+    """Ask for the rows of positive weight whose value is in some ranges: a list of chunks of one value column.
+
+    Parameters
+    ----------
+    column : int
+        Of the values.
+    low, high : ndarray of shape (ranges,)
+        Values above the first and up to the second; ranges are disjoint, ascending.
+    """
+
+    column: int
+    low: Array
+    high: Array
+
+    def of(self, chunk: Chunk) -> list[Chunk]:
+        """Ask a chunk."""
+        chunk = of_positive_weight(chunk)
+        value = chunk.value[:, self.column]
+        place = np.minimum(np.searchsorted(self.high, value), len(self.high) - 1)
+        inside = (value > self.low[place]) & (value <= self.high[place])
+        weight = None if chunk.weight is None else chunk.weight[inside]
+        return [Chunk(chunk.key[inside], value[inside, None], weight)]
+
+    def joined(self, one: list[Chunk], other: list[Chunk]) -> list[Chunk]:
+        """Return the answer of the rows of both."""
+        return one + other
+
+
+def of_positive_weight(chunk: Chunk) -> Chunk:
+    """Return the rows of a chunk that have a weight."""
+    if chunk.weight is None or (chunk.weight > 0).all():
+        return chunk
+    some = chunk.weight > 0
+    return Chunk(chunk.key[some], chunk.value[some], chunk.weight[some])
+
+
+def joined_rows(chunks: list[Chunk]) -> Chunk:
+    """Return the rows of several chunks as one."""
+    key, value = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("key", "value"))
+    if all(chunk.weight is None for chunk in chunks):
+        return Chunk(key, value)
+    weights = [np.ones(len(chunk.key)) if chunk.weight is None else chunk.weight for chunk in chunks]
+    return Chunk(key, value, np.concatenate(weights))
+
+
+def bare_problem(asked: QueryBatch, chunk: Chunk, order: Index) -> Problem:
+    """Return the problem of rows in an order, whose values do not matter."""
+    weight = None if chunk.weight is None else chunk.weight[order]
+    return asked.recipe.problem(asked.query, chunk.key[order], np.zeros((len(order), 1)), key_weight=weight)
+
+
+def weights_in_unit(problem: Problem, unit: Array) -> Array:
+    """Return a table of weights of shape (m, n), each row in its unit, a power of two."""
+    shift, weight = pair_weights(problem)
+    shift = np.where(np.isneginf(shift), 0.0, shift)
+    found: Array = weight * (problem.weight_unit * np.exp(shift - LN_2 * unit))[:, None]
+    return found
+
+
+def in_unit(state: PoolState, unit: Array) -> Array:
+    """Return sums of weights in the unit of each query, a power of two."""
+    shift = np.where(np.isneginf(state.shift), 0.0, state.shift)
+    found: Array = state.denominator * np.exp(shift - LN_2 * unit)
+    return found
+
+
+PAIRS = 1 << 20  # of one table
+# Keys whose logits are farther below the largest count for nothing: beside it they are below 2**-115.
+MARGIN, ROUNDING = 80.0, 64 * float(np.finfo(np.float64).eps)
+MOST_NEAREST = 1 << 22  # keys that are held for queries that no unit of weights suits
+
+
+class NearestKeys(NamedTuple):
+    """Rows that count for some query.
+
+    Parameters
+    ----------
+    largest : ndarray of shape (m,)
+        Largest logit of each query.
+    query : ndarray of int, shape (pairs,)
+        The query of each pair of a query and a row that counts for it.
+    logit : ndarray of shape (pairs,)
+        Of each pair.
+    row : ndarray of int, shape (pairs,)
+        Which of the rows.
+    rows : Chunk
+        The rows.
+    """
+
+    largest: Array
+    query: Index
+    logit: Array
+    row: Index
+    rows: Chunk
+
+    def kept(self) -> NearestKeys:
+        """Return the same without what does not count, or refuse to hold so much."""
+        keep = self.logit >= self.largest[self.query] - (MARGIN + ROUNDING * np.abs(self.largest[self.query]))
+        row, place = np.unique(self.row[keep], return_inverse=True)
+        if len(row) > MOST_NEAREST:
+            raise ValueError(
+                f"{len(self.largest)} queries are far from all rows, or have empty windows, and more than "
+                f"{MOST_NEAREST} rows are as near to them as any; leave such queries out, use empty='nan', or give "
+                "arrays in place of chunks"
+            )
+        weight = None if self.rows.weight is None else self.rows.weight[row]
+        rows = Chunk(self.rows.key[row], self.rows.value[row], weight)
+        return NearestKeys(self.largest, self.query[keep], self.logit[keep], place.ravel(), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class NearestRows:
+    """Ask for the rows that count for queries far from all rows: `NearestKeys`.
+
+    Parameters
+    ----------
+    asked : QueryBatch
+        The queries.
+    """
+
+    asked: QueryBatch
+
+    def of(self, chunk: Chunk) -> NearestKeys:
+        """Ask a chunk."""
+        chunk = of_positive_weight(chunk)
+        m, n = len(self.asked), len(chunk.key)
+        chunk = chunk._replace(weight=np.ones(n) if chunk.weight is None else chunk.weight)
+        nothing = np.empty(0, dtype=np.intp)
+        found = [NearestKeys(np.full(m, -np.inf), nothing, np.empty(0), nothing, chunk)]
+        problem = bare_problem(self.asked, chunk, np.arange(n)) if n else None
+        at_once = max(1, PAIRS // max(1, n))
+        for start in range(0, m if problem is not None else 0, at_once):
+            assert problem is not None
+            block = problem.block(slice(start, start + at_once))
+            logit = block.similarity.logits(block.query, block.key)
+            largest = np.full(m, -np.inf)
+            largest[start : start + at_once] = logit.max(axis=1)
+            bound = logit.max(axis=1) - (MARGIN + ROUNDING * np.abs(logit.max(axis=1)))
+            query, row = np.nonzero(logit >= bound[:, None])
+            found.append(NearestKeys(largest, query + start, logit[query, row], row, chunk))
+        query, logit, row = (
+            np.concatenate([getattr(one, name) for one in found]) for name in ("query", "logit", "row")
+        )
+        return NearestKeys(reduce(np.maximum, [one.largest for one in found]), query, logit, row, chunk).kept()
+
+    def joined(self, one: NearestKeys, other: NearestKeys) -> NearestKeys:
+        """Return the answer of the rows of both."""
+        rows = joined_rows([one.rows, other.rows])
+        return NearestKeys(
+            np.maximum(one.largest, other.largest),
+            np.concatenate([one.query, other.query]),
+            np.concatenate([one.logit, other.logit]),
+            np.concatenate([one.row, other.row + len(one.rows.key)]),
+            rows,
+        ).kept()

@@ -1,0 +1,552 @@
+"""Exact weighted quantiles without a table of weights: the key at which cumulative kernel weight reaches tau.
+
+With the keys in some order::
+
+    j(tau) = min { j : sum_{l <= j} alpha_l(q) >= tau }
+
+In the order of the values that is the generalised inverse of the conditional distribution function; in any order,
+with uniform tau, it is a random draw from it.
+
+`Bisection` goes down a binary tree of keys in that order. A node is a range of keys, and the weight of its lower half
+decides in which half a quantile lies; that sum is computed by whichever algorithm suits it. Where pairs would be
+summed one by one, or are few, `Selection` scans the keys of the node in compiled loops. Nothing is sorted per
+query, and nothing of size m x n is kept. `dense_places` uses tables of weights, for few pairs and for kernels
+without a loop. `quantiles` puts these together for values in arrays, with the treatment of empty windows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.reference import may_underflow, pair_weights
+from kernpool.core import PoolState, Problem, empty_state
+from kernpool.distribution.sorted_line import SortedLine, is_quicker, narrow
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.kernels import is_compiled
+from kernpool.pooling import Recipe, choose, limit_problem
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+PAIRS_IN_TABLE = 1 << 18  # in one table
+LEAST_SUM = 5e-324  # the smallest number: of a sum of no weights nothing is reached
+
+
+def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tuple[slice, Index]]:
+    """Look for the first key, in their order, at which the weights of a query reach shares of their sum.
+
+    Parameters
+    ----------
+    problem : Problem
+        With masks, levels and groups as they come.
+    queries : ndarray of int, shape (r,)
+        Which queries; each has a key that counts.
+    share : ndarray of shape (r, l)
+        Positive, at most one.
+
+    Yields
+    ------
+    which : slice
+        Some of the queries.
+    place : ndarray of int, shape (which, l)
+        Their keys.
+
+    Notes
+    -----
+    Weights are in the unit of their own row, the largest, so that they have all of their digits at any distance.
+    """
+    at_once = max(1, PAIRS_IN_TABLE // problem.shape[1])
+    for start in range(0, len(queries), at_once):
+        which = slice(start, min(start + at_once, len(queries)))
+        _, weight = pair_weights(problem.block(queries[which]).with_dense_factors())
+        total = np.cumsum(weight, axis=1)
+        need = np.maximum(share[which] * total[:, -1:], LEAST_SUM)
+        place = np.empty(need.shape, dtype=np.intp)
+        if need.shape[1] < len(need):
+            for number, column in enumerate(need.T):
+                place[:, number] = np.argmax(total >= column[:, None], axis=1)
+        else:
+            for row, (sums, wanted) in enumerate(zip(total, need, strict=True)):
+                place[row] = np.searchsorted(sums, wanted, side="left")
+        yield which, place
+
+
+PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
+
+
+def can_select(problem: Problem) -> bool:
+    """Whether there are loops for a problem: a built-in kernel, and nothing that goes by logits or by groups."""
+    kernel = problem.similarity.kernel
+    plain = problem.logit_bias is None and problem.groups is None
+    return is_compiled(kernel) and plain and not (kernel.is_compact and may_underflow(problem))
+
+
+class Selection:
+    """The search among the keys of a problem, in their order.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of degree 0, for which there are loops (`can_select`).
+    unit : ndarray of shape (m,)
+        Powers of two in which weights are counted, about the logarithm of their sum, so that they neither underflow nor
+        overflow; zero for kernels of compact support.
+    """
+
+    def __init__(self, problem: Problem, unit: Array) -> None:
+        self.problem, self.unit = problem, unit
+
+    def places(self, rows: Index, keys: slice, need: Array) -> Iterator[tuple[Index, Index]]:
+        """Search some keys, piece by piece.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (r,)
+            The query of each request, in rising order.
+        keys : slice
+            Where to look.
+        need : ndarray of shape (r,)
+            The sum that is wanted, in units of ``2**unit``; rising where rows are equal.
+
+        Yields
+        ------
+        which : ndarray of int
+            Some of the requests.
+        place : ndarray of int
+            Their key, the first at which the sum is reached, or else the last one of positive weight; -1 where all
+            weights are zero.
+        """
+        asked, start = np.unique(rows, return_index=True)
+        start = np.append(start, len(rows))
+        at_once = max(1, PAIRS // (keys.stop - keys.start))
+        for first in range(0, len(asked), at_once):
+            last = min(first + at_once, len(asked))
+            which = np.arange(start[first], start[last])
+            yield which, self._search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
+
+    def _search(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
+        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.distribution.loops.pairs import select_block
+
+        problem, (key, weight, level, tables, kernel) = self.problem, self._arrays
+        m, mask, factors = len(queries), problem.attn_mask, problem.factors
+        none = np.empty((m, 0), dtype=np.int64)
+        found = np.full(len(need), -1)
+        select_block(
+            read_only(problem.query[queries]),
+            key,
+            weight,
+            read_only(np.empty((0, 0), dtype=bool) if mask is None else mask[queries]),
+            read_only(np.full(m, -1) if problem.self_index is None else problem.self_index[queries]),
+            read_only(self._own_weight[queries]),
+            read_only(none if factors is None else factors.query_code[queries]),
+            level,
+            tables,
+            *kernel,
+            read_only(self.unit[queries]),
+            keys.start,
+            keys.stop,
+            read_only(start),
+            read_only(need),
+            found,
+        )
+        return found
+
+    @cached_property
+    def _own_weight(self) -> Array:
+        return self.problem.own_weight
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool | None, bool]]:
+        from kernpool.algorithms.brute.products import read_only
+        from kernpool.algorithms.brute.staged import kernel_of
+
+        problem = self.problem
+        weight = np.empty(0) if problem.key_weight is None else problem.key_weight
+        code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
+        if problem.factors is not None:
+            code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
+        return read_only(problem.key.T), read_only(weight), read_only(code), read_only(tables), kernel_of(problem)
+
+
+LN_2 = float(np.log(2.0))
+FEWEST_KEYS = 512  # that are halved
+QUICK_PAIRS = 1 << 20  # looked through in the time that one more sum takes to begin
+PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that a look at each key costs no more than
+
+
+class Node(NamedTuple):
+    """Keys in their order, and which requests end among them.
+
+    Parameters
+    ----------
+    keys : slice
+        Their range.
+    requests : ndarray of int
+        Numbers of requests.
+    need : ndarray
+        The sum that each wants from these keys on.
+    """
+
+    keys: slice
+    requests: Index
+    need: Array
+
+
+@dataclass(eq=False)
+class SkippedRange:
+    """For each request the last range of keys of positive mass that it has left behind; filled on the way down.
+
+    Parameters
+    ----------
+    start, stop : ndarray of int, shape (r,)
+        Where it lies.
+    mass : ndarray of shape (r,)
+        Zero if there is none.
+    """
+
+    start: Index
+    stop: Index
+    mass: Array
+
+    @classmethod
+    def nothing(cls, requests: int) -> SkippedRange:
+        """Return that of requests which have passed nothing."""
+        return cls(np.zeros(requests, dtype=np.intp), np.zeros(requests, dtype=np.intp), np.zeros(requests))
+
+    def put(self, requests: Index, keys: slice, mass: Array) -> None:
+        """Let requests pass a range, if there is something in it."""
+        some = requests[mass > 0]
+        self.start[some], self.stop[some], self.mass[some] = keys.start, keys.stop, mass[mass > 0]
+
+    def nodes(self, requests: Index) -> list[Node]:
+        """Return the ranges of some requests, to look for the last key that counts in them."""
+        ranges, inverse = np.unique(
+            np.stack([self.start[requests], self.stop[requests]], axis=1), axis=0, return_inverse=True
+        )
+        groups = [requests[inverse.ravel() == i] for i in range(len(ranges))]
+        return [
+            Node(slice(int(start), int(stop)), some, np.nextafter(self.mass[some], 0.0))
+            for (start, stop), some in zip(ranges, groups, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """The way of all requests to their keys.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of degree 0, for which there are loops, with its keys in their order; all have a weight.
+    rows : ndarray of int, shape (r,)
+        The query of each request, in rising order.
+    unit : ndarray of shape (m,)
+        Powers of two in which masses are counted.
+    recipe : Recipe
+        By which algorithm, and on how many threads.
+    report : callable
+        Called with numbers of requests that are done.
+    """
+
+    problem: Problem
+    rows: Index
+    unit: Array
+    recipe: Recipe
+    report: Callable[[int], object]
+
+    def run(self, need: Array, nodes: list[Node] | None = None) -> Index:
+        """Return for each request the place of its key; -1 where all weights are zero.
+
+        Requests may begin in nodes of their own; by default all begin at the root.
+        """
+        found, passed = np.full(len(need), -1), SkippedRange.nothing(len(need))
+        selection = Selection(self.problem, self.unit)
+        nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
+        while nodes:
+            self._look_through(self._leaves(nodes, passed), selection, found)
+            # Rounding of the sums has led some past all keys that count: then it is the last key before that does.
+            nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
+            passed.mass[found < 0] = 0.0
+        return found
+
+    def _look_through(self, leaves: list[Node], selection: Selection, found: Index) -> None:
+        """Look through the keys of leaves, several of them at the same time."""
+
+        def work(some: slice) -> Iterator[None]:
+            for leaf in leaves[some]:
+                order = np.lexsort((leaf.need, self.rows[leaf.requests]))
+                requests = leaf.requests[order]
+                for which, place in selection.places(self.rows[requests], leaf.keys, leaf.need[order]):
+                    found[requests[which]] = place
+                    yield
+
+        blocks = [slice(i, i + 1) for i in range(len(leaves))]
+        run_blocks(work, blocks, resolve_n_jobs(self.recipe.n_jobs), lambda *_: self.report(int((found >= 0).sum())))
+
+    def _leaves(self, nodes: list[Node], passed: SkippedRange) -> list[Node]:
+        """Go down to where keys are looked through one by one."""
+        leaves, waiting = list[Node](), deque(nodes)
+        while waiting:
+            node = waiting.popleft()
+            size = node.keys.stop - node.keys.start
+            queries, inverse = np.unique(self.rows[node.requests], return_inverse=True)
+            pairs = len(queries) * size
+            # Under a mask all algorithms go pair by pair.
+            if size <= FEWEST_KEYS or pairs <= QUICK_PAIRS or self.problem.attn_mask is not None:
+                leaves += self._cut(node, pairs)
+                continue
+            lower = slice(node.keys.start, (node.keys.start + node.keys.stop) // 2)
+            part = self.problem.part(queries, lower)
+            if choose(part.without_factors(), self.recipe.algorithm, often=True).algorithm in PAIR_BY_PAIR:
+                leaves += self._cut(node, pairs)
+                continue
+            state = choose(part, self.recipe.algorithm, often=True).reduce(part, n_jobs=self.recipe.n_jobs)
+            mass = self.masses(state, queries)[inverse]
+            left = (mass >= node.need) & (mass > 0)
+            passed.put(node.requests[~left], lower, mass[~left])
+            for keys, some, need in (
+                (lower, left, node.need),
+                (slice(lower.stop, node.keys.stop), ~left, node.need - mass),
+            ):
+                if some.any():
+                    waiting.append(Node(keys, node.requests[some], need[some]))
+        return leaves
+
+    def _cut(self, node: Node, pairs: int) -> list[Node]:
+        """Cut a large leaf between queries, for threads; all requests of a query are looked for at once."""
+        order = np.argsort(self.rows[node.requests], kind="stable")
+        requests, need = node.requests[order], node.need[order]
+        starts = np.flatnonzero(np.diff(self.rows[requests], prepend=-1))
+        some = starts[np.unique(np.linspace(0, len(starts), -(-pairs // QUICK_PAIRS), endpoint=False).astype(int))]
+        return [
+            Node(node.keys, part, wanted)
+            for part, wanted in zip(np.split(requests, some[1:]), np.split(need, some[1:]), strict=True)
+        ]
+
+    def masses(self, state: PoolState, queries: Index) -> Array:
+        """Return sums of weights in the unit of their query."""
+        shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(self.problem.weight_unit))
+        return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
+
+
+AnyIndex = NDArray[np.signedinteger]
+
+FEW_PAIRS = 100_000  # that tables do sooner than a compiler loads
+# Of the sum of all weights, times the square root of the number of keys: a level that is met within it is met, such as
+# .1 by three of 30 equal weights, in whatever order they are added.
+SLACK = 2.0**-50
+# Of that sum, what is needed at least: a level of zero is met by the first share that is no underflow.
+LEAST = 2.0**-960
+# Of logarithms of sums: beyond, a power of two beside them is rounded to more than 1e-11. Such queries are ten thousand
+# bandwidths away from all keys, or nearly, and have tables in their own unit.
+FAR = 2.0**16
+LEAST_REQUESTS = 1 << 18  # that go down the tree together, where keys are few: it takes about 200 bytes for each
+
+
+@dataclass(frozen=True)
+class KernelWeights:
+    """The weights of all keys, which all orders of the keys have in common.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of degree 0, with a single column of zeros for values.
+    recipe : Recipe
+        By which algorithm sums are made, and on how many threads.
+    """
+
+    problem: Problem
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, problem: Problem, recipe: Recipe) -> KernelWeights:
+        """Take a problem, whose values do not matter."""
+        nothing = np.zeros((len(problem.key), 1))
+        return cls(replace(problem, value=nothing, value_center=np.zeros(1), degree=0), recipe)
+
+    @cached_property
+    def state(self) -> PoolState:
+        """Sums of all weights, made when they are asked for."""
+        return self._sum(self.problem)
+
+    @property
+    def occupied(self) -> NDArray[np.bool_]:
+        """Which queries have a key of positive weight."""
+        return np.asarray(self.state.denominator > 0)
+
+    def places(self, order: AnyIndex, level: Array, report: Callable[[int], object] = int) -> AnyIndex:
+        """Return which key is the quantile of each query and level.
+
+        Parameters
+        ----------
+        order : ndarray of int, shape (n,)
+            Keys, for quantiles by rising value.
+        level : ndarray of shape (m, l)
+            Between 0 and 1.
+        report : callable, default=int
+            Called with numbers of queries times levels that are done; `int` does nothing with them.
+
+        Returns
+        -------
+        ndarray of int, shape (m, l)
+            Numbers of keys; -1 where the window is empty.
+        """
+        found = np.full(level.shape, -1)
+        for rows, place in self.each(order, level, report):
+            found[rows] = place
+        return found
+
+    def each(
+        self, order: AnyIndex, level: Array, report: Callable[[int], object] = int
+    ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
+        """Find the same some queries at a time, so that no table of all has to be held; parameters as of `places`.
+
+        Yields
+        ------
+        rows : ndarray of int
+            Some of the queries, all but those of empty windows.
+        place : ndarray of int, shape (rows, l)
+            Numbers of keys.
+        """
+        weight, m, done = self.problem.key_weight, len(level), 0
+        order = order if weight is None else order[weight[order] > 0]
+        if not len(order):
+            return
+        slack = SLACK * max(4.0, np.sqrt(len(order)))
+        others = None
+        if m * len(order) > FEW_PAIRS and self._may_be_on_a_line(level.shape[1]):
+            line = SortedLine.of(self.problem, order)
+            if line is not None:
+                left = []
+                for rows, place in line.places(level, slack, self.recipe.n_jobs):
+                    known = (place >= 0).all(axis=1)
+                    yield rows[known], place[known]
+                    left.append(rows[~known])
+                    done += int(known.sum())
+                    report(done * level.shape[1])
+                others = np.sort(np.concatenate(left)).astype(np.intp)
+        others = np.arange(m) if others is None else others
+        ordered = self.problem.block(slice(None), order) if len(others) else self.problem
+        for part in cut(len(others), max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
+            rows, before = others[part], done * level.shape[1]
+            share = np.maximum(level[rows] - slack, LEAST)
+            for some, place in self._by_sums(ordered, order, rows, share, partial(_report, report, before)):
+                yield some, place
+                done += len(some)
+                report(done * level.shape[1])
+
+    def _may_be_on_a_line(self, levels: int) -> bool:
+        one = self.problem.key.shape[1] == 1 and self.recipe.algorithm in ("auto", "sweep")
+        return one and can_select(self.problem) and is_quicker(self.problem, levels)
+
+    def _sum(self, problem: Problem) -> PoolState:
+        if problem.key_weight is not None and not problem.key_weight.any():
+            return empty_state(len(problem.query), 1)
+        return choose(problem, self.recipe.algorithm).reduce(problem, n_jobs=self.recipe.n_jobs)
+
+    def _state_of(self, rows: AnyIndex) -> PoolState:
+        if "state" in vars(self) or 4 * len(rows) > len(self.problem.query):
+            return self.state.rows(rows)
+        return self._sum(self.problem.block(rows))
+
+    def _by_sums(
+        self, ordered: Problem, order: AnyIndex, rows: AnyIndex, share: Array, report: Callable[[int], object]
+    ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
+        """Find shares of some queries by the tree, or by tables where there are no loops."""
+        state = self._state_of(rows)
+        some = state.denominator > 0
+        state, rows, share = state.rows(np.flatnonzero(some)), rows[some], share[some]
+        loops = can_select(ordered) and ordered.shape[0] * ordered.shape[1] > FEW_PAIRS
+        near = loops & (np.abs(state.log_denominator) < FAR)
+        for which, place in dense_places(ordered, rows[~near], share[~near]):
+            yield rows[~near][which], order[place]
+        if near.any():
+            rows, share = rows[near], share[near]
+            found = self._descend(ordered, rows, state.rows(np.flatnonzero(near)), share, report)
+            # A sum that is nothing but rounding has led to keys that do not count.
+            lost = np.flatnonzero((found < 0).any(axis=1))
+            for which, place in dense_places(ordered, rows[lost], share[lost]):
+                found[lost[which]] = place
+            yield rows, order[found]
+
+    def _descend(
+        self, ordered: Problem, near: AnyIndex, state: PoolState, share: Array, report: Callable[[int], object]
+    ) -> AnyIndex:
+        unit = np.zeros(len(self.problem.query))
+        if not self.problem.similarity.kernel.is_compact:  # whose loops count in ones
+            unit[near] = np.rint((state.log_denominator - np.log(self.problem.weight_unit)) / LN_2)
+        descent = Bisection(ordered, np.repeat(near, share.shape[1]), unit, self.recipe, report)
+        whole = descent.masses(state, near)
+        return descent.run((share * whole[:, None]).ravel()).reshape(share.shape)
+
+
+def _report(report: Callable[[int], object], before: int, more: int) -> None:
+    report(before + more)
+
+
+def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
+    """Return the quantiles of a problem, with empty windows as the recipe says.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How to sum, and what empty windows get.
+    problem : Problem
+        Whose weights.
+    value : ndarray of shape (n, c)
+        The values as they came.
+    level : ndarray of shape (l,) or (m, l)
+        The same for all queries, or each its own.
+    progress : callable, optional
+        As in `pool_quantile`.
+
+    Returns
+    -------
+    ndarray of shape (m, c, l)
+        Values.
+    """
+    found, occupied = known_quantiles(recipe, problem, value, level, progress)
+    return with_limits(recipe, problem, value, level, found, occupied)
+
+
+def with_limits(
+    recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
+) -> Array:
+    """Return quantiles of shape (m, c, l) in which empty windows have what the recipe says; parameters as above."""
+
+    def fill(rows: NDArray[np.intp]) -> Array:
+        limit = limit_problem(problem.block(rows), recipe.empty)
+        some = level if level.ndim == 1 else level[rows]
+        return known_quantiles(recipe, limit, value, some)[0].reshape(len(rows), -1)
+
+    return recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
+
+
+def known_quantiles(
+    recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return quantiles of shape (m, c, l), NaN where windows are empty, and which are not; parameters as above."""
+    m, c = len(problem.query), value.shape[1]
+    level = np.broadcast_to(level, (m, level.shape[-1]))
+    sums, total = KernelWeights.of(problem, recipe), max(1, m * level.shape[1] * c)
+    found, occupied = np.full((m, c, level.shape[1]), np.nan), np.zeros(m, dtype=bool)
+    for number, column in enumerate(value.T):
+
+        def report(done: int, before: int = number * total // c) -> None:
+            if progress is not None:
+                progress(min(before + done, total - 1), total)
+
+        for rows, place in sums.each(narrow(np.argsort(column, kind="stable")), level, report):
+            found[rows, number], occupied[rows] = column[place], True
+    if progress is not None:
+        progress(total, total)
+    return found, occupied

@@ -1,0 +1,348 @@
+"""Base class of the kernel estimators: fit a bandwidth to keys and values, pool at queries, expose the weights.
+
+Training rows become keys and values, new rows become queries; subclasses define the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.bandwidth import LeaveOneOut, leave_one_out
+from kernpool.bandwidth.repeated_rows import warn_of_copies
+from kernpool.core import NO_CATEGORIES, Categories, Prepared, as_tol
+from kernpool.data.encoding import Encoding, group_codes
+from kernpool.data.files import Record
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
+from kernpool.estimators.expected_error import expected_error
+from kernpool.estimators.fitted import (
+    RankNotes,
+    left_out_problem,
+    new_scale,
+    pool_at,
+    problem_of,
+    recipe_of,
+    refuse_unable,
+)
+from kernpool.estimators.parameters import NamedCalls, search_parameters
+from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
+from kernpool.estimators.rows import ReadRows, frequencies, snapshot, unshared
+from kernpool.execution.progress import current_progress
+from kernpool.kernels import Kernel, get_categorical_kernel
+from kernpool.pooling.choice import choose
+from kernpool.pooling.weights import effective_rows, weight_tables
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class RowAttribute:
+    """A fitted attribute that a model has unless it was fitted to chunks, when asking for it says why it is missing.
+
+    Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        if model is None:
+            return self
+        if "chunks_" not in vars(model):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+        raise AttributeError(
+            f"this {owner.__name__} was fitted to chunks: it knows where its rows are and does not hold them, so there "
+            f"is no {self._name} and only predict and score work; fit it to arrays, such as a sample of the rows"
+        )
+
+
+class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Fit bandwidths to pairs, pool, and show the weights. Subclasses say what the values are."""
+
+    # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
+    _arrays: ClassVar[tuple[str, ...]] = (
+        "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
+        "classes_", "search_rows_", "key_range_",
+    )  # fmt: skip
+    _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
+    _standardise = True  # so that several outputs count alike
+    _others: ClassVar[tuple[str, ...]] = (
+        "_expected_error",
+        "encoding_",
+        "reference_",
+        "chunks_",
+        "bandwidth_search_",
+        "_search_draw",
+        "_growing",
+    )
+    record_format: ClassVar[str] = "kernpool model"
+    record_versions: ClassVar[tuple[int, ...]] = (VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER)
+    _degree = 0  # of the local fit
+
+    @property
+    def _reads_pairs_as_numbers(self) -> bool:
+        """Whether columns of two levels are numbers, in which a plane has a slope."""
+        return False
+
+    key_ = RowAttribute()
+    value_ = RowAttribute()
+    key_weight_ = RowAttribute()
+    key_code_ = RowAttribute()
+    key_group_ = RowAttribute()
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Any = "regularised",
+        *,
+        bandwidth_convention: str = "support",
+        composition: str = "radial",
+        unordered: Any = None,
+        ordered: Any = None,
+        ordered_by: str = "value",
+        unordered_kernel: Any = "aitchison_aitken",
+        ordered_kernel: Any = "wang_van_ryzin",
+        smoothing: Any = None,
+        unseen: str = "raise",
+        common_factor: bool = False,
+        max_search_rows: int | None = None,
+        max_search_seconds: float | None = None,
+        random_state: Any = 0,
+        algorithm: str = "auto",
+        tol: float | None = None,
+        empty: str = "nearest",
+        scale: Any = "raw",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.bandwidth_convention = bandwidth_convention
+        self.composition = composition
+        self.unordered = unordered
+        self.ordered = ordered
+        self.ordered_by = ordered_by
+        self.unordered_kernel = unordered_kernel
+        self.ordered_kernel = ordered_kernel
+        self.smoothing = smoothing
+        self.unseen = unseen
+        self.common_factor = common_factor
+        self.max_search_rows = max_search_rows
+        self.max_search_seconds = max_search_seconds
+        self.random_state = random_state
+        self.algorithm = algorithm
+        self.tol = tol
+        self.empty = empty
+        self.scale = scale
+        self.n_jobs = n_jobs
+
+    def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
+        """Find the bandwidth, and store keys and values; parameters are checked."""
+        key, code, _, encoding = rows
+        refuse_unable(self, key.shape[1])
+        weight = None if sample_weight is None else frequencies(sample_weight, len(key))
+        group = None if groups is None else group_codes(groups, len(key))
+        warn_of_copies(key, code, value, weight, group, bandwidth=self.bandwidth)
+        found = choose_bandwidth(
+            new_scale(self, key, weight, encoding).apply(key),
+            value,
+            weight,
+            code=code,
+            categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
+            group=group,
+            smoothing=self.smoothing,
+            degree=self._degree,
+            standardise=self._standardise,
+            **search_parameters(self),
+        )
+        names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
+        found = in_order_of_columns(found, names, encoding)
+        stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
+        stored["key_group_"] = group
+        fitted = found | stored | {"encoding_": encoding}
+        self._find_more(fitted)
+        self._replace_fit(fitted)
+
+    def _find_more(self, fitted: dict[str, Any]) -> None:
+        """Add to a fit what is found once bandwidths are known; nothing here."""
+
+    def _replace_fit(self, fitted: dict[str, Any]) -> None:
+        """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
+        for stale in (*self._arrays, *self._results, *self._others):
+            self.__dict__.pop(stale, None)
+        self.__dict__ |= fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
+
+    def to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
+        """Return the fitted model as JSON and arrays; `save_model` writes them, and says more."""
+        return record_of(self, features, target)
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        """Return the model of a record, after checking all of it; `load_model` reads it from a folder."""
+        model: Self = restored(cls, record)
+        return model
+
+    def expected_error(self) -> float:
+        r"""Estimate the mean squared error of predictions for new rows, summed over outputs.
+
+        .. math:: \widehat{\mathrm{CV}} \cdot \frac{\text{held-out error of } K \text{ searches}}
+                  {\text{their leave-one-out error}}
+
+        The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. Searches by
+        the same criterion without a fold of the rows show by how much (nested cross-validation [1]_).
+
+        Returns
+        -------
+        float
+            In squared units of the outputs. The model keeps it: the second call is free.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than four rows or groups, or too few for the criterion without a fold of them.
+
+        Notes
+        -----
+        Five searches, or ten of up to 200 rows, each within `max_search_seconds`: up to ten times as long as the fit.
+        `kernpool.execution.progress.report_progress` listens. With ``extrapolate="clip"`` it is the error of clipped
+        predictions. After a fit with `groups` folds hold whole groups. Where rows are copies of others, folds keep all
+        copies of a row together (`RepeatedRowsWarning`).
+
+        Where nothing was searched for, because the bandwidth was given, is of a rule or of the plug-in, and after
+        `partial_fit` has added rows that no search has seen, it is the leave-one-out error.
+
+        References
+        ----------
+        .. [1] S. Varma and R. Simon, "Bias in error estimation when using cross-validation for model selection", BMC
+           Bioinformatics 7 (2006), 91.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> x = np.linspace(0.0, 1.0, 40)
+        >>> model = NadarayaWatsonRegressor().fit(x[:, None], np.sin(5 * x) + np.cos(99 * x) / 5)
+        >>> model.loo_error_ < model.expected_error() < 2 * model.loo_error_
+        True
+        """
+        check_is_fitted(self)
+        known = vars(self).get("_expected_error")
+        if known is None:
+            model = snapshot(self)
+            known = expected_error(model)
+            if vars(self).get("_prepared") is vars(model).get("_prepared"):  # no rows were added meanwhile
+                search = vars(model).get("bandwidth_search_")
+                found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
+                self.__dict__ |= found | {"_expected_error": known}
+        return known
+
+    def _categories(self) -> Categories:
+        return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
+
+    @classmethod
+    def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
+        """Return a header with what files of earlier releases do not have."""
+        return header
+
+    def _categories_of(self, encoding: Encoding) -> Categories:
+        names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
+        kinds = [encoding.kinds[i] for i in encoding.categorical]
+        kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
+        return Categories(tuple(kernels), encoding.table_levels)
+
+    def _pool(self, X: ArrayLike) -> NDArray[Any]:
+        return pool_at(self, X, self._report_rank)
+
+    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Hear of planes that are not determined, of which a constant has none."""
+
+    def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
+        """Compute the weights that pooling gives to every training row.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+        max_bytes : int, default=2**30
+            The largest result allowed, since it has one entry per query and training row.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            Row i is a probability distribution over the training rows; its product with the training outputs is the
+            prediction.
+
+        Raises
+        ------
+        ValueError
+            If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If a query has no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+        """
+        problem, empty = problem_of(self, X), recipe_of(self).empty
+        weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes, warn=True)[0]
+        return weights
+
+    def effective_sample_size(self, X: ArrayLike) -> Array:
+        r"""Compute how many training rows a prediction effectively averages over.
+
+        .. math:: n_{\text{eff}}(q) = \Big(\sum_j w_j K_j\Big)^2 \Big/ \sum_j w_j K_j^2
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
+            outside the data rests on one row.
+
+        Notes
+        -----
+        This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
+        """
+        return effective_rows(problem_of(self, X, warn=False), self.key_weight_)
+
+    def support_mask(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Tell which queries have training rows within the kernel's support.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of bool, shape (m,)
+            False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
+            support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
+        """
+        problem = problem_of(self, X, warn=False)
+        occupied = choose(problem, self.algorithm, often=True).reduce(problem, n_jobs=self.n_jobs).denominator > 0
+        return np.asarray(occupied)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Predict every training row from the others, at the fitted bandwidth; from the other groups, if it has any.
+
+        Returns
+        -------
+        LeaveOneOut
+            With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
+            After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search.
+        """
+        exact = replace(left_out_problem(self), tol=as_tol(None))
+        ridge = recipe_of(self).ridge_weight(exact.key.shape[1])
+        return leave_one_out(
+            exact, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress(), ridge=ridge
+        )

@@ -1,0 +1,356 @@
+"""Bootstrap of a fitted regressor, and significance tests of its columns.
+
+`BootstrapMethods` has the public methods. The functions prepare the training rows, the recipe, and fits without some
+of the columns for `kernpool.inference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.bandwidth import CRITERIA
+from kernpool.core import NO_CATEGORIES, Problem, as_tol
+from kernpool.estimators.bandwidth import choose_bandwidth
+from kernpool.estimators.fitted import check_unchanged, need_rows, numeric_query, problem_of, recipe_of, scaled_keys
+from kernpool.estimators.parameters import search_parameters
+from kernpool.execution.messages import check_choice
+from kernpool.execution.progress import current_progress
+from kernpool.inference.hypothesis_tests.sample import TestResult, TestSample, check_kind
+from kernpool.inference.hypothesis_tests.significance import Draws, columns_by_residuals, columns_by_slopes
+from kernpool.inference.resampling import draws
+from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_chunks
+from kernpool.pooling import QueryBatch, Recipe
+
+Array = NDArray[np.float64]
+
+
+def bootstrap_of(
+    model: Any,
+    X: ArrayLike | None,
+    how: Resampling,
+    statistic: Callable[[Array], Any] | None,
+    groups: ArrayLike | None,
+) -> Array:
+    """Resample a fitted model; parameters as of `KernelRegressor.bootstrap`."""
+    check_is_fitted(model)
+    if "chunks_" in vars(model):
+        if X is None or groups is not None:
+            raise ValueError(
+                "this model was fitted to chunks and does not hold its rows: give X, and no groups; or fit a sample"
+            )
+        check_unchanged(model)
+        asked = QueryBatch.of(recipe_of(model), numeric_query(model, X, warn=False))
+        found = bootstrap_chunks(model.chunks_, asked, how=how, statistic=statistic, progress=current_progress())
+        numeric_query(model, X)  # warns, which may take a pass over the rows: after what refuses too many resamples
+        return found
+    recipe = recipe_of(model)
+    value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
+    return bootstrap(
+        SmootherMatrix(_exact(problem_of(model, None)), recipe),
+        value,
+        None if X is None else _exact(problem_of(model, X)),
+        how=how,
+        statistic=statistic,
+        groups=vars(model).get("key_group_") if groups is None else groups,
+        flat=model.value_.ndim == 1,
+        progress=current_progress(),
+    )
+
+
+def _exact(problem: Problem) -> Problem:
+    """Return a problem in double precision: differences between resamples are small."""
+    return replace(problem, tol=as_tol(None), dtype=np.dtype(np.float64))
+
+
+def significance(
+    model: Any,
+    columns: int | str | Sequence[int | str],
+    method: str,
+    kind: str,
+    n_resamples: int,
+    random_state: Any,
+) -> TestResult:
+    """Test columns of a fitted model; parameters as of `KernelRegressor.significance_test`."""
+    check_is_fitted(model)
+    check_choice("method", method, ("residual", "gradient"))
+    check_kind(kind)
+    need_rows(model, "significance_test needs")
+    if vars(model).get("key_group_") is not None:
+        raise ValueError(
+            "significance_test draws for each row by itself, and this model was fitted with groups=, whose rows go "
+            "together: it would reject far too often; compare model.confidence_interval with and without the column, "
+            "or fit without groups if rows are independent"
+        )
+    how = Draws(draws.as_count("n_resamples", n_resamples), kind, draws.as_seed(random_state))
+    sample = sample_of(model)
+    names, numeric, categorical = _names(model), *_places(model)
+    tested = _tested(columns, names, len(numeric) + len(categorical))
+    labels = [str(i) if names is None else repr(names[i]) for i in tested]
+    _refuse_constant(sample, tested, labels, numeric, categorical)
+    which = f"column{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
+    others = ", given the others" if len(tested) < len(numeric) + len(categorical) else ""
+    null = f"y does not depend on {which}{others}"
+    of_numbers = [numeric.index(i) for i in tested if i in numeric]
+    of_levels = [categorical.index(i) for i in tested if i in categorical]
+    if method == "gradient":
+        if of_levels:
+            raise ValueError(
+                f"method='gradient' is of slopes, and categorical columns have none: use method='residual' for {which}"
+            )
+        recipe = replace(recipe_of(model), tol=None)
+        return columns_by_slopes(sample, recipe, sample.factors(model.smoothing_), of_numbers, null, how)
+    levels = [a for a in range(len(categorical)) if a not in of_levels]
+    rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
+    return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null, how)
+
+
+def sample_of(model: Any) -> TestSample:
+    """Return the training rows of a model, in the units in which it compares them."""
+    value = np.asarray(model.value_, dtype=np.float64)
+    if value.ndim == 2 and value.shape[1] > 1:
+        raise ValueError(
+            f"significance_test is of one output, and the model has {value.shape[1]}; fit one output after the other"
+        )
+    categories = NO_CATEGORIES if model.encoding_ is None else model._categories_of(model.encoding_)
+    numeric, _ = _places(model)
+    X = scaled_keys(model)[:, : len(numeric)]  # levels alone have one column of zeros
+    what = "significance_test"
+    return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, categories, what=what)
+
+
+def _names(model: Any) -> list[str] | None:
+    names = vars(model).get("feature_names_in_") if model.encoding_ is None else model.encoding_.names
+    return None if names is None else [str(name) for name in names]
+
+
+def _places(model: Any) -> tuple[list[int], list[int]]:
+    """Return which columns of the table are numbers, and which are levels, in the order in which they are kept."""
+    if model.encoding_ is None:
+        return list(range(model.key_.shape[1])), []
+    return list(model.encoding_.numeric), list(model.encoding_.categorical)
+
+
+def _tested(columns: Any, names: list[str] | None, count: int) -> list[int]:
+    """Return positions of columns that are given by position or name."""
+    asked = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
+    if not asked:
+        raise ValueError("columns is empty; name at least one column that is tested")
+    places = []
+    for column in asked:
+        if isinstance(column, str) and names is not None and column in names:
+            places.append(names.index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool) and -count <= column < count:
+            places.append(int(column) % count)
+        else:
+            known = f"positions 0 to {count - 1}" if names is None else f"positions 0 to {count - 1}, or {names}"
+            raise ValueError(f"columns holds {column!r}, and the model has no such column; it has {known}")
+    return sorted(set(places))
+
+
+def _refuse_constant(
+    sample: TestSample, tested: list[int], labels: list[str], numeric: list[int], categorical: list[int]
+) -> None:
+    for place, label in zip(tested, labels, strict=True):
+        values = sample.X[:, numeric.index(place)] if place in numeric else sample.code[:, categorical.index(place)]
+        if np.ptp(values) == 0:
+            raise ValueError(
+                f"column {label} does not vary over the training rows, so that there is nothing to test; leave it out"
+            )
+
+
+def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
+    """Return the fit at the rows of the columns that are left, with bandwidths of their own."""
+    if not rest.X.shape[1] and not len(rest.categories):
+        return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
+    # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
+    # rows are predicted by the mean of the others, and the fit itself passes through every row.
+    options = search_parameters(model) | {"kernel": "gaussian", "algorithm": "auto"}
+    if not (isinstance(model.bandwidth, str) and model.bandwidth in CRITERIA):
+        # A rule may smooth so much that what is left of the other columns looks like an effect of the tested ones: that
+        # of Scott rejected a true null hypothesis in a third of the samples.
+        options |= {"bandwidth": "loo", "bandwidth_convention": "support"}
+    found = choose_bandwidth(
+        rest.numeric,
+        rest.y,
+        code=rest.code,
+        categories=rest.categories,
+        degree=model._degree,
+        **options,
+    )
+    recipe = Recipe.of(
+        "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs
+    )
+    return SmootherMatrix.at_rows(recipe, rest.numeric, rest.factors(found["smoothing_"]))
+
+
+class BootstrapMethods:
+    """Methods of a fitted regressor that draw at random, the same for the same seed."""
+
+    def bootstrap(
+        self,
+        X: ArrayLike | None = None,
+        statistic: Callable[[Array], Any] | None = None,
+        *,
+        n_resamples: int = 999,
+        kind: str = "wild",
+        groups: ArrayLike | None = None,
+        random_state: Any = 0,
+        max_bytes: int = 1 << 30,
+    ) -> Array:
+        r"""Resample the fit, at the bandwidth that it has.
+
+        .. math:: \hat m^*(x) = \sum_j l_j(x)\, y^*_j, \qquad y^*_j = \hat m(x_j) + r_j \xi_j
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d), optional
+            Where; by default the training rows.
+        statistic : callable, optional
+            Takes the fit of a resample, of shape (m,) or (m, c), and returns a number or an array, such as
+            ``lambda fit: fit.max()``. By default the fit itself.
+        n_resamples : int, default=999
+            How many.
+        kind : {"wild", "mammen", "gaussian", "residual", "pairs", "poisson"}, default="wild"
+            What is drawn. The first three multiply the leave-one-out residual r of each row by a random sign, Mammen's
+            two points, or a normal number, so that noise may differ from row to row [1]_ [2]_. ``"residual"`` gives
+            rows the residuals of others. ``"pairs"`` draws rows with replacement, and ``"poisson"`` counts each row a
+            Poisson number of times by a hash of its number, whichever chunk it comes in.
+        groups : array_like of shape (n,), optional
+            Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``. By default
+            the groups that `fit` was given, if any.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the draws.
+        max_bytes : int, default=2**30
+            The largest result allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
+            One resample after the other; the same bits for any number of threads.
+
+        Raises
+        ------
+        ValueError
+            If the result would be larger than `max_bytes`, a weight is no whole number, there is a single group, the
+            model was fitted to chunks and the kind is not ``"poisson"``, or an argument is out of its range.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If a query has no training row within the kernel's support, in a resample too, and `empty` is ``"nearest"``,
+            the default, or ``"nan"``. Of rows in chunks windows of resamples are NaN with ``"nearest"`` and ``"mean"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
+        Notes
+        -----
+        Shares do not depend on y, so nothing is fitted again: resampled outputs are columns that are pooled together, a
+        pass for up to 64 of them. ``"pairs"`` and ``"poisson"`` take a pass each.
+
+        The spread of the result is that of the fit around its mean, and its mean is a smoothed fit: smoothing bias is
+        not in it. ``np.std(result, axis=0)`` is a standard error; percentiles are no confidence interval for the truth.
+        A clipped fit (``extrapolate="clip"``) is resampled as it is without.
+
+        References
+        ----------
+        .. [1] E. Mammen, "Bootstrap and wild bootstrap for high dimensional linear models", Annals of Statistics 21
+           (1993), 255-285.
+        .. [2] R. Davidson and E. Flachaire, "The wild bootstrap, tamed at last", Journal of Econometrics 146 (2008),
+           162-169.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> from kernpool.datasets import make_sine_power
+        >>> sample = make_sine_power(random_state=0)
+        >>> model = NadarayaWatsonRegressor(bandwidth=0.3).fit(sample.x_train[:, None], sample.y_train)
+        >>> tops = model.bootstrap([[1.0], [2.0], [3.0]], lambda fit: fit.argmax(), n_resamples=99)
+        >>> tops.shape, float((tops == 1).mean()) > 0.9
+        ((99,), True)
+        """
+        how = Resampling(kind, n_resamples, random_state, max_bytes)
+        return bootstrap_of(self, X, how, statistic, groups)
+
+    def significance_test(
+        self,
+        columns: int | str | Sequence[int | str],
+        *,
+        method: str = "residual",
+        kind: str = "wild",
+        n_resamples: int = 399,
+        random_state: Any = 0,
+    ) -> TestResult:
+        r"""Test whether columns matter for y, given the others.
+
+        .. math:: T = \sum_i u_i \sum_{j \ne i} K_{ij} u_j \Big/ \sqrt{2 \sum_i u_i^2 \sum_{j \ne i} K_{ij}^2 u_j^2}
+
+        with the residuals u of a fit without these columns, and weights K of pairs by all of them.
+
+        Parameters
+        ----------
+        columns : int, str, or sequence of them
+            Positions or names. Several are tested together: whether any of them matters.
+        method : {"residual", "gradient"}, default="residual"
+            By the residuals of a fit without the columns [1]_ [2]_ [3]_; or, as ``npsigtest`` of R's np does, by the
+            slopes in the fit with them over their standard errors [4]_, for numeric columns. The first is the more
+            powerful.
+        kind : {"wild", "mammen", "gaussian"}, default="wild"
+            What the leave-one-out residuals of a resample are multiplied by: random signs, the two points of Mammen, or
+            normal numbers. They stay at their rows, so that noise may differ from row to row.
+        n_resamples : int, default=399
+            How many; a p-value near .05 then has a standard deviation of .011.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        TestResult
+            Whose `bandwidth` is that of pairs, or for ``"gradient"`` that of the fit.
+
+        Raises
+        ------
+        TypeError
+            If the model was fitted to chunks.
+        ValueError
+            If there is no such column, a column does not vary, there are several outputs, fewer than five rows, or no
+            residuals; a weight is no whole number; or the method is for numeric columns.
+
+        Notes
+        -----
+        The fit without the columns is of the degree of the model, Gaussian, and has bandwidths of its own, found by the
+        criterion of the model, or by leave-one-out where that had none. Pairs are weighed by a Gaussian with bandwidths
+        :math:`\hat\sigma_a n^{-1/(4 + d)}`, not those of the fit, which may be infinite for the columns that are
+        tested; their smoothings are at most :math:`n^{-2/(4 + d)}`. The normal limit of T is not used: it comes slowly.
+
+        With ``"gradient"`` the slopes are those of local planes at the bandwidths of the model, and a resample has the
+        fit with the columns at their medians.
+
+        Three passes over pairs of training rows, one column of values for each resample.
+
+        References
+        ----------
+        .. [1] Y. Fan and Q. Li, "Consistent model specification tests: omitted variables and semiparametric functional
+           forms", Econometrica 64 (1996), 865-890.
+        .. [2] P. Lavergne and Q. Vuong, "Nonparametric significance testing", Econometric Theory 16 (2000), 576-601.
+        .. [3] J. Gu, D. Li and D. Liu, "Bootstrap non-parametric significance test", Journal of Nonparametric
+           Statistics 19 (2007), 215-230.
+        .. [4] J. S. Racine, "Consistent significance testing for nonparametric regression", Journal of Business and
+           Economic Statistics 15 (1997), 369-378.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernpool import LocalLinearRegressor
+        >>> random = np.random.default_rng(0)
+        >>> X = random.uniform(size=(100, 2))
+        >>> model = LocalLinearRegressor().fit(X, np.sin(6 * X[:, 0]) + 0.3 * random.normal(size=100))
+        >>> model.significance_test(0).p_value, model.significance_test(1).p_value > 0.05
+        (0.0025, True)
+        """
+        return significance(self, columns, method, kind, n_resamples, random_state)

@@ -1,0 +1,222 @@
+"""Calibration rows of prediction intervals and sets, read from the arguments of the caller.
+
+They are new rows with outputs, or training rows with leave-one-out predictions. The functions also record whether the
+bandwidth was chosen by the rows that calibrate, and attach the likelihood ratios of new rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.conformal import Calibration
+from kernpool.conformal.calibration import Origin, predict, predict_without_clusters, predict_without_each
+from kernpool.conformal.covariate_shift import DensityRatio, read_weights
+from kernpool.core.inputs import Prepared
+from kernpool.data.encoding import group_codes
+from kernpool.estimators.bandwidth import given_bandwidth
+from kernpool.estimators.fitted import fit_of_rows, places_of
+from kernpool.estimators.rows import as_outputs
+from kernpool.execution.messages import abbreviate
+from kernpool.inference import number_clusters
+from kernpool.kernels import get_kernel
+from kernpool.smoother.linear_smoother import Smoother
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MANY_ROWS = 100_000  # from which on those that were not searched are enough
+CALIBRATIONS = (None, "all", "unsearched")
+
+
+def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:
+    """Refuse calibration rows that do not go together; return whether there are any."""
+    if (X_calibration is None) != (y_calibration is None):
+        missing = "X_calibration" if X_calibration is None else "y_calibration"
+        raise ValueError(f"X_calibration and y_calibration go together, and {missing} is None; give both, or neither")
+    if not (calibration is None or isinstance(calibration, str)) or calibration not in CALIBRATIONS:
+        raise ValueError(f"calibration must be None, 'all' or 'unsearched', got {abbreviate(calibration)}")
+    if X_calibration is not None and calibration is not None:
+        raise ValueError(
+            f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"
+        )
+    return X_calibration is not None
+
+
+def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
+    """Return rows that the model was not fitted to, and its predictions at them."""
+    try:
+        places = places_of(model, X, warn=False)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"X_calibration: {error}") from None
+    table = read_outputs(y, (len(places.query), *model.value_.shape[1:]))
+    if groups is None and vars(model).get("key_group_") is not None:
+        raise ValueError(
+            "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "
+            "one label for each row, or, only if rows are independent of each other, fit without groups"
+        )
+    group = None if groups is None else group_codes(groups, len(table))
+    return Calibration(places, table, predict(smoother, places), np.ones(len(table)), own=False, group=group)
+
+
+def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
+    """Read the outputs of calibration rows, which have to be of this shape, as a table."""
+    try:
+        value = np.asarray(as_outputs(y), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y_calibration must be outputs as in the fit, finite numbers: {error}") from None
+    if value.shape != expected:
+        raise ValueError(
+            f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
+            f"{value.shape}"
+        )
+    return np.asarray(value.reshape(len(value), -1))
+
+
+def training_rows(
+    model: Any, smoother: Smoother, calibration: str | None, groups: Any
+) -> tuple[Calibration, Array, Origin]:
+    """Return training rows as the others predict them.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted to arrays.
+    smoother : Smoother
+        Its rows.
+    calibration : {None, "all", "unsearched"}
+        Which of them.
+    groups : array_like or None
+        Clusters; by default those of the fit.
+
+    Returns
+    -------
+    calibration : Calibration
+        The rows of positive weight.
+    left_out : ndarray of shape (n, c)
+        Predictions of all rows.
+    origin : str
+        How the bandwidth came.
+    """
+    weight = smoother.weight
+    given = vars(model).get("key_group_") if groups is None else groups
+    code = None if given is None else number_clusters(given, weight)
+    kept, origin = weight > 0, origin_of(model)
+    searched = vars(model).get("search_rows_")
+    if calibration == "unsearched":
+        _check_searched(model, searched, code)
+    elif calibration is None and searched is not None and code is None and len(weight) >= MANY_ROWS:
+        calibration = "unsearched"
+    if calibration == "unsearched":
+        kept[searched] = False
+        origin = "repeated" if _has_copies(model, weight, searched) else "unsearched"
+    left_out = _left_out(model, smoother, code)
+    (which,) = np.nonzero(kept)
+    rows = Calibration(
+        smoother.training.rows(which), smoother.value[which], left_out[which], weight[which], own=True, which=which,
+        group=None if code is None else code[which],
+    )  # fmt: skip
+    return rows, left_out, origin
+
+
+def origin_of(model: Any) -> Origin:
+    """Return how the bandwidth of a model came: given as numbers, or found on training rows.
+
+    A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
+    """
+    if isinstance(model.bandwidth, str) or "relevance_" in vars(model):
+        return "found"
+    kernel, columns = get_kernel(model.kernel), len(model.bandwidth_)
+    try:
+        given = given_bandwidth(model.bandwidth, columns, kernel, model.bandwidth_convention)
+    except (TypeError, ValueError):  # no bandwidth of this fit
+        return "found"
+    return "given" if np.array_equal(given, model.bandwidth_) else "found"
+
+
+def with_ratios(
+    model: Any, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike, places: int
+) -> Calibration:
+    """Return calibration rows with the likelihood ratios of new rows to them.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted to arrays.
+    calibration : Calibration
+        Rows, with `which` of training rows.
+    weights : callable, or (array_like, array_like)
+        A function of a table like X; or the ratios of all rows of which some calibrate, and of X.
+    X_calibration, X : array_like
+        The rows that calibrate, None for training rows, and the places.
+    places : int
+        How many of these.
+
+    Returns
+    -------
+    Calibration
+        With `shift` and `place_shift`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If weights are no likelihood ratios (`kernpool.conformal.covariate_shift.read_weights`), or a function of
+        training rows with levels.
+    """
+
+    def rows() -> Any:
+        if X_calibration is not None:
+            return X_calibration
+        if model.encoding_ is not None:
+            raise ValueError(
+                "weights cannot be a function for training rows with categorical columns or dates, which the model "
+                "holds as level numbers and days; give a pair of arrays, the ratios of all training rows and of X"
+            )
+        if isinstance(names, np.ndarray) and hasattr(X, "columns"):  # a table for a function that asks for names
+            frame: Any = type(X)
+            return frame(dict(zip(names.tolist(), model.key_.T, strict=True)))
+        return model.key_
+
+    names = vars(model).get("feature_names_in_")
+    which = calibration.which
+    count = len(calibration.weight) if which is None else len(model.key_)
+    shift, place_shift = read_weights(weights, rows, X, (count, places), which)
+    estimated = isinstance(weights, DensityRatio)
+    return replace(calibration, shift=shift, place_shift=place_shift, estimated=estimated)
+
+
+def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
+    """Return the training rows as the others predict them, found once per fit, clusters and policy."""
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *fit_of_rows(model, smoother))
+
+    def make() -> Array:
+        return predict_without_each(smoother) if code is None else predict_without_clusters(smoother, code)
+
+    return prepared.get("left out", of, make)
+
+
+def _check_searched(model: Any, searched: Integers | None, code: Integers | None) -> None:
+    if code is not None:
+        raise ValueError(
+            "calibration='unsearched' is for single rows: the search has seen some rows of most clusters; give "
+            "X_calibration of other clusters, or calibration='all'"
+        )
+    if searched is None:
+        how = "was searched on all rows" if isinstance(model.bandwidth, str) else "was given, and not searched"
+        raise ValueError(
+            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and it {how}; fit "
+            "with max_search_rows less than the number of rows, or leave calibration out"
+        )
+
+
+def _has_copies(model: Any, weight: Array, searched: Integers) -> bool:
+    """Whether rows that were searched stand for several: then new rows may equal one, and others never do."""
+    if np.any(weight[searched] > 1.0):
+        return True
+    values = model.value_[searched].reshape(len(searched), -1)
+    table = np.column_stack([model.key_[searched], model.key_code_[searched], values])
+    return len(np.unique(table, axis=0)) < len(searched)

@@ -1,0 +1,491 @@
+"""Class probabilities of a fitted classifier with standard errors and intervals, and prediction sets of classes.
+
+`ClassProbabilities` includes the leave-one-out probabilities of the training rows. `ClassSets` reads calibration
+rows; the sets themselves are defined in `kernpool.conformal.sets.prediction_sets`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.bandwidth import LeaveOneOut, priors_of_others
+from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
+from kernpool.conformal.order_statistics import as_level
+from kernpool.conformal.sets.class_scores import ClassRows
+from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
+from kernpool.core.inputs import Prepared
+from kernpool.estimators.fitted import fit_of_rows, need_rows, places_of, pool_at, printed_columns, smoother_of
+from kernpool.estimators.methods.calibration import check_rows, origin_of
+from kernpool.estimators.parameters import recalibrated
+from kernpool.estimators.rows import as_labels, mixed
+from kernpool.execution.messages import abbreviate, check_choice, check_flag
+from kernpool.inference import ClassSummary, as_random, check_level
+from kernpool.inference.class_probabilities import (
+    Probabilities,
+    ProbabilityInterval,
+    effective_rows,
+    standard_errors,
+    wilson_interval,
+)
+from kernpool.kernels import get_kernel
+from kernpool.smoother.linear_smoother import EvaluationPoints
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LeaveOneOutProbabilities(LeaveOneOut):
+    """Leave-one-out predictions of the training rows of a classifier.
+
+    Parameters
+    ----------
+    prediction, error, occupied
+        As of `LeaveOneOut`: pooled one-hot labels, of shape (n, k), and their Brier score.
+    probability : ndarray of shape (n, k)
+        What `predict_proba` says of each row without it: the share of the priors of the other rows mixed in, within
+        [0, 1]. Before `recalibrate`, whose map is found on these.
+    """
+
+    probability: Array
+
+
+class ClassProbabilities:
+    """Probabilities of classes, their standard errors and intervals."""
+
+    @overload
+    def predict_proba(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
+
+    @overload
+    def predict_proba(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+
+    def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        r"""Pool the one-hot labels, and mix in the share of the class priors; then recalibrate, if asked to.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+        return_std : bool, default=False
+            Whether to return the standard errors of the probabilities too.
+
+        Returns
+        -------
+        probability : ndarray of shape (m, n_classes)
+            Probabilities in the order of `classes_`.
+        std : ndarray of shape (m, n_classes)
+            Only with `return_std`: how much each would vary if the rows were drawn again, bias not counted. NaN where
+            the window is empty, whatever `empty` says.
+
+        Raises
+        ------
+        ValueError
+            With `return_std`, if there are fewer than five rows, or the model was fitted with `groups`.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If a window is empty, with ``empty="nan"``, ``"nearest"`` or `return_std`.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
+        See Also
+        --------
+        probability_interval : Which is right where no row of a class is near, and standard errors are too small.
+
+        Notes
+        -----
+        .. math:: \widehat{\mathrm{se}}_c(x)^2 = \sum_j \frac{l_j(x)^2}{w_j} \big([y_j = c] - \hat p_{-j,c}(x_j)\big)^2,
+                  \qquad l_j = (1 - s)\, \alpha_j + s\, w_j / W
+
+        with the leave-one-out probabilities of the rows. Priors are means of labels as well, and count; that the share
+        s and the bandwidth were found on the rows does not. With ``recalibrate="isotonic"`` it is the standard error
+        of the probability before the map, whose steps have none. After the first call, which leaves each row out once,
+        one pass for each class beside the two of the probabilities; of two classes both have the same.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+        >>> model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y)
+        >>> probability, std = model.predict_proba([[1.0], [3.5]], return_std=True)
+        >>> probability.round(2)
+        array([[0.05, 0.95],
+               [0.41, 0.59]])
+        >>> std.round(2)
+        array([[0.03, 0.03],
+               [0.05, 0.05]])
+        """
+        check_flag("return_std", return_std)
+        model: Any = self
+        pooled = np.clip(pool_at(model, X, model._report_rank), 0.0, 1.0)  # rounding may leave -1e-17
+        probability = mixed(pooled, model.class_prior_, model.prior_share_)
+        map_ = vars(model).get("recalibration_")
+        probability = probability if map_ is None else recalibrated(probability, map_)
+        if not return_std:
+            return probability
+        of, places = _independent(model, "standard errors"), places_of(model, X, warn=False)
+        return probability, standard_errors(of, places, warn=model.empty not in ("nan", "nearest"))
+
+    def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
+        r"""Find intervals for the probabilities of classes, by Wilson's formula.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places.
+        level : float, default=0.95
+            Probability that an interval covers; each place and class by itself.
+
+        Returns
+        -------
+        ProbabilityInterval
+            With `center`, `lower` and `upper` of shape (m, n_classes), within [0, 1], and `effective_rows` of shape
+            (m,). NaN where the window is empty.
+
+        Raises
+        ------
+        ValueError
+            If the level is none, or the model was fitted with `groups`.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If a window is empty.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
+        Notes
+        -----
+        The number of rows is :math:`1 / \sum_j \alpha_j^2 / w_j`, Kish's number in unit rows. The center is pooled
+        labels, without the share of the priors and before `recalibrate`: relative frequencies of what was seen around
+        x, which need not be what `predict_proba` returns. Where nothing was seen of a class after n rows, the interval
+        ends at :math:`z^2 / (n + z^2)`.
+
+        The bias of pooling is not taken off: the interval is for the mean of the class in the window of x. Two passes
+        over rows and places.
+
+        References
+        ----------
+        .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927),
+           209-212.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+        >>> model = NadarayaWatsonClassifier("boxcar", bandwidth=2.0).fit(X, y)
+        >>> found = model.probability_interval([[1.0]])
+        >>> found.effective_rows.round(6), found.lower.round(3), found.upper.round(3)
+        (array([4.]), array([[0.  , 0.51]]), array([[0.49, 1.  ]]))
+        """
+        check_level(level)
+        model: Any = self
+        center, rows = effective_rows(_independent(model, "intervals"), places_of(model, X))
+        lower, upper = wilson_interval(center, rows[:, None], float(level))
+        return ProbabilityInterval(center, lower, upper, rows, model.classes_.copy(), float(level))
+
+    def leave_one_out(self) -> LeaveOneOutProbabilities:
+        """Predict every training row from the others, at the fitted bandwidth; from the other groups, if it has any.
+
+        Returns
+        -------
+        LeaveOneOutProbabilities
+            With `prediction` of shape (n, n_classes), the pooled labels, their Brier score `error`, `occupied` and
+            `empty_windows`; and `probability`, the same with the share of the priors, as in `predict_proba`. For a row
+            of weight 3 one unit is left out.
+
+        Notes
+        -----
+        No row has a voice in its own probability, so these show how well the model is calibrated, without rows that are
+        kept from it: ``CalibrationDisplay.from_predictions(y, model.leave_one_out().probability[:, 1])``. The bandwidth
+        has seen all rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.calibration import calibration_curve
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(500, 1))
+        >>> y = rng.uniform(size=500) < X[:, 0]
+        >>> model = NadarayaWatsonClassifier(bandwidth=0.1).fit(X, y)
+        >>> observed, said = calibration_curve(y, model.leave_one_out().probability[:, 1], n_bins=4)
+        >>> said.round(2), observed.round(2)
+        (array([0.16, 0.36, 0.62, 0.86]), array([0.15, 0.34, 0.61, 0.88]))
+        """
+        found = super().leave_one_out()  # type: ignore[misc]  # of `KernelSmoother`
+        model: Any = self
+        label, weight = np.asarray(model.value_, dtype=np.float64), model.key_weight_
+        probability = self._left_out_probability(found.prediction, label, weight)
+        return LeaveOneOutProbabilities(found.prediction, found.error, found.occupied, probability)
+
+    def summary(self) -> ClassSummary:
+        """Sum up the fit: classes, bandwidths, and how well each row is predicted from the others.
+
+        Returns
+        -------
+        ClassSummary
+            A record that prints well.
+
+        Notes
+        -----
+        One pass over pairs of training rows, that of `leave_one_out`; after a fit with `groups` whole clusters are left
+        out. The bandwidths were found on the same rows, so new rows are predicted somewhat worse.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+        >>> print(NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).summary())
+        NadarayaWatsonClassifier: 6 rows, 1 column, 2 classes
+        kernel gaussian, bandwidth as given
+        <BLANKLINE>
+          column  bandwidth  relevance
+          0       1
+        <BLANKLINE>
+          classes                 high 33.3%, low 66.7%
+          share of the priors     0.143
+          leave-one-out log loss  0.08462
+          leave-one-out accuracy  100.0%
+        """
+        model: Any = self
+        found, weight = self.leave_one_out(), model.key_weight_
+        weight = np.ones(len(model.key_)) if weight is None else weight
+        own = np.sum(found.probability * model.value_, axis=1)
+        right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
+        name = model.bandwidth
+        return ClassSummary(
+            title=type(self).__name__,
+            kernel=get_kernel(model.kernel).name,
+            chosen=f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given",
+            columns=printed_columns(model),
+            rows=float(weight.sum()),
+            priors=dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
+            prior_share=model.prior_share_,
+            left_out="row" if vars(model).get("key_group_") is None else "cluster",
+            log_loss=float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
+            accuracy=float(weight @ right / weight.sum()),
+            empty_windows=int(found.empty_windows),
+        )
+
+    def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
+        """Mix the share of the priors of the other rows into pooled labels of the other rows."""
+        model: Any = self
+        prior, share = priors_of_others(label, weight, vars(model).get("key_group_")), model.prior_share_
+        return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
+
+
+def probabilities_of(model: Any) -> Probabilities:
+    """Return the rows of a fitted classifier and how probabilities are pooled; what is left out is kept per fit."""
+    smoother = smoother_of(model)
+    label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
+    recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
+    of = group, recipe.algorithm, recipe.empty, recipe.n_jobs, float(model.prior_share_), *fit_of_rows(model, smoother)
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))
+
+
+def _independent(model: Any, what: str) -> Probabilities:
+    """Return the same of a model whose rows are independent."""
+    of = probabilities_of(model)
+    if of.group is not None:
+        raise ValueError(
+            f"{what} of probabilities count rows as independent, and this model was fitted with groups; fit "
+            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_) to 1.0 * (y == label) with the same groups, whose "
+            "standard_error and confidence_interval count clusters"
+        )
+    return of
+
+
+class ClassSets:
+    """Sets of classes that hold the class of the next row with a given probability."""
+
+    def predict_set(
+        self,
+        X: ArrayLike,
+        level: float = 0.9,
+        *,
+        method: str = "lac",
+        by_class: bool = False,
+        allow_empty: bool = False,
+        X_calibration: ArrayLike | None = None,
+        y_calibration: ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> PredictionSet:
+        r"""Find sets of classes that hold the class of a new row with a given probability, by conformal prediction.
+
+        .. math:: C(x) = \{ c : s_c(x) \le S_{(k)} \}, \qquad k = \lceil \mathrm{level} \cdot (n + 1) \rceil
+
+        with the k-th smallest of the scores that n calibration rows have at their own classes.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places.
+        level : float, default=0.9
+            Probability that a set holds the class.
+        method : {"lac", "aps", "raps", "full"}, default="lac"
+            ``"lac"``: all classes whose probability is large enough, :math:`s_c = 1 - p_c`; the smallest sets on
+            average [1]_. ``"aps"``: the most probable classes up to a mass, the last one at random [2]_; larger where
+            the model is unsure.
+            ``"raps"``: the same with a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class
+            the p-value that it would have as one more row of the fit, with the scores of ``"lac"``; exact without rows
+            that are kept from the fit.
+        by_class : bool, default=False
+            Whether the level is to hold for rows of each class, by one threshold per class: rare classes are missed as
+            seldom as others, for larger sets.
+        allow_empty : bool, default=False
+            Whether a set may be empty. By default it holds the most probable class at least, which can only raise the
+            coverage. True gives the sets of the literature, the smallest of the level: an empty one says that no class
+            is probable enough, typically between classes when the classifier is accurate. With `recalibrate` the most
+            probable class is that before the map, which need not be that of `predict`.
+        X_calibration : array_like of shape (n_calibration, d), optional
+            Rows that the model was not fitted to; by default the training rows calibrate, each left out. Not for
+            ``"full"``.
+        y_calibration : array_like of shape (n_calibration,), optional
+            Their labels.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of the draws of ``"aps"`` and ``"raps"``, one uniform number for each row that calibrates and each
+            place, in this order. None draws anew in every call, so that sets of a place differ between calls.
+
+        Returns
+        -------
+        PredictionSet
+            With `member`, a table of shape (m, n_classes), `labels`, `threshold` and `guarantee`, one honest sentence.
+
+        Raises
+        ------
+        ValueError
+            If the level, the method, or the calibration rows are none, or only one of `X_calibration` and
+            `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an
+            empty window and ``empty="raise"``; or for ``"full"``, if there are calibration rows, or the model was
+            fitted with `groups`.
+        TypeError
+            If X is chunks or the name of a file.
+
+        Warns
+        -----
+        InferenceWarning
+            If there are too few rows for the level, with the least number that is enough. Sets hold all classes then.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
+        Notes
+        -----
+        With calibration rows that are exchangeable with new ones every method holds the level, whatever the model; with
+        n rows without ties by at most 1/(n + 1) more. So does ``"full"`` with the training rows, if the bandwidth and
+        `prior_share` were given as numbers. Else sets are approximate, and `guarantee` says why: bandwidths that
+        leave-one-out likes best make leave-one-out scores a little too small. The level is an average over places.
+
+        Sets are made of the probabilities before `recalibrate`, because thresholds are a calibration of their own, and
+        steps of an isotonic map would tie their scores. Where a window is empty they are made of the class priors,
+        unless ``empty="raise"``. Weights are frequencies: a row of weight 3 calibrates as three. ``"raps"`` chooses its
+        penalty by leave-one-out on the training rows. One pass over the training rows, which the model keeps, and one
+        over rows and places; ``"full"`` takes O(n m n_classes) time.
+
+        References
+        ----------
+        .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
+           JASA 114 (2019), 223-234.
+        .. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020).
+        .. [3] A. N. Angelopoulos, S. Bates, J. Malik and M. I. Jordan, "Uncertainty sets for image classifiers using
+           conformal prediction", ICLR (2021).
+        .. [4] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), chapters 2 and 4.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> iris = load_iris()
+        >>> X, y = iris.data[:, 2:], iris.target_names[iris.target]
+        >>> model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.01).fit(X, y)
+        >>> found = model.predict_set([[1.5, 0.2], [4.9, 1.7]], level=0.98, method="full")
+        >>> found.labels
+        [['setosa'], ['versicolor', 'virginica']]
+        """
+        need_rows(self, "sets of classes need")
+        check_choice("method", method, SET_METHODS)
+        for name, value in (("by_class", by_class), ("allow_empty", allow_empty)):
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {abbreviate(value)}")
+        model: Any = self
+        exact, of = as_level(level), probabilities_of(model)
+        if method == "full":
+            _check_full(of, X_calibration, y_calibration)
+        places = places_of(model, X)
+        setting = SetSetting(
+            of,
+            places,
+            model.classes_.copy(),
+            exact,
+            as_random(random_state),
+            by_class=bool(by_class),
+            allow_empty=bool(allow_empty),
+            others=_calibration_rows(model, of, X_calibration, y_calibration),
+            doubt=_doubt(model, places, of),
+        )
+        return find_sets(setting, method)
+
+
+def _check_full(of: Probabilities, X_calibration: Any, y_calibration: Any) -> None:
+    if X_calibration is not None or y_calibration is not None:
+        raise ValueError(
+            "method='full' calibrates by the training rows themselves; leave X_calibration and y_calibration out, or "
+            "use method='lac'"
+        )
+    if of.group is not None:
+        raise ValueError(
+            "method='full' takes rows as exchangeable, and this model was fitted with groups; use method='lac', with "
+            "calibration rows of other groups"
+        )
+
+
+def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
+    """Read rows that calibrate, and find their probabilities; None if there are none."""
+    if not check_rows(X, y, None):
+        return None
+    try:
+        places, label = places_of(model, X, warn=False), as_labels(y)
+        probability = of.at(places)[0]
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"X_calibration or y_calibration: {error}") from None
+    if len(label) != len(places.query):
+        raise ValueError(
+            f"y_calibration must have one label for each row of X_calibration, {len(places.query)}, got {len(label)}"
+        )
+    return ClassRows(probability, _numbers(model.classes_, label), np.ones(len(label)))
+
+
+def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
+    """Return which class each label is, and refuse those that are none."""
+    position = {name: number for number, name in enumerate(classes.tolist())}
+    given = label.tolist()
+    unseen = sorted({repr(name) for name in given if name not in position})
+    if unseen:
+        shown = ", ".join(unseen[:5]) + ", ..." * (len(unseen) > 5)
+        raise ValueError(
+            f"y_calibration has classes that no training row has: {shown}; the classes are "
+            f"{', '.join(map(repr, classes.tolist()))}. Fit the model to rows of all classes; without these rows, sets "
+            "are for new rows of the known classes alone"
+        )
+    return np.array([position[name] for name in given], dtype=np.intp)
+
+
+def _doubt(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
+    """Return why statements about a new row and the training rows are approximate; empty if they are exact."""
+    if of.group is None and are_copied(of.smoother, of.label):
+        return COPIED
+    found = ["the bandwidth"] * (origin_of(model) == "found")
+    found += ["the share of the priors"] * (model.prior_share != model.prior_share_)
+    if found:
+        return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
+    ranked = not (isinstance(model.scale, str) and model.scale == "raw")
+    if ranked:
+        return "columns are compared by ranks that count the training rows"
+    if lonely_levels(model.key_code_, places.code, of.weight):
+        return LONELY
+    return "" if np.all(of.weight == np.floor(of.weight)) else FRACTIONS

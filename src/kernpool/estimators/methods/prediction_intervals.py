@@ -1,0 +1,591 @@
+"""Prediction intervals of a fitted regressor, in memory and for rows in chunks or on a cluster.
+
+The numbers are those of `kernpool.conformal`. Fits whose rows are not in memory use split conformal: calibration
+rows are given, or held back from the fit. Every row has a pseudo-random number (`estimators/bandwidth.py`). Rows
+whose numbers lie in a range are brought into memory, and passes over the rows skip them. So they are not rows of
+the fit, and a search that drew the smallest numbers has not seen them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.bandwidth.rules import rate_factor
+from kernpool.conformal import (
+    Calibration,
+    ConformalProblem,
+    Origin,
+    PredictionInterval,
+    as_level,
+    check_method,
+    least_rows,
+    prediction_interval,
+)
+from kernpool.conformal.covariate_shift import DensityRatio, read_weights
+from kernpool.core.inputs import Keys
+from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.encoding import group_codes
+from kernpool.estimators.bandwidth import SearchDraw, SearchSample, draw, seed_of
+from kernpool.estimators.fitted import (
+    check_unchanged,
+    numeric_query,
+    places_of,
+    recipe_of,
+    scale_of,
+    shaped,
+    smoother_of,
+)
+from kernpool.estimators.methods.calibration import (
+    check_rows,
+    origin_of,
+    other_rows,
+    read_outputs,
+    training_rows,
+    with_ratios,
+)
+from kernpool.execution.progress import current_progress
+from kernpool.inference.resampling.draws import as_seed, generator
+from kernpool.pooling import ChunkPairs, Recipe, Sums
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+
+MOST_HELD = 4_000  # the coverage of split conformal, given so many rows, has a standard deviation of half a percent
+LEAST_HELD = 2
+
+
+class UniformRange(NamedTuple):
+    """Rows whose numbers lie in a range.
+
+    Parameters
+    ----------
+    seed : int
+        Of the numbers.
+    least, largest : float
+        The ends of the range, which belong to it.
+    rows : int
+        How many rows of positive weight lie in it.
+    """
+
+    seed: int
+    least: float
+    largest: float
+    rows: int
+
+
+class CalibrationSplit(NamedTuple):
+    """Rows that are held back.
+
+    Parameters
+    ----------
+    key, value, weight : ndarray
+        The rows, in an order that was drawn.
+    numbers : UniformRange
+        Which they are.
+    rows : int
+        How many rows of positive weight there are in all.
+    searched : bool
+        Whether the search for the bandwidth may have seen some of them.
+    """
+
+    key: Array
+    value: Array
+    weight: Array
+    numbers: UniformRange
+    rows: int
+    searched: bool
+
+    def part(self, start: int, stop: int | None = None) -> CalibrationSplit:
+        """Return some of them; the others are held back as well."""
+        return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
+
+
+class Source(Protocol):
+    """Where the rows of a fit are, and how they are pooled."""
+
+    recipe: Recipe
+    outputs: int
+    flat: bool
+
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
+        """Read places in memory; `warn` says whether to warn of extrapolation."""
+
+    def draw(self, size: int, seed: int) -> SearchSample | None:
+        """Draw the rows of the smallest numbers."""
+
+    def sums(self, query: Array, without: UniformRange | None) -> Sums:
+        """Sum over all rows but some."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChunksWithout(Chunks):
+    """Chunks that skip some rows.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        All rows.
+    numbers : UniformRange
+        Which of them are skipped.
+    first : int, default=0
+        The place of the first of these rows among all.
+    rows : int or None
+        How many are left, if that is known.
+    """
+
+    chunks: Chunks
+    numbers: UniformRange
+    first: int = 0
+    rows: int | None = None
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the others."""
+        bits = np.random.PCG64(self.numbers.seed)
+        bits.advance(self.first)
+        generator = np.random.Generator(bits)
+        for chunk in self.chunks:
+            lots = generator.random(len(chunk.key))
+            kept = (lots < self.numbers.least) | (lots > self.numbers.largest)
+            if kept.all():
+                yield chunk
+            else:
+                # A named tuple of its own fields.
+                yield Chunk(*(None if part is None else part[kept] for part in chunk))  # type: ignore[arg-type]
+
+    @property
+    def flat(self) -> bool:  # type: ignore[override]  # read only, a field elsewhere
+        """As of all rows."""
+        return self.chunks.flat
+
+    @property
+    def outputs(self) -> int | None:  # type: ignore[override]  # read only, a field elsewhere
+        """As of all rows."""
+        return self.chunks.outputs
+
+    @property
+    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only, a field elsewhere
+        """As of all rows."""
+        return self.chunks.names
+
+
+class ChunkSource:
+    """The chunks that a regressor was fitted to.
+
+    Parameters
+    ----------
+    model : KernelRegressor
+        Fitted to chunks.
+    """
+
+    def __init__(self, model: Any) -> None:
+        check_unchanged(model)
+        self._model, self._chunks, self.recipe = model, model.chunks_, recipe_of(model)
+        first = next(iter(self._chunks), None)
+        if first is None:
+            raise ValueError("there are no rows: the source is empty")
+        self.outputs, self.flat = first.value.shape[1], bool(self._chunks.flat)
+
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
+        """Read places."""
+        return np.asarray(numeric_query(self._model, X, warn=warn), dtype=np.float64)
+
+    def draw(self, size: int, seed: int) -> SearchSample | None:
+        """Draw rows in one pass."""
+        return draw(self._chunks, size, seed)
+
+    def sums(self, query: Array, without: UniformRange | None) -> Sums:
+        """Sum over all rows but some in one pass."""
+        chunks, rows = self._chunks, self._chunks.rows
+        if without is not None:
+            # With weights of zero there may be more rows in the range, and fewer left.
+            chunks = ChunksWithout(chunks, without, rows=None if rows is None else max(rows - without.rows, 0))
+        return ChunkPairs(chunks).reduce(self.recipe, query, current_progress())
+
+
+def held_back(
+    source: Source, size: int, level_rows: int, search: SearchDraw | None, seed: int, which: Any
+) -> CalibrationSplit:
+    """Choose rows to hold back.
+
+    Parameters
+    ----------
+    source : Source
+        Where the rows are.
+    size : int
+        How many, or a quarter of all if that is less.
+    level_rows : int
+        How many are needed for a finite interval.
+    search : SearchDraw or None
+        What the search for the bandwidth drew; None if there was none, or nobody knows.
+    seed : int
+        Of the numbers of rows, if nothing was drawn before.
+    which : {None, "all", "unsearched"}
+        Whether the search may have seen them. None is rows that it has not seen, if there are as many as are wanted.
+
+    Returns
+    -------
+    HeldBack
+        In the order of their numbers.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows to hold some back.
+    """
+    seen, seed = (0, seed) if search is None else search
+    sample = source.draw(seen + size, seed)
+    rows = 0 if sample is None else sample.rows
+    wanted = min(size, max(rows // 4, LEAST_HELD))
+    if sample is None or rows <= wanted:
+        raise ValueError(
+            f"prediction intervals of a fit whose rows are not in memory hold some rows back, and there are {rows}; "
+            "fit the rows in memory, or give X_calibration and y_calibration"
+        )
+    unsearched = max(rows - seen, 0)
+    if which == "unsearched" and unsearched < min(wanted, level_rows):
+        raise ValueError(
+            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and of {rows} there "
+            f"are {unsearched}; fit with max_search_rows less than the number of rows, or leave calibration out"
+        )
+    fresh = which == "unsearched" or (which is None and unsearched >= wanted)
+    first = seen if fresh else 0
+    order = np.argsort(sample.lot)[first : first + (min(wanted, unsearched) if fresh else wanted)]
+    lots = sample.lot[order]
+    numbers = UniformRange(seed, float(lots[0]), float(lots[-1]), len(order))
+    return CalibrationSplit(
+        sample.key[order], sample.value[order], sample.weight[order], numbers, rows, searched=not fresh and seen > 0
+    )
+
+
+def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
+    """Return predictions of shape (m, c): NaN where the window is empty and ``empty`` is ``"nan"`` or ``"raise"``.
+
+    Where it is ``"nearest"``, the first `queries` of them, which are not calibration rows, are warned of.
+    """
+    fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
+    values, (empty,) = fit.intercept, np.nonzero(~fit.occupied)
+    if empty.size and recipe.empty in ("mean", "nearest") and sums.fill is not None:
+        values[empty] = sums.fill(empty)
+        if recipe.empty == "nearest":
+            recipe.fill_empty(values[:queries], fit.occupied[:queries], lambda rows: values[rows])
+    elif empty.size:
+        values[empty] = 0.0 if recipe.empty == "zero" else np.nan
+    return values
+
+
+METHODS_OF_SAMPLES = ("adaptive", "split")
+
+
+def interval_of_source(
+    model: Any,
+    source: Source,
+    X: ArrayLike,
+    *,
+    level: float,
+    method: str,
+    weights: Any,
+    X_calibration: ArrayLike | None,
+    y_calibration: ArrayLike | None,
+    calibration: str | None,
+    groups: ArrayLike | None,
+) -> PredictionInterval:
+    """Find prediction intervals of a model on chunks or on a cluster.
+
+    Parameters
+    ----------
+    model : regressor
+        Fitted.
+    source : Source
+        Where its rows are.
+    X, level, method, weights, X_calibration, y_calibration, calibration, groups
+        As of ``prediction_interval``.
+
+    Returns
+    -------
+    PredictionInterval
+        In the shape of ``predict``.
+
+    Raises
+    ------
+    TypeError
+        If the method needs all rows in memory, or `groups` or a pair of `weights` are of rows that nobody has numbered.
+    ValueError
+        As of ``prediction_interval``, or if there are too few rows to hold some back.
+
+    Notes
+    -----
+    ``"adaptive"`` holds back as many rows for its scale, which has their bandwidth: that of the fit, made larger by the
+    rate :math:`n^{-1/(4 + d)}`, and three times that.
+    """
+    fraction, others = as_level(level), check_rows(X_calibration, y_calibration, calibration)
+    _check(model, method, weights, groups, others)
+    place, scaled = source.read(X), method == "adaptive"
+    there, held = np.empty((0, place.shape[1])), None
+    if others:
+        try:
+            there = source.read(X_calibration, warn=False)  # type: ignore[arg-type]  # refused there, in words
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"X_calibration: {error}") from None
+    if scaled or not others:
+        held = _held(
+            model, source, MOST_HELD * (scaled + (not others)), least_rows(fraction) * (1 + scaled), calibration
+        )
+    rows, scale = (None, held) if others else _halves(held, scaled)
+    shape = (len(there), *(() if source.flat else (source.outputs,)))
+    value = read_outputs(y_calibration, shape) if rows is None else rows.value
+    there = there if rows is None else rows.key
+    query = np.vstack([place, there] + ([scale.key] if scaled and scale is not None else []))
+    found = values_of(source.recipe, source.sums(query, None if held is None else held.numbers), len(place))
+    center, predicted, around = np.split(found, [len(place), len(place) + len(there)])
+    weight = np.ones(len(there)) if rows is None else rows.weight
+    group = None if groups is None else group_codes(groups, len(there))
+    calibrating = Calibration(
+        EvaluationPoints(there), value, predicted, weight, own=False, group=group, held_back=rows is not None
+    )
+    if weights is not None:
+        shift, place_shift = read_weights(
+            weights, lambda: X_calibration if others else there, X, (len(there), len(place))
+        )
+        estimated = isinstance(weights, DensityRatio)
+        calibrating = replace(calibrating, shift=shift, place_shift=place_shift, estimated=estimated)
+    setting = ConformalProblem(
+        _smoother(source, scale) if scaled and scale is not None else _unscaled(source, there, value),
+        EvaluationPoints(place),
+        fraction,
+        calibrating,
+        generator(0, 0),
+        _origin(model, held),
+        known=around,
+        center=center,
+    )
+    result = prediction_interval(setting, method)
+    ends = (result.center, result.lower, result.upper)
+    center, lower, upper = (end[:, 0] if source.flat else end for end in ends)
+    return replace(result, center=center, lower=lower, upper=upper)
+
+
+def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> None:
+    """Refuse what cannot be had without all rows in memory."""
+    name = type(model).__name__
+    remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
+    if not isinstance(method, str) or method not in METHODS_OF_SAMPLES:
+        check_method(method, own=method != "split")  # which says what names there are
+        raise TypeError(
+            f"method={method!r} needs the rows themselves, and this {name} knows where they are and does not hold "
+            f"them; use method='adaptive' or 'split', which hold some rows back, or {remedy}"
+        )
+    if groups is not None and not others:
+        raise TypeError(
+            f"groups must be None for this {name}, which does not hold its rows; give X_calibration and y_calibration "
+            f"of other clusters with their groups, or {remedy}"
+        )
+    if weights is not None and not callable(weights) and not others:
+        raise TypeError(
+            "weights must be a function of X for rows that are held back, which are drawn; such as "
+            "density_ratio(X_sample, X_new)"
+        )
+
+
+def _held(model: Any, source: Source, size: int, level_rows: int, calibration: str | None) -> CalibrationSplit:
+    search: SearchDraw | None = vars(model).get("_search_draw")
+    if calibration == "unsearched" and search is None:
+        why = "nobody knows which these are" if isinstance(model.bandwidth, str) else "it was given, and not searched"
+        raise ValueError(
+            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and {why}; leave "
+            "calibration out"
+        )
+    return held_back(source, size, level_rows, search, seed_of(model.random_state), calibration)
+
+
+def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSplit, CalibrationSplit]:
+    """Return the rows that calibrate, and those of the scale."""
+    assert held is not None
+    half = (len(held.key) + 1) // 2 if scaled else len(held.key)
+    return held.part(0, half), held.part(half)
+
+
+def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
+    """Return how the bandwidth came, for rows that are held back."""
+    if origin_of(model) == "given":
+        return "given"
+    known = vars(model).get("_search_draw") is not None
+    return "unsearched" if held is not None and known and not held.searched else "found"
+
+
+def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
+    """Return the rows of the scale, at the bandwidth that fits so few of all."""
+    recipe = source.recipe
+    factor = 1.0 / rate_factor(len(rows.key), rows.rows, rows.key.shape[1])
+    wider = replace(recipe, bandwidth=np.asarray(recipe.bandwidth * factor))
+    return Smoother(Keys.read(rows.key, rows.value, rows.weight), wider)
+
+
+def _unscaled(source: Source, key: Array, value: Array) -> Smoother:
+    """Return a smoother of which nothing but the policy of empty windows is asked."""
+    return Smoother(Keys.read(key, value), source.recipe)
+
+
+class PredictionIntervals:
+    """Prediction intervals of a regressor."""
+
+    def prediction_interval(
+        self,
+        X: ArrayLike,
+        *,
+        level: float = 0.9,
+        method: str = "adaptive",
+        weights: Any = None,
+        X_calibration: ArrayLike | None = None,
+        y_calibration: ArrayLike | None = None,
+        calibration: str | None = None,
+        groups: ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> PredictionInterval:
+        r"""Find intervals that hold the next value of y with a given probability.
+
+        .. math:: \hat m(x) \pm \hat s(x)\, Q, \qquad Q = \Big( \frac{|y_i - \hat m_{-i}(x_i)|}{\hat s_{-i}(x_i)}
+                  \Big)_{(\lceil (1 - \alpha)(n + 1) \rceil)}
+
+        for the default method: residuals of rows that the fit has not seen, in units of the noise around them.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Places.
+        level : float, default=0.9
+            Probability with which an interval is to cover, between 0 and 1; of each output by itself.
+        method : str, default="adaptive"
+            ``"adaptive"``: as above, as wide as the noise is around x. ``"full"``: full conformal, the shortest with a
+            guarantee of `level`. ``"enclosure"``: contains it, for any number of rows. ``"jackknife+"`` and ``"cv+"``:
+            guarantee twice the error rate, by fits without each row or each tenth. ``"minmax"``: the widest jackknife,
+            guarantees `level`. ``"jackknife"``: one width, no guarantee. ``"split"``: one width from calibration rows.
+            ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise. ``"localized"``: as wide as a
+            quantile of the residuals around x. ``"rlcp"``: around a random place near x, which makes its guarantee
+            exact with calibration rows.
+        weights : callable or (array_like, array_like), optional
+            Likelihood ratios of new rows to those that calibrate, where X is distributed differently: a function of a
+            table like X, such as ``density_ratio(X_train, X_new)``, or an array for all calibration (or training) rows
+            and one for X. Up to a common factor. For ``"adaptive"``, ``"split"``, ``"full"``, ``"enclosure"``,
+            ``"cqr"`` and ``"jackknife"``, of single rows.
+        X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
+            Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"``,
+            ``"cqr"`` and ``"rlcp"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
+        calibration : {None, "all", "unsearched"}, default=None
+            Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
+            drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from
+            100 000 rows on, and all below.
+        groups : array_like, optional
+            Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
+            of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of methods that draw: ``"cv+"`` its folds, ``"rlcp"`` a place near each.
+
+        Returns
+        -------
+        PredictionInterval
+            With `center`, `lower` and `upper` in the shape of `predict`, and `guarantee`, which says what holds.
+            Infinite ends where rows do not bound them: too few for the level, or none around x. `center` is NaN in an
+            empty window with ``empty="nan"``.
+
+        Raises
+        ------
+        ValueError
+            If the level is no probability, there is no such method, it is not for these rows, calibration rows have
+            other columns than those of the fit, there are too many pairs of rows and places for the method, or a
+            window is empty and ``empty="raise"``.
+        TypeError
+            If the model was fitted to chunks, and the method is neither ``"adaptive"`` nor ``"split"``; or there are
+            `groups` or a pair of `weights` of its rows.
+
+        Warns
+        -----
+        InferenceWarning
+            If there are too few rows for the level, with the least number that is enough; if intervals are infinite, or
+            have no width.
+        EmptyWindowWarning
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
+        See Also
+        --------
+        confidence_interval : Where the curve is; it shrinks as rows come.
+        quantile : Values that y stays below with given probabilities, without a guarantee.
+
+        Notes
+        -----
+        Probabilities are averages over new places and over the rows at hand, and not given a place: an interval of one
+        width covers too often where the noise is small. Guarantees need rows that could as well have come in any other
+        order, and a bandwidth that was not chosen by the rows that calibrate: it was given, or these are other rows, or
+        unsearched ones. Where it was found on the same rows statements are approximate, and `guarantee` says so.
+
+        Weights of the fit are frequencies: a weight of 3 is three equal rows. Rows with nothing else in their window
+        have an infinite score, unless `empty` gives them a number. With ``extrapolate="clip"`` intervals are those of
+        the planes. With ``scale="rank"`` training rows are compared by ranks that they are part of, and statements
+        about them are approximate.
+
+        A model on chunks does not hold its rows. ``"adaptive"`` and ``"split"`` then bring up to 4 000 of them into
+        memory, at most a quarter, and go through all others once: for each place and each of these 4 000. The interval
+        is that of a fit without them, and so is `center`, which guarantees `level` for both methods. They are rows that
+        the search for the bandwidth has not seen, if there are so many; ``"adaptive"`` holds back as many again, for
+        its scale. With calibration rows ``"split"`` holds none back.
+
+        ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
+        scale, and two over rows and places. ``"full"``, ``"jackknife+"``, ``"minmax"`` and ``"cv+"`` go through all
+        pairs of rows and places, at most 2^30. Memory is O(n + m).
+
+        References
+        ----------
+        .. [1] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer (2005).
+        .. [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman, "Distribution-free predictive inference
+           for regression", JASA 113 (2018), 1094-1111.
+        .. [3] R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+",
+           Annals of Statistics 49 (2021), 486-507.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> from kernpool.datasets import make_sine_power
+        >>> sample = make_sine_power(random_state=0)
+        >>> model = NadarayaWatsonRegressor(bandwidth=0.2).fit(sample.x_train[:, None], sample.y_train)
+        >>> found = model.prediction_interval([[1.0], [2.5]], method="full")
+        >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
+        True
+        """
+        check_is_fitted(self)
+        if "chunks_" in vars(self):
+            return interval_of_source(
+                self, ChunkSource(self), X, level=level, method=method, weights=weights, X_calibration=X_calibration,
+                y_calibration=y_calibration, calibration=calibration, groups=groups,
+            )  # fmt: skip
+        fraction, others = as_level(level), check_rows(X_calibration, y_calibration, calibration)
+        check_method(method, not others, groups is not None)
+        smoother, places = smoother_of(self), places_of(self, X)
+        known, origin = None, origin_of(self)
+        if others:
+            rows = other_rows(self, smoother, X_calibration, y_calibration, groups)
+        else:
+            rows, known, origin = training_rows(self, smoother, calibration, groups)
+        if weights is not None:
+            rows = with_ratios(self, rows, weights, X_calibration, X, len(places.query))
+        found = prediction_interval(
+            ConformalProblem(
+                smoother,
+                places,
+                fraction,
+                rows,
+                generator(as_seed(random_state), 0),
+                origin,
+                any(scale_of(self).ranked),
+                known,
+            ),
+            method,
+        )
+        center, lower, upper = (shaped(self, X, [end], "fit") for end in (found.center, found.lower, found.upper))
+        return replace(found, center=center, lower=lower, upper=upper, effective_rows=smoother.effective_rows(places))

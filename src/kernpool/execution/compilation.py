@@ -1,0 +1,254 @@
+"""Compilation of the numerical loops with Numba: compiler flags, and the cache of compiled code on disk.
+
+This is the only module that states how loops are compiled. The flags let sums be reordered, which vectorises them,
+and keep infinities and NaN, on which the pooling state relies. So never ``fastmath=True``. ``parallel=True`` is ruled
+out as well: its default threading layer aborts the process when two Python threads enter it, and no interrupt gets
+through. Threads are Python threads over blocks that release the GIL.
+
+The cache is that of Numba, made safe for several processes that compile at once. Numba numbers the files of a
+function's versions and lists them in an index. Two processes that compile two versions at once both read the index
+and take the same number; from then on every process runs the code of the last writer as the other's version, without
+an error. Here the name of a file is a hash of the version's key (types, processor, closure, Numba's version), so that
+no two versions share a file and no index is needed; the key is compared again on loading. A file ends in a digest of
+its content, which is compared before anything is unpickled: an empty, truncated or damaged file counts as missing and
+is written again.
+"""
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import njit, types
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import intrinsic, overload
+
+DIGEST_SIZE = hashlib.sha256().digest_size
+
+
+def closed_over(function: Any) -> str:
+    """Describe what a function closes over, the same in every process: compiled functions by their names.
+
+    Numba pickles it. A compiled function among it has another number in every process, so that such loops, which were
+    written to disk each time, were never found there again: .7 s of every process that planted a tree.
+
+    Examples
+    --------
+    >>> def power(exponent):
+    ...     return lambda x: x**exponent
+    >>> closed_over(power(2)), closed_over(closed_over)
+    ('[2]', '[]')
+    """
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return repr([(x.py_func.__module__, x.py_func.__qualname__) if hasattr(x, "py_func") else x for x in cells])
+
+
+class NamedFiles(IndexDataCacheFile):
+    """Files of compiled versions of a function, named by their keys: types, processor, closure, Numba's version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = NamedFiles(folder, "loop", "date and size of the source")
+    ...     files.save("for float64", "its code")
+    ...     files.load("for float64"), files.load("for float32")
+    ('its code', None)
+    """
+
+    def _name(self, key: Any) -> str:
+        what = repr((self._version, self._source_stamp, key)).encode()
+        return f"{self._index_name.removesuffix('.nbi')}.{hashlib.sha256(what).hexdigest()[:32]}.nbc"
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a version; a disk that is full costs time in later processes, and no answer."""
+        with suppress(OSError):
+            self._save_data(self._name(key), (key, data))  # type: ignore[no-untyped-call]  # Numba has no types
+
+    def load(self, key: Any) -> Any:
+        """Return a version, or None if there is no file of it that is whole."""
+        try:
+            whole = memoryview(Path(self._cache_path, self._name(key)).read_bytes())
+        except OSError:
+            return None
+        data, digest = whole[:-DIGEST_SIZE], whole[-DIGEST_SIZE:]
+        if hashlib.sha256(data).digest() != digest:
+            return None
+        known, version = pickle.loads(data)
+        return version if known == key else None
+
+    def _dump(self, version: Any) -> bytes:
+        data: bytes = super()._dump(version)  # type: ignore[no-untyped-call]  # Numba is not typed
+        return data + hashlib.sha256(data).digest()
+
+
+class LoopCache(FunctionCache):
+    """Numba's cache of a function, in such files."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]  # Numba is not typed
+        stamp = self._impl.locator.get_source_stamp()
+        base = self._impl.filename_base
+        # Numba is not typed.
+        self._cache_file = NamedFiles(self._cache_path, base, stamp)  # type: ignore[no-untyped-call]
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        function = self._py_func
+        parts = function.__code__.co_code, closed_over(function).encode()
+        return signature, codegen.magic_tuple(), tuple(hashlib.sha256(part).hexdigest() for part in parts)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).parents[1]
+LOOPS = "loops"  # compiled functions live in folders of this name, and nowhere else
+
+
+def compiled_sources(package: Path) -> list[Path]:
+    """Return all files that compiled code may come from: those in folders named ``loops``, at any depth, and this one.
+
+    Parameters
+    ----------
+    package : Path
+        Where to look.
+
+    Returns
+    -------
+    list of Path
+        In a fixed order.
+    """
+    return [*sorted(package.rglob(f"{LOOPS}/*.py")), Path(__file__)]
+
+
+def digest_of(sources: list[Path]) -> str:
+    """Return one digest of all the sources, which identifies their version.
+
+    Parameters
+    ----------
+    sources : list of Path
+        Files.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+    """
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+_SOURCES = digest_of(compiled_sources(PACKAGE))
+_FLAGS = {"contract", "reassoc", "arcp", "nsz"}
+
+
+def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Function:
+    if Path(function.__code__.co_filename).parent.name != LOOPS:
+        raise ValueError(
+            f"{function.__module__}.{function.__qualname__} would be compiled outside a folder named {LOOPS!r}, so the "
+            "cache on disk would not know when it changes; move it into one"
+        )
+    # Numba reuses a cached loop as long as the file that holds it has not changed, even if a function that it calls, in
+    # another file, has. The digest of all sources in the name of the cache entry prevents that.
+    function.__qualname__ += f"_{_SOURCES}"
+    # Numba tells specialisations of one source apart by a number, which starts anew in every process, and a process may
+    # load what several have compiled: what they close over is in their names.
+    if function.__closure__ is not None:
+        function.__qualname__ += f"_{hashlib.sha256(closed_over(function).encode()).hexdigest()[:12]}"
+    # Nothing calls them from C, so that wrapper is not compiled.
+    options |= {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
+    compiled = njit(**options)(function)
+    with suppress(RuntimeError):  # no writable place for the cache: compile in every process instead of failing
+        compiled._cache = LoopCache(function)
+    return cast(Function, compiled)
+
+
+def part(function: Function) -> Function:
+    """Compile a part of loops, which is called by other compiled functions only: without a Python wrapper."""
+    return _compile(function, _FLAGS, no_cpython_wrapper=True)
+
+
+def loop(function: Function) -> Function:
+    """Compile a loop whose sums may be reordered."""
+    return _compile(function, _FLAGS)
+
+
+def ordered_loop(function: Function) -> Function:
+    """Compile arithmetic whose order matters but may be fused: an exponential that rounds by adding a constant."""
+    return _compile(function, {"contract"})
+
+
+def strict_loop(function: Function) -> Function:
+    """Compile a loop that has to round exactly as NumPy does: distances, because the boxcar has an edge."""
+    return _compile(function, False)
+
+
+def bare_part(function: Function) -> Function:
+    """Compile a part of loops that makes no arrays: without reference counts, compiling takes a seventh less time.
+
+    Slices of arguments do not count as new arrays.
+    """
+    return _compile(function, _FLAGS, no_cpython_wrapper=True, _nrt=False)
+
+
+def bare_loop(function: Function) -> Function:
+    """Compile a loop that makes no arrays, as `bare_part`."""
+    return _compile(function, _FLAGS, _nrt=False)
+
+
+def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Compile, wherever loops call the stand-in, what the decorated function makes for the types of its arguments."""
+    return cast(Callable[[Function], Function], overload(stand_in))
+
+
+@intrinsic
+def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
+    """Let the loop that calls this use vectors of 512 bits where the processor has them; elsewhere nothing changes.
+
+    LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide ones.
+    The attributes count for the function that they are in: a part that may not be inlined has to call this as well.
+
+    The stack is aligned as well. Numba's own is aligned to 16 bytes, and LLVM sees too late that registers are to be
+    stored there: three of four times each of them then crossed a line of the cache, by chance of who called whom (five
+    columns of four queries: 2.15e9 pairs per second in place of 2.45e9).
+    """
+
+    # As Numba calls it.
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        # llvmlite knows no attributes of the form "name"="value", and prints those of its set as they are; adding goes
+        # around its check.
+        for attribute in ('"prefer-vector-width"="512"', '"stackrealign"'):
+            set.add(builder.function.attributes, attribute)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
+    """Inline the part that calls this into every loop that uses it.
+
+    A part that LLVM leaves a function exists twice: the process that compiles runs the part's own copy, those that load
+    the loop from disk the one that was linked into it, optimized once more. Where either reorders sums, last bits
+    differ. LLVM decides by size, so that small parts need not ask for it.
+    """
+
+    # As Numba calls it.
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        builder.function.attributes.add("alwaysinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@cache
+def vector_registers() -> int:
+    """Return how many vectors a loop can hold: 32 with AVX-512 or on ARM, 16 elsewhere.
+
+    Numba is asked, not the processor: `NUMBA_CPU_FEATURES` changes what is compiled.
+    """
+    from numba.core.registry import cpu_target
+
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return 32 if "+avx512f" in features.split(",") or not triple.startswith("x86_64") else 16

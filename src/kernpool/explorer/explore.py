@@ -1,0 +1,260 @@
+"""`explore`: the interactive view of a kernel regression, in a notebook, as a page, or from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernpool.data.files import whole_file
+from kernpool.datasets import RegressionSample
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.explorer.bundle import render_page
+from kernpool.explorer.model import (
+    GENERATORS,
+    ExplorerModel,
+    Truth,
+    model_of_sample,
+    payload_of,
+    start_at,
+    subject_of_generator,
+    subject_of_model,
+)
+from kernpool.explorer.server import model_at
+
+LANGUAGES = ("en", "zh")
+LARGEST_PAGE = 100_000  # rows: 3 MB of two columns; more belong to an engine
+
+
+class Explorer:
+    """A kernel regression to be looked at: in a notebook, as a page, or from Python.
+
+    In Jupyter, VS Code and marimo it displays itself. Made by `explore`.
+
+    Attributes
+    ----------
+    subject : ExplorerModel
+        The model and what is known beside it.
+    language : {"en", "zh"} or None
+        None follows the browser.
+    """
+
+    def __init__(self, subject: ExplorerModel, language: str | None = None) -> None:
+        if language is not None and language not in LANGUAGES:
+            raise ValueError(f"language must be 'en', 'zh' or None, got {abbreviate(language)}")
+        self.subject = subject
+        self.language = language
+        self._widget: Any = None
+
+    def html(self) -> str:
+        """Return the page: one HTML text with rows, program and styles, which asks nothing of any network.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 100 000 rows, which the page would have to hold.
+        """
+        if self.subject.rows > LARGEST_PAGE:
+            raise ValueError(
+                f"a page holds its rows, and {self.subject.rows} are more than {LARGEST_PAGE}; explore them in a "
+                "notebook or by `kernpool explore`, where an engine sums them, or explore some of them"
+            )
+        return render_page(payload_of(self.subject, language=self.language))
+
+    def to_html(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where, such as ``explorer.html``. Works from a file, in an e-mail, on any server.
+        force : bool, default=False
+            Replace a file that is there.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file of that name, and `force` is false.
+        ValueError
+            As for `html`.
+        """
+        text = self.html()
+        with whole_file(Path(path), force=force) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return Path(path)
+
+    @property
+    def widget(self) -> Any:
+        """The widget of notebooks, an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
+
+        Raises
+        ------
+        ImportError
+            If anywidget is not installed; the message names the extra.
+        """
+        if self._widget is None:
+            from kernpool.explorer.widget import make_widget
+
+            self._widget = make_widget(self.subject, self.language)
+        return self._widget
+
+    @property
+    def model(self) -> Any:
+        """A fitted model at the bandwidth, kernel and degree that the widget shows, of the rows that it shows."""
+        if self._widget is None:
+            return self.subject.model
+        return model_at(model_of_sample(self.subject, self._widget.sample), self._widget.settings())
+
+    def _repr_mimebundle_(self, **keywords: Any) -> Any:
+        try:
+            widget = self.widget
+        except ImportError:
+            if self.subject.rows > LARGEST_PAGE:
+                hint = 'in a notebook so many rows need pip install "kernpool[widget]", or use kernpool explore'
+                return {"text/plain": f"{self!r}\n{hint}"}
+            return {"text/plain": repr(self), "text/html": _framed(self.html())}
+        return widget._repr_mimebundle_(**keywords)
+
+    def __repr__(self) -> str:
+        model = type(self.subject.model).__name__
+        return f"Explorer({model}, {self.subject.rows} rows, {self.subject.title!r})"
+
+
+@explain_calls
+def explore(
+    data: Any = "make_sine_power",
+    y: ArrayLike | None = None,
+    *,
+    truth: Truth | None = None,
+    degree: int | None = None,
+    seed: int | None = None,
+    target: str | None = None,
+    title: str | None = None,
+    language: str | None = None,
+    column: int | str | None = None,
+    query: Sequence[Any] | None = None,
+    load: str | None = None,
+    **parameters: Any,
+) -> Explorer:
+    r"""Look at a kernel regression: move the bandwidth and the query, and see weights and curve follow.
+
+    .. math:: \hat y(q) = \sum_j \alpha_j(q)\, y_j, \qquad \alpha_j(q) \propto K\Big(\frac{q - x_j}{h}\Big)
+
+    Parameters
+    ----------
+    data : fitted estimator, array_like or frame of shape (n, d), RegressionSample, or str, default="make_sine_power"
+        A fitted Nadaraya-Watson or local linear model; or rows X, to which one is fitted; or what `kernpool.datasets`
+        returns; or the name of one of its generators, whose page offers both generators and ten seeds to a class.
+    y : array_like of shape (n,), optional
+        Numbers, or labels of classes (text or booleans), of rows X.
+    truth : callable or pair of array_like, optional
+        The true function along the first numeric column, vectorized, or its places and values.
+    degree : {0, 1}, optional
+        Of the model that is fitted to rows: local constant (default) or local linear.
+    seed : int, optional
+        Of a generator; by default 0.
+    target : str, optional
+        What y is called; by default the name that it has, as a column of a frame, or else "y".
+    title : str, optional
+        Of the page.
+    language : {"en", "zh"}, optional
+        English or Simplified Chinese; by default the browser's.
+    column : int or str, optional
+        Number or name of the numeric column that the curve runs along first; by default the first one.
+    query : sequence, optional
+        A row of X, to begin with; by default the middle of the rows.
+    load : str, optional
+        Python that makes X and y, which "copy as Python" begins with.
+    **parameters
+        Of the estimator that is fitted, such as ``bandwidth=0.3``.
+
+    Returns
+    -------
+    Explorer
+        Displays itself in a notebook; `Explorer.to_html` writes a page.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is nothing that a curve can be drawn of, or an argument does not apply; the message says what can be
+        done.
+
+    Notes
+    -----
+    Up to 5000 rows the page computes every weight itself, and agrees with the estimators: weights to 1e-12, values to
+    1e-10. With more rows of one numeric column a page shows binned sums and how far they are off, of several columns
+    it is slow; in a notebook, and with ``kernpool explore``, the engine of Python answers.
+
+    Examples
+    --------
+    >>> from kernpool import explore
+    >>> explore()
+    Explorer(NadarayaWatsonRegressor, 50 rows, 'make_sine_power')
+    >>> explore([[0.0], [1.0], [2.0]], [1.0, 3.0, 2.0], bandwidth=0.5, title="three rows").subject.model.bandwidth_
+    array([0.5])
+    """
+    if isinstance(data, str):
+        _refuse_more("a generator makes its rows", y=y, truth=truth, load=load)
+        model = _estimator(degree, parameters) if data in GENERATORS else None
+        subject = subject_of_generator(data, seed or 0, title, model, target or "y")
+        return Explorer(start_at(subject, column, query), language)
+    _refuse_more("is of generators, which make rows", seed=seed)
+    if isinstance(data, RegressionSample):
+        _refuse_more("a sample has its own", y=y, truth=truth)
+        data, y, truth = data.x_train[:, None], data.y_train, (data.x_test, data.y_truth)
+    elif y is None and (isinstance(data, np.ndarray | list) or hasattr(data, "columns")):
+        raise ValueError("rows X need their y: explore(X, y)")
+    if y is not None:
+        name = getattr(y, "name", None)
+        target = target or (str(name) if name is not None else None)
+        data = _fitted(data, y, degree, parameters)
+    elif parameters or degree is not None:
+        given = [*parameters, *(["degree"] if degree is not None else [])]
+        raise TypeError(f"{', '.join(given)}: a fitted model has its parameters already")
+    subject = subject_of_model(data, truth=truth, target=target or "y", title=title, load=load)
+    return Explorer(start_at(subject, column, query), language)
+
+
+def _refuse_more(why: str, **given: Any) -> None:
+    more = [name for name, value in given.items() if value is not None]
+    if more:
+        raise TypeError(f"{', '.join(more)}: {why}; leave it out")
+
+
+def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:
+    """Fit rows: a classifier to labels, which are text, categories or booleans, and a regressor to numbers."""
+    given = np.asarray(y)
+    if given.dtype == object and all(isinstance(one, Real) and not isinstance(one, bool) for one in given.flat):
+        given = y = given.astype(np.float64)  # numbers that a table holds as objects are no labels
+    regressor = _estimator(degree, parameters, labels=given.dtype.kind not in "iufc")
+    return regressor.fit(X, y)
+
+
+def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool = False) -> Any:
+    if degree not in (None, 0, 1):
+        raise ValueError(f"degree must be 0 or 1, got {abbreviate(degree)}")
+    if labels and degree:
+        raise ValueError("degree=1 is for numbers; y holds labels, whose probabilities are local constant")
+    regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor
+    kind: Any = NadarayaWatsonClassifier if labels else regressor
+    return kind(**parameters)
+
+
+def _framed(page: str) -> str:
+    """Return a page within a page, for notebooks without anywidget."""
+    from html import escape
+
+    return (
+        f'<iframe srcdoc="{escape(page)}" title="kernpool explorer" sandbox="allow-scripts" '
+        'style="width: 100%; height: 900px; border: 0"></iframe>'
+    )

@@ -1,0 +1,228 @@
+/** The explorer: mounts its panels in an element and passes changes on to them. */
+import { makeQuickPool } from "./binned.js";
+import { extent } from "./chart.js";
+import { makeClasses } from "./classes.js";
+import { makeCompare } from "./compare.js";
+import { makeControls } from "./controls.js";
+import { axesOf, readData, withSample } from "./data.js";
+import { html, put } from "./dom.js";
+import { follow, widgetHost } from "./hosts.js";
+import { makeHeatMap } from "./heat_map.js";
+import { makeIdle } from "./idle.js";
+import { listenToKeys } from "./keyboard.js";
+import { followHash, fromHash } from "./link.js";
+import { makePathChart } from "./path_chart.js";
+import { makeRelevance } from "./relevance.js";
+import { makeRemote } from "./remote.js";
+import { makeResidualChart } from "./residual_chart.js";
+import { makeScatter } from "./scatter.js";
+import { makeSlices } from "./slices.js";
+import { makeStore } from "./store.js";
+import { STYLE } from "./style_text.js";
+import { makeToolbar } from "./toolbar.js";
+import { makeTraining } from "./training.js";
+import { makeWeights } from "./weights.js";
+import { chooseLanguage, makeWords } from "./words.js";
+
+// Panels in the order in which they are read. `make(root, context)` returns {update(changed), destroy()}; `frame` panels
+// are drawn in the frame of the change, the others in idle slices after it; `when(data, payload)` says whether there
+// is something to show; `place` is "top", "chart", "side", "under" the chart, or "more".
+const PANELS = [
+  { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
+  { name: "scatter", make: makeScatter, frame: true, place: "chart" },
+  { name: "controls", make: makeControls, frame: true, place: "side" },
+  { name: "weights", make: makeWeights, frame: true, place: "side" },
+  { name: "slices", make: makeSlices, frame: true, place: "under", when: hasMoreColumns },
+  { name: "compare", make: makeCompare, place: "under", when: holdsAll },
+  { name: "classes", make: makeClasses, when: (data, payload) => data.classes && holdsAll(data, payload) },
+  { name: "heat", make: makeHeatMap, when: holdsAll },
+  { name: "path", make: makePathChart, when: isExact },
+  { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
+  { name: "training", make: makeTraining, frame: true, when: canTrain },
+  { name: "relevance", make: makeRelevance, when: (data, payload) => hasMoreColumns(data) && holdsAll(data, payload) },
+];
+
+/** Whether there is one column of rows that count alike, each left out alone: what is taught, and few enough. */
+function canTrain(data, payload) {
+  const isPlain = !data.classes && !data.weight && !data.group && !hasMoreColumns(data);
+  return isPlain && holdsAll(data, payload) && data.n > 1 && data.n <= TRAINED;
+}
+
+function hasMoreColumns(data) {
+  return data.numeric.length + data.categorical.length > 1;
+}
+
+/** Whether the page has all rows, and not those that it draws of the rows that an engine has. */
+function holdsAll(data, payload) {
+  return payload.samples || data.n >= (payload.rows ?? 0);
+}
+
+/** Whether there are pairs of rows, and all of them are visited. */
+function isExact(data, payload) {
+  return data.n > 1 && data.n <= payload.limits.exact && holdsAll(data, payload);
+}
+
+const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
+
+const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training"];
+
+/**
+ * @param {HTMLElement} el
+ * @param {object} payload as explorer/model.py makes it
+ * @param {object} host see hosts.js; null for a page that nobody listens to
+ * @returns {{destroy: () => void, store: object}}
+ */
+export function mount(el, payload, host = null) {
+  const base = readData(payload);
+  const isPage = !host || host.kind !== "widget";
+  const read = (hash) => fromHash(hash, payload, base);
+  const store = makeStore({ ...startState(payload, base), ...(isPage ? read(location.hash) : {}) });
+  const idle = makeIdle();
+  const root = html("div", { class: "kp" });
+  const spoken = html("p", { class: "kp-spoken", "aria-live": "polite" });
+  el.append(html("style", {}, STYLE), root, spoken);
+
+  const data = remember(
+    () => [store.get().sample],
+    () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
+  );
+  // Lines that are clipped stay within the values of the rows that are shown, and a tenth of their range.
+  const clipped = (rows, settings) => (rows !== base && settings.clip ? { ...settings, clip: extent([rows.outputs[0]], 0.1) } : settings);
+  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, clipped(rows, settings), payload.limits.exact));
+  const remote = makeRemote({ host, payload, data, store });
+  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const here = remote ? () => remote.here(local()) : local;
+  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
+
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  let panels = [];
+  // The live region lies beside the root, and a page of its own is of one language.
+  const spokenIn = [root, spoken, ...(host && host.kind !== "widget" ? [document.documentElement] : [])];
+  const build = () => {
+    for (const panel of panels) panel.destroy();
+    const state = store.get();
+    context.words = makeWords(state.language);
+    const focused = root.contains(document.activeElement) && document.activeElement.dataset.control;
+    for (const element of spokenIn) put(element, "lang", state.language === "zh" ? "zh-Hans" : "en");
+    const places = Object.fromEntries(["top", "chart", "side", "under", "more"].map((name) => [name, html("div", { class: "kp-place-" + name })]));
+    const { top, chart, side, under, more } = places;
+    root.replaceChildren(top, html("div", { class: "kp-body" }, chart, side, under), more);
+    panels = PANELS.filter(({ when }) => !when || when(data(), payload)).map(({ name, make, frame, place = "more" }) => {
+      const section = html("section", { class: "kp-panel", "data-panel": name });
+      places[place].append(section);
+      return { frame, waiting: null, ...make(section, context) };
+    });
+    refresh(new Set(EVERYTHING));
+    if (focused) root.querySelector(`[data-control="${focused}"]`)?.focus();
+  };
+
+  const refresh = (changed) => {
+    const { theme } = store.get();
+    put(root, "data-theme", theme === "auto" ? (dark.matches ? "dark" : "light") : theme);
+    for (const panel of panels.filter((one) => one.frame)) panel.update(changed);
+    for (const panel of panels.filter((one) => !one.frame)) {
+      const all = panel.waiting ? panel.waiting.changed : new Set();
+      for (const key of changed) all.add(key);
+      if (panel.waiting) continue;
+      panel.waiting = { changed: all };
+      idle(() => {
+        panel.waiting = null;
+        panel.update(all);
+      });
+    }
+  };
+
+  // The first change of a frame is drawn at once, those after it together in the next frame: pointers tell of one
+  // movement a frame, and waiting for the frame would cost up to 16 ms.
+  let frame = 0;
+  let changes = new Set();
+  const note = (state, changed) => {
+    for (const key of changed) changes.add(key);
+    if (frame) return;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      if (changes.size) draw();
+    });
+    queueMicrotask(draw);
+  };
+  const onDark = () => note(null, ["theme"]);
+  store.subscribe(note);
+  store.subscribe(() => store.set({ training: null }), ["sample"]); // it was of other rows
+  dark.addEventListener("change", onDark);
+  const draw = () => {
+    const changed = changes;
+    changes = new Set();
+    if (changed.has("language")) build();
+    else refresh(changed);
+  };
+  build();
+  const ends = [listenToKeys(context), isPage ? followHash(store, read) : null, host ? follow(store, host) : null];
+
+  return {
+    store,
+    destroy() {
+      cancelAnimationFrame(frame);
+      dark.removeEventListener("change", onDark);
+      idle.clear();
+      for (const panel of panels) panel.destroy();
+      for (const end of ends) if (end) end();
+      el.replaceChildren();
+    },
+  };
+}
+
+/** What is shown first. */
+function startState(payload, data) {
+  return {
+    settings: payload.settings,
+    column: axesOf(data).includes(payload.column) ? payload.column : axesOf(data)[0],
+    query: payload.query || middleQuery(data),
+    answered: "", // the question that an engine has answered last
+    lost: null, // why it does not answer: a text, or "" where it cannot be reached
+    pins: [],
+    sample: null,
+    language: chooseLanguage(payload.language),
+    theme: "auto",
+    panels: {},
+    training: null,
+  };
+}
+
+/** The query in the middle: medians, and the most frequent levels. */
+function middleQuery(data) {
+  const numeric = data.numeric.map((column) => Array.from(column).sort((a, b) => a - b)[data.n >> 1]);
+  const codes = data.categorical.map(({ codes, levels }) => {
+    const counts = levels.map(() => 0);
+    for (const code of codes) counts[code]++;
+    return counts.indexOf(Math.max(...counts));
+  });
+  return { numeric, codes };
+}
+
+/** Remember the last answer while the parts it is made from stay the same objects. */
+function remember(parts, make) {
+  let last = null;
+  let answer;
+  return () => {
+    const now = parts();
+    if (!last || now.some((part, i) => part !== last[i])) [last, answer] = [now, make(...now)];
+    return answer;
+  };
+}
+
+/** Say the newest text to a screen reader once nothing has changed for a while. */
+function makeSpeaker(element) {
+  let timer = 0;
+  return (text) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => put(element, "text", text), 700);
+  };
+}
+
+/** The entry of anywidget. */
+function render({ model, el }) {
+  const { destroy } = mount(el, model.get("payload"), widgetHost(model));
+  return destroy;
+}
+
+export default { render };

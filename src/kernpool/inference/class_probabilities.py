@@ -1,0 +1,307 @@
+"""Standard errors and Wilson intervals for class probabilities.
+
+Class probabilities are a linear smoother of 0/1 indicators. With the mixing weight s of the class priors, W rows
+and the kernel weights alpha of a query, the probability of class c is sum_j l_j [y_j = c] with l_j = (1 - s)
+alpha_j + s w_j / W. So its variance is a sum over squared linear weights of unit rows, as for any other fit
+(`kernpool.smoother.quadratic_forms`)::
+
+    sum_j l_j^2 psi_j / w_j = (1 - s)^2 sum_j alpha_j^2 psi_j / w_j
+                              + (2 s (1 - s) sum_j alpha_j psi_j + s^2 sum_j w_j psi_j / W) / W
+
+No term is negative: a quadratic form, a pooled mean and a mean.
+
+Wilson's interval, with n the number of rows that the probability p is an average of::
+
+    (p + z^2 / 2n) / (1 + z^2 / n)  +-  z / (1 + z^2 / n) sqrt(p (1 - p) / n + z^2 / 4n^2)
+
+An interval of p plus and minus standard errors leaves [0, 1], and has width zero where no row is of a class: after
+0 of 12 it is 0 plus or minus 0, where Wilson's reaches up to .24.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.prior_shrinkage import priors_of_others
+from kernpool.core.state import EmptyWindowWarning, fill_empty
+from kernpool.execution.text_table import ROWS, columns_of_text
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference.variance.residuals import FEWEST_ROWS, fit_squares
+from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, squared_norm, value_shares
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """The training rows as the other rows tell them.
+
+    Parameters
+    ----------
+    pooled : ndarray of shape (n, k)
+        Pooled labels of the others; their priors where none is in the window.
+    prior : ndarray of shape (n, k)
+        Priors of the others.
+    probability : ndarray of shape (n, k)
+        Both mixed.
+    log_mass : ndarray of shape (n,)
+        Logarithm of the sum of weights of the others; minus infinity where none is in the window.
+    """
+
+    pooled: Array
+    prior: Array
+    probability: Array
+    log_mass: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """Training rows with classes, and how their probabilities are pooled.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Local constant, with outputs of 0 and 1.
+    label : ndarray of shape (n, k)
+        These outputs: one in the column of the class of a row.
+    share : float
+        Of the class priors in all probabilities.
+    group : ndarray of int64, shape (n,), or None
+        Number of the cluster of each row; then leave-one-out leaves clusters out.
+    """
+
+    smoother: Smoother
+    label: Array
+    share: float
+    group: Codes | None = None
+
+    @property
+    def weight(self) -> Array:
+        """Frequencies of the rows, of shape (n,)."""
+        return self.smoother.weight
+
+    @cached_property
+    def total(self) -> float:
+        """Number of unit rows."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def prior(self) -> Array:
+        """Weighted shares of the classes, of shape (k,)."""
+        return np.asarray(self.weight @ self.label / self.total)
+
+    def at(self, places: EvaluationPoints) -> tuple[Array, Fitted]:
+        """Return probabilities of shape (m, k) and the pooled labels; the priors where a window is empty.
+
+        If the recipe says so, an empty window is an error.
+        """
+        fitted = self.smoother.fit(places)
+        if self.smoother.recipe.empty == "raise":
+            fill_empty(fitted.fit.intercept, fitted.fit.occupied, "raise")
+        pooled = np.where(fitted.fit.occupied[:, None], np.clip(fitted.fit.intercept, 0.0, 1.0), self.prior)
+        return (1.0 - self.share) * pooled + self.share * self.prior, fitted
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """Probabilities of each training row by the other rows, or by those of the other clusters; one pass."""
+        smoother, training = self.smoother, self.smoother.training
+        problem = smoother.problem(training, exclude_self=self.group is None)
+        problem = problem if self.group is None else problem.with_groups(self.group, self.group)
+        state = smoother.sums(problem)
+        fit = smoother.settled(problem, state)
+        prior = priors_of_others(self.label, self.weight, self.group)
+        pooled = np.where(fit.occupied[:, None], np.clip(fit.intercept, 0.0, 1.0), prior)
+        return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, log_mass(state))
+
+
+def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
+    """Estimate the standard deviations of probabilities.
+
+    Parameters
+    ----------
+    of : Probabilities
+        Whose.
+    places : EvaluationPoints
+        Where.
+    warn : bool, default=True
+        False if a caller has warned of empty windows.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        NaN where a window is empty.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than five rows.
+    """
+    _need_rows(of)
+    fitted, sums = of.smoother.fit(places), of.smoother.sums
+    share, s = value_shares(fitted), of.share
+    squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out.probability) ** 2, 0.0)
+    different = squared if squared.shape[1] > 2 else squared[:, :1]  # of two classes both are the same
+    own = np.stack([squared_norm([(1.0, share)], sums, psi) for psi in different.T], axis=1)
+    both = fit_squares(of.smoother, places, different).fit.intercept
+    mean = of.weight @ different / of.total
+    variance = (1.0 - s) ** 2 * own + (2.0 * s * (1.0 - s) * np.maximum(both, 0.0) + s**2 * mean) / of.total
+    error = np.sqrt(np.repeat(variance, squared.shape[1] // variance.shape[1], axis=1))
+    return np.where(_told(fitted, warn=warn)[:, None], error, np.nan)
+
+
+def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
+    r"""Return the pooled labels and how many rows they are a mean of, :math:`1 / \sum_j \alpha_j^2 / w_j`.
+
+    Parameters
+    ----------
+    of : Probabilities
+        Whose.
+    places : EvaluationPoints
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (m, k), ndarray of shape (m,)
+        Without the share of the priors; NaN where a window is empty.
+    """
+    fitted = of.smoother.fit(places)
+    share, told = value_shares(fitted), _told(fitted)
+    size = np.where(told, inner(share, share, of.smoother.sums), np.nan)
+    pooled = np.clip(fitted.fit.intercept, 0.0, 1.0)
+    return np.where(told[:, None], pooled, np.nan), 1.0 / size
+
+
+def _need_rows(of: Probabilities) -> None:
+    if not of.total >= FEWEST_ROWS:
+        raise ValueError(
+            f"standard errors of probabilities need at least {FEWEST_ROWS} rows, got {of.total:g}; weights are "
+            "frequencies, and a weight of 3 is three equal rows"
+        )
+
+
+def _told(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
+    """Return where rows tell something, and warn of the other places."""
+    rounded = ROUNDED * np.abs(fitted.log_mass)
+    empty = ~np.isfinite(fitted.log_mass)
+    lost = ~empty & (rounded > LOST)
+    for places, reason, category in (
+        (empty & warn, "have no key with positive weight", EmptyWindowWarning),
+        (lost & within_range(fitted.problem), TOO_FAR, ExtrapolationWarning),
+    ):
+        (which,) = np.nonzero(places)
+        if which.size:
+            warn_caller(
+                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that nothing "
+                "tells how sure their probabilities are, which becomes NaN whatever empty= says; use a larger "
+                "bandwidth, or leave these places out",
+                category,
+            )
+    return ~(empty | lost)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityInterval:
+    """Intervals for the probabilities of classes at m places.
+
+    Parameters
+    ----------
+    center : ndarray of shape (m, k)
+        Pooled labels: relative frequencies of the classes, without the share of the priors.
+    lower, upper : ndarray of shape (m, k)
+        Ends, within [0, 1]; NaN where the window is empty.
+    effective_rows : ndarray of shape (m,)
+        How many rows the frequencies are of.
+    classes : ndarray of shape (k,)
+        Labels of the columns.
+    level : float
+        Probability that an interval covers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> center, rows = np.array([[0.0, 1.0]]), np.array([12.0])
+    >>> lower, upper = wilson_interval(center, rows[:, None], 0.95)
+    >>> print(ProbabilityInterval(center, lower, upper, rows, np.array(["no", "yes"]), 0.95))
+    places    1
+    level     0.95, each place and class by itself
+    method    wilson
+    <BLANKLINE>
+      place  class  pooled  lower   upper   rows
+      0      no     0       0       0.2425  12
+      0      yes    1       0.7575  1       12
+    """
+
+    center: Array
+    lower: Array
+    upper: Array
+    effective_rows: Array
+    classes: NDArray[Any]
+    level: float
+
+    def __str__(self) -> str:
+        shown = [(i, c) for i in range(min(len(self.center), ROWS)) for c in range(len(self.classes))][:ROWS]
+        cut = self.center.size > len(shown)
+        rows = [
+            [
+                str(i),
+                str(self.classes[c]),
+                *(f"{of[i, c]:.4g}" for of in (self.center, self.lower, self.upper)),
+                f"{self.effective_rows[i]:.3g}",
+            ]
+            for i, c in shown
+        ]
+        lines = [
+            f"places    {len(self.center)}" + ", the first below" * cut,
+            f"level     {self.level:g}, each place and class by itself",
+            "method    wilson",
+        ]
+        names = ["place", "class", "pooled", "lower", "upper", "rows"]
+        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
+
+
+def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Array]:
+    """Return the ends of Wilson's interval, of the shape of the shares.
+
+    Parameters
+    ----------
+    share : ndarray
+        Relative frequencies.
+    rows : ndarray
+        Of how many rows, which need not be whole.
+    level : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    ndarray, ndarray
+        Within [0, 1], and exactly 0 and 1 where the share is.
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927),
+       209-212.
+
+    Examples
+    --------
+    >>> [end.round(3).tolist() for end in wilson_interval(np.array([0.0, 0.5]), np.array([12.0, 12.0]), 0.95)]
+    [[0.0, 0.254], [0.242, 0.746]]
+    """
+    from scipy.special import ndtri
+
+    a = ndtri((1.0 + level) / 2.0) ** 2 / rows
+    root = np.sqrt(a * (a + 4.0 * share * (1.0 - share)))
+    # The upper end is near zero or near one; either way it has all digits of what it differs by.
+    upper = np.where(share > 0.5, 1.0 - _lower(1.0 - share, a, root), (2.0 * share + a + root) / (2.0 + 2.0 * a))
+    return _lower(share, a, root), upper
+
+
+def _lower(share: Array, a: Array, root: Array) -> Array:
+    """Return the smaller root of a quadratic, by way of the larger one: without a difference, and exactly 0 at 0."""
+    return np.asarray(2.0 * share**2 / (2.0 * share + a + root))

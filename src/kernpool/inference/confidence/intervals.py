@@ -1,0 +1,274 @@
+"""Confidence intervals for a curve or its slopes: bias-corrected center, standard error, Student's t quantile.
+
+The degrees of freedom are the number of residuals behind the standard error, or of clusters less one. A
+simultaneous band has the same center and standard errors, with a larger critical value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core.local_fit import warn_of_rank
+from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, listed, with_sizes
+from kernpool.inference.confidence.simultaneous_bands import band_width, check_band, choose_band
+from kernpool.inference.variance.clusters import Clusters
+from kernpool.inference.variance.residuals import Training
+from kernpool.inference.variance.standard_errors import (
+    check_variance,
+    checked_errors,
+    errors_of_each,
+    warn_of_bias,
+    warn_of_empty,
+    warn_of_ranks,
+)
+from kernpool.pooling.recipe import ReportRank
+from kernpool.smoother.bias_correction import METHODS, estimates
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Intervals at m places.
+
+    Parameters
+    ----------
+    center : ndarray of shape (m,) or (m, c)
+        Middle of the interval. Of the robust method it is the corrected fit, and not what `predict` returns.
+    lower, upper : ndarray, as center
+        Ends; NaN where the window is empty.
+    standard_error : ndarray, as center
+        Of the center.
+    df : ndarray of shape (m,) or (m, d)
+        Degrees of freedom of the standard error, for Student's quantile; with clusters those of slopes may differ.
+    level : float
+        Probability that an interval covers the truth, or a band all of it.
+    method : str
+        How the center was found.
+    critical : float, ndarray or None
+        Of a band, what its half width would be in standard errors if these were known: one number, or one for each
+        column of the center where they differ; None for single intervals.
+    band : {"tube", "multiplier"} or None
+        Of a band, how that was found; None for single intervals.
+    axes : tuple of str, default=("output",)
+        What the axes of the center behind that of places are: ``"column"`` of slopes, ``"output"`` of several outputs.
+    effective_rows : ndarray of shape (m,), optional
+        Effective sample size of the windows of the first places, those of the printed table (column ``n_eff``): near 1
+        an interval rests on one row. `effective_sample_size` of the model has it for all places.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> from kernpool.datasets import make_sine_power
+    >>> sample = make_sine_power(random_state=0)
+    >>> model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
+    >>> found = model.confidence_interval([[1.0], [2.5]])
+    >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
+    True
+    >>> print(found)
+    places    2
+    level     0.95, each place by itself
+    method    robust
+    <BLANKLINE>
+      place  center  lower  upper  se     df    n_eff
+      0      2.275   1.57   2.979  0.32   11    3.91
+      1      3.313   2.418  4.207  0.421  15.3  5.29
+    """
+
+    center: Array
+    lower: Array
+    upper: Array
+    standard_error: Array
+    df: Array
+    level: float
+    method: str
+    critical: float | Array | None = None
+    band: str | None = None
+    axes: tuple[str, ...] = ("output",)
+    effective_rows: Array | None = None
+
+    def __str__(self) -> str:
+        where = {
+            None: "each place by itself",
+            "tube": "the whole curve at once by the tube formula",
+            "multiplier": "all places at once by the multiplier bootstrap",
+        }[self.band]
+        critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
+        few = self.center[:ROWS]  # of a million places, too
+        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
+        cut = self.center.size > len(shown)
+        center, lower, upper, error = (
+            np.array([of[at] for at in shown])
+            for of in (few, self.lower[:ROWS], self.upper[:ROWS], self.standard_error[:ROWS])
+        )
+        digits = [digits_beside(np.array(ends), se) for *ends, se in zip(lower, upper, error, strict=True)]
+        rows = [
+            [
+                *(str(i) for i in at),
+                *(f"{x:.{digit}g}" for x in ends),
+                f"{se:.3g}",
+                f"{self.df[at[: self.df.ndim]]:.3g}",
+            ]
+            for at, digit, ends, se in zip(shown, digits, zip(center, lower, upper, strict=True), error, strict=True)
+        ]
+        names = ["place", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
+        names, rows = with_sizes(names, rows, self.effective_rows)
+        lines = [
+            f"places    {len(self.center)}" + ", the first below" * cut,
+            f"level     {self.level:g}, {where}{critical}",
+            f"method    {self.method}",
+        ]
+        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
+
+    @property
+    def width(self) -> Array:
+        """Upper end less lower end."""
+        return np.asarray(self.upper - self.lower)
+
+
+def interval(
+    smoother: Smoother,
+    training: Training,
+    places: EvaluationPoints,
+    *,
+    column: int | None = None,
+    **options: Any,
+) -> Interval:
+    """Find intervals for the curve, or for one of its slopes: the first of `intervals`."""
+    return intervals(smoother, training, places, [column], **options)[0]
+
+
+def intervals(
+    smoother: Smoother,
+    training: Training,
+    places: EvaluationPoints,
+    columns: Sequence[int | None] = (None,),
+    *,
+    level: float = 0.95,
+    method: str = "robust",
+    variance: str = "local",
+    clusters: Clusters | None = None,
+    simultaneous: bool | str = False,
+    n_resamples: int = 999,
+    random_state: Any = 0,
+    report_rank: ReportRank = warn_of_rank,
+) -> list[Interval]:
+    """Find intervals for the curve, or for its slopes, at some places.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    training : Training
+        Its rows, of `fit_training`.
+    places : EvaluationPoints
+        Where.
+    columns : sequence of int or None, default=(None,)
+        Numeric columns whose slopes are meant; None is the value.
+    level : float, default=0.95
+        Between 0 and 1.
+    method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
+        As of `estimates`.
+    variance : str, default="local"
+        As of `errors_of_each`.
+    clusters : Clusters, optional
+        Of `fit_clusters`, where rows are not independent.
+    simultaneous : bool or {"tube", "multiplier"}, default=False
+        Whether all places are covered at once; as of `choose_band`.
+    n_resamples, random_state
+        Of the multiplier bootstrap.
+    report_rank : callable, default=warn_of_rank
+        Who hears of planes at the bandwidth of the fit that the rows do not determine.
+
+    Returns
+    -------
+    list of Interval
+        One per column, with arrays of shape (m, c).
+
+    Raises
+    ------
+    ValueError
+        If the level, method, variance or band is none, or there are too few rows.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If there is no training row in the window of a place.
+    RankDeficiencyWarning
+        If the rows around a place determine no plane, or no quadratic, of which the center is made.
+    InferenceWarning
+        If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
+        correction of the robust method is larger than two standard errors somewhere.
+    """
+    check_options(level, method, variance, simultaneous)
+    check_variance(variance, clustered=clusters is not None)
+    kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
+    found = estimates(smoother, places, method, columns)
+    of_each = errors_of_each(smoother, training, places, found, variance, clusters)
+    if smoother.recipe.degree or method != "naive":
+        warn_of_ranks(found[0], smoother.columns, report_rank)
+    warn_of_empty(found[0])
+    results = []
+    for column, one, errors in zip(columns, found, of_each, strict=True):
+        error, df = checked_errors(one, errors)
+        if method == "robust":
+            warn_of_bias(one, error)
+        critical = None
+        if kind is not None:
+            none = np.isnan(error).all(axis=1, keepdims=True)
+            with_interval = replace(errors, spread=np.where(none, np.nan, errors.spread))
+            critical = band_width(
+                smoother, places, one, with_interval, kind=kind, level=level, method=method, column=column,
+                n_resamples=n_resamples, random_state=random_state,
+            )  # fmt: skip
+        lower, upper = _ends(one.center, error, df, level, critical)
+        width = critical if critical is None or len(critical) > 1 else float(critical[0])
+        results.append(Interval(one.center, lower, upper, error, df, float(level), method, width, kind))
+    return results
+
+
+def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
+    """Return both ends, at the tails of normal critical values or, if there are none, of the level."""
+    from scipy.special import ndtr, stdtrit
+
+    tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
+    with np.errstate(invalid="ignore"):
+        half = -stdtrit(df[:, None], tail) * error
+    return center - half, center + half
+
+
+def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> None:
+    """Refuse options of an interval that are none, before anything is computed."""
+    check_level(level)
+    check_method(method, ("auto", *METHODS))  # models replace "auto"
+    check_variance(variance)
+    check_band(simultaneous)
+
+
+def check_level(level: Any) -> None:
+    """Refuse a level that is no probability between 0 and 1.
+
+    Examples
+    --------
+    >>> check_level(95)
+    Traceback (most recent call last):
+    ValueError: level must lie between 0 and 1, got 95; 95 percent is level=0.95
+    """
+    number = isinstance(level, Real) and not isinstance(level, bool)
+    if not number or not 0.0 < level < 1.0:
+        percent = number and 1.0 < level < 100.0
+        hint = f"; {level:g} percent is level={level / 100:g}" if percent else "; the usual one is level=0.95"
+        raise ValueError(f"level must lie between 0 and 1, got {abbreviate(level)}{hint}")
+
+
+def check_method(method: Any, known: Sequence[str] = METHODS) -> None:
+    """Refuse an unknown method."""
+    check_choice("method", method, known)

@@ -1,0 +1,479 @@
+"""Simultaneous confidence bands: critical values by the tube formula and by the multiplier bootstrap.
+
+The tube formula is for curves: one numeric column, independent rows, linear weights without jumps. It covers all
+points of the interval and draws nothing. The multiplier bootstrap is for everything else (several columns, kernels
+with an edge, clusters), and covers the given evaluation points. Both end in a critical value, the number of
+standard errors on either side. Standard errors are estimated, so at each point Student's quantile of the same tail
+probability is used.
+
+Tube formula. The error of a linear estimate, in standard errors, is the inner product of the unit vector ``l(q) /
+||l(q)||`` with a standard normal z. As q moves, the unit vector runs along a path on the sphere, and the largest
+error anywhere exceeds c with probability (Sun and Loader [1]_)::
+
+    (kappa / pi) exp(-c^2 / 2) + 2 P (1 - Phi(c)),    kappa = integral || d/dq  l(q) / ||l(q)|| || dq
+
+with the length kappa of the path and its number of pieces P, one unless there are empty windows on the way. On a
+grid the length is a sum of angles between neighbours, whose inner products are pooling states, too. For the
+Gaussian::
+
+    K((q - x) / h) K((r - x) / h') = exp(-(q - r)^2 / (2 (h^2 + h'^2))) K((c - x) / g)
+    g^-2 = h^-2 + h'^-2,    c = g^2 (q h^-2 + r h'^-2)
+
+For other kernels neighbours are compared key by key.
+
+Multiplier bootstrap. The error of an estimate at q is sum_j l_j(q) r_j xi_j with independent numbers xi of mean 0
+and variance 1, the same at all points. With standard normal xi, drawn B times, the critical value is a quantile
+of::
+
+    T_b = sup_q | sum_j l_j(q) r_j xi_jb | / sqrt( sum_j l_j(q)^2 r_j^2 )
+
+over the evaluation points q [2]_ [3]_; at a single point T is the absolute value of a standard normal number. With
+a local noise estimate r is one: the noise, smooth at the scale of the linear weights, cancels, as in the tube
+formula. In a sandwich estimate r are its residuals, and rows of a cluster share one xi.
+
+Linear weights do not depend on outputs, so the draws are columns of outputs: tables of weights for blocks of points
+are multiplied by all of them, or, where that is too much memory, up to 64 columns at a time are pooled.
+
+References
+----------
+.. [1] J. Sun and C. R. Loader, "Simultaneous confidence bands for linear regression and smoothing", Annals of
+   Statistics 22 (1994), 1328-1345.
+.. [2] V. Chernozhukov, D. Chetverikov and K. Kato, "Anti-concentration and honest, adaptive confidence bands",
+   Annals of Statistics 42 (2014), 1787-1818.
+.. [3] V. Chernozhukov, S. Lee and A. M. Rosen, "Intersection bounds: estimation and inference", Econometrica 81
+   (2013), 667-737.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import Layout, PoolState
+from kernpool.execution.messages import abbreviate
+from kernpool.execution.threads import one_thread
+from kernpool.inference.resampling import draws
+from kernpool.inference.resampling.draws import multiplied
+from kernpool.inference.variance.standard_errors import Errors
+from kernpool.kernels import Gaussian, Kernel, products
+from kernpool.smoother.bias_correction import Estimate, centers, estimate
+from kernpool.smoother.linear_smoother import EvaluationPoints, SharedSums, Smoother
+from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, moment_form, product_problem, squared_norm
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+NOTHING = 1e-10  # a spread below this share of the largest is that of rounding
+# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of it for
+# drawing, where pooling takes 1.5, and 9 for a slope.
+NUMBERS = 1 << 23
+
+
+def largest_errors(
+    smoother: Smoother,
+    places: EvaluationPoints,
+    found: Estimate,
+    errors: Errors,
+    *,
+    method: str = "robust",
+    column: int | None = None,
+    n_resamples: int = 999,
+    random_state: Any = 0,
+) -> Array:
+    """Draw the largest error over some places, in standard errors.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    places : EvaluationPoints
+        Those that a band is to hold at, all at once.
+    found : Estimate
+        The estimate there.
+    errors : Errors
+        Its residuals, spread and clusters.
+    method, column
+        As of `estimate`.
+    n_resamples : int, default=999
+        How many are drawn.
+    random_state : int, RandomState, Generator or None, default=0
+        As of `draws.as_seed`.
+
+    Returns
+    -------
+    ndarray of shape (n_resamples, c) or (n_resamples, 1)
+        One for each output; one for all where residuals are ones. The same bits for any number of threads.
+
+    Notes
+    -----
+    Time of rows times places times draws, at the speed of matrix products; of many rows, as many passes as for the
+    estimate for each 64 draws. Places whose window is empty, or has residuals of zero alone, do not count.
+    """
+    seed = draws.as_seed(random_state)
+    residual, units = _of_unit_rows(errors.residual, smoother.weight, errors.cluster)
+    with np.errstate(invalid="ignore"):
+        known = errors.spread > NOTHING * np.max(np.nan_to_num(errors.spread), axis=0, initial=0.0)
+    inverse = np.divide(1.0, errors.spread, where=known, out=np.zeros_like(errors.spread))
+    values = multiplied(
+        residual, "gaussian", seed, n_resamples, units=units, cluster=errors.cluster, results=len(places.query)
+    )
+    if residual.size * n_resamples <= NUMBERS:
+        return _errors_by_tables(found, np.concatenate([value for _, value in values], axis=1), inverse)
+    largest = np.zeros((n_resamples, residual.shape[1]))
+    for block, value in values:
+        error = centers(smoother.with_values(value.reshape(len(value), -1)), places, method, column)
+        largest[block] = _largest(error.reshape(len(error), *value.shape[1:]), inverse)
+    return largest
+
+
+def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
+    """Return the largest errors of all draws at once, of shape (n_resamples, c)."""
+    tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
+    flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
+    step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
+    with one_thread():  # of BLAS: the same bits wherever it runs
+        for start in range(0, len(inverse), step):
+            rows = slice(start, start + step)
+            share = tables.rows(rows)
+            share[~np.any(inverse[rows] > 0, axis=1)] = 0.0  # NaN where windows are empty
+            error = (share @ flat).reshape(-1, *value.shape[1:])
+            np.maximum(largest, _largest(error, inverse[rows]), out=largest)
+    return largest
+
+
+def _largest(error: Array, inverse: Array) -> Array:
+    """Return the largest of errors of shape (places, draws, c), in units of their spread; for no place zero."""
+    size = np.where(inverse[:, None, :] > 0, np.abs(error) * inverse[:, None, :], 0.0)
+    return np.asarray(np.max(size, axis=0, initial=0.0))
+
+
+def critical_values(largest: Array, level: float) -> Array:
+    """Return how many standard errors a band is wide on either side, from draws of the largest error.
+
+    Parameters
+    ----------
+    largest : ndarray of shape (n_resamples, c)
+        From `largest_errors`.
+    level : float
+        Of the band.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        The value at rank ``ceil(level (B + 1))``, so that one more draw is larger with probability at most
+        ``1 - level``; never less than the quantile of a single interval.
+
+    Raises
+    ------
+    ValueError
+        If there are too few draws for the level.
+
+    Examples
+    --------
+    >>> critical_values(np.linspace(0.0, 4.0, 99)[:, None], 0.9).round(3)
+    array([3.633])
+    >>> critical_values(np.zeros((99, 1)), 0.9).round(3)
+    array([1.645])
+    """
+    from scipy.special import ndtri
+
+    part = Fraction(str(float(level)))
+    rank = math.ceil(part * (len(largest) + 1))
+    if rank > len(largest):
+        raise ValueError(
+            f"n_resamples={len(largest)} are too few for level={level:g}, whose quantile is beyond all of them; use "
+            f"n_resamples={math.ceil(part / (1 - part))} or more"
+        )
+    return np.asarray(np.maximum(np.sort(largest, axis=0)[rank - 1], -ndtri(0.5 * (1.0 - level))))
+
+
+def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
+    """Return residuals and the unit rows that each row stands for.
+
+    A mean of w normal numbers is one of variance 1 / w, which is what fractions of rows get: they have no draws.
+    """
+    if cluster is not None or np.all(weight == 1.0):
+        return residual, None
+    if np.array_equal(weight, np.rint(weight)) and weight.sum() <= draws.MOST_UNITS:
+        return residual, weight.astype(np.int64)
+    scale = np.divide(1.0, np.sqrt(weight), where=weight > 0, out=np.zeros_like(weight))
+    return residual * scale[:, None], None
+
+
+PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # places of the grid
+
+
+def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
+    """Return how many standard errors a band is wide, on either side.
+
+    Parameters
+    ----------
+    kappa : float
+        Length of the path.
+    level : float
+        Of the band.
+    pieces : int, default=1
+        Of the path.
+
+    Returns
+    -------
+    float
+        At least the quantile of a single interval.
+
+    Examples
+    --------
+    >>> round(critical_value(0.0, 0.95), 6), round(critical_value(15.355769972827396, 0.95), 6)
+    (1.959964, 3.043171)
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    def excess(c: float) -> float:
+        return kappa / math.pi * math.exp(-0.5 * c * c) + 2.0 * pieces * float(ndtr(-c)) - (1.0 - level)
+
+    return float(brentq(excess, 0.0, 40.0, xtol=1e-14, rtol=1e-15))
+
+
+def path_length(
+    smoother: Smoother, grid: EvaluationPoints, method: str = "robust", column: int | None = None
+) -> tuple[float, int]:
+    """Return the length of the path of normalised shares along a grid, and of how many pieces it is.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    grid : EvaluationPoints
+        In order; eight to a bandwidth give three digits.
+    method, column
+        As of `estimate`.
+
+    Returns
+    -------
+    kappa : float
+        Zero for a single place.
+    pieces : int
+        Runs of places without an empty window.
+    """
+    found = estimate(smoother, grid, method, column)
+    sums = SharedSums(smoother.sums, found.known)
+    if len(found.center) < 2:
+        near = np.empty(0)
+    elif isinstance(smoother.recipe.kernel.form, Gaussian):
+        near = _by_centers(found, sums)
+    else:
+        near = _by_tables(found)
+    squared = squared_norm(found.terms, sums)
+    known = squared > 0
+    pieces = int(known[0]) + int(np.count_nonzero(known[1:] & ~known[:-1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosine = near / np.sqrt(squared[:-1] * squared[1:])
+    angle = np.arccos(np.clip(cosine[known[:-1] & known[1:]], -1.0, 1.0))
+    return float(np.sum(angle)), max(pieces, 1)
+
+
+def _by_centers(found: Estimate, sums: SharedSums) -> Array:
+    """Return inner products of the shares of neighbouring places, of a Gaussian, from states between them.
+
+    Those of two fits have the kernel that the norms have, so that both are summed by one pass.
+    """
+    total, rows = np.zeros(len(found.center) - 1), np.arange(len(found.center))
+    for i, (a, one) in enumerate(found.terms):
+        for b, other in found.terms[: i + 1]:
+            narrow, wide = (one, other) if one.factor <= other.factor else (other, one)
+            (term,) = products(one.problem.similarity.kernel, wide.factor / narrow.factor)
+            at_places = product_problem(narrow, wide, term, None)
+            between = [_Between.of(narrow, wide)] + ([_Between.of(wide, narrow)] if one is not other else [])
+            query, of = [each.query for each in between], [rows[:-1]] * len(between)
+            if sums.known(at_places) is None:
+                query, of = [*query, at_places.query], [*of, rows]
+            state = sums.made(replace(at_places.block(np.concatenate(of)), query=np.concatenate(query)))
+            for number, each in enumerate(between):
+                total += a * b * each.products(state.rows(rows[:-1] + number * len(total)), at_places.layout)
+            if len(of) > len(between):
+                sums.add(at_places, state.rows(rows + len(between) * len(total)))
+    return total
+
+
+class _Between(NamedTuple):
+    """The shares of one fit at each place and of another at the next, as polynomials of offsets from a common center.
+
+    Beside them stand the bandwidth of their product in units of theirs, and the logarithm of what it is multiplied by.
+    """
+
+    query: Array
+    first: LinearWeights
+    second: LinearWeights
+    width: float
+    other_width: float
+    log_factor: Array
+
+    @classmethod
+    def of(cls, one: LinearWeights, other: LinearWeights) -> _Between:
+        q, r = one.problem.query[:-1], other.problem.query[1:]
+        h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
+        ratio = other.factor / one.factor
+        width, other_width = 1.0 / math.sqrt(1.0 + ratio**-2), 1.0 / math.sqrt(1.0 + ratio**2)
+        center = q * width**2 + r * other_width**2
+        first, second = _around(one, slice(0, -1), center - q), _around(other, slice(1, None), center - r)
+        return cls(center, first, second, width, other_width, -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1))
+
+    def products(self, state: PoolState, layout: Layout) -> Array:
+        """Return the inner products of neighbours, by the state at the centers."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
+            form = moment_form(state, layout, (self.first, self.width), (self.second, self.other_width))
+            return np.asarray(unit * form)
+
+
+def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
+    """Return shares at some places in one column, as polynomials of offsets from other places."""
+    delta = (moved / shares.problem.similarity.bandwidth)[:, 0]
+    base, tilt = shares.base[which], shares.tilt[which].copy()
+    if tilt.shape[1]:
+        base = base + tilt[:, 0] * delta
+    if tilt.shape[1] == 2:
+        base = base + tilt[:, 1] * delta**2
+        tilt[:, 0] += 2.0 * tilt[:, 1] * delta
+    return LinearWeights(shares.problem.block(which), shares.factor, shares.log_mass[which], base, tilt)
+
+
+def _by_tables(found: Estimate) -> Array:
+    """Return the same for any kernel, key by key, a few places at a time."""
+    tables, last, parts = WeightTables.of(found.terms), len(found.center) - 1, []
+    for start in range(0, last, tables.places):
+        share = tables.rows(slice(start, min(start + tables.places, last) + 1))
+        parts.append(np.sum(share[:-1] * share[1:] / tables.weight, axis=1))
+    return np.concatenate(parts)
+
+
+def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints:
+    """Return a grid between the first and the last place, of the same levels."""
+    low, high = float(places.query.min()), float(places.query.max())
+    bandwidth = float(np.ravel(smoother.recipe.bandwidth)[0])
+    number = max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST) if high > low else 1
+    code = None if places.code is None else np.repeat(places.code[:1], number, axis=0)
+    return EvaluationPoints(np.linspace(low, high, number)[:, None], code)
+
+
+def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
+    """Say why there is no curve between some places, or why the shares along it jump; None if all is well."""
+    if smoother.columns != 1:
+        return f"the tube formula is for curves, of one numeric column, and there are {smoother.columns}"
+    if places.code is not None and len(places.code) and np.any(places.code != places.code[0]):
+        return "the tube formula is for one curve, and the places have several combinations of levels"
+    kernel = smoother.recipe.kernel
+    if _has_edge(kernel):
+        return (
+            f"the fit jumps wherever a row enters a window of the kernel {kernel.name!r}, and the path of the tube "
+            "formula has no length"
+        )
+    extent = float(np.ptp(places.query)) / float(np.ravel(smoother.recipe.bandwidth)[0])
+    if not PER_BANDWIDTH * extent <= MOST:
+        return f"places are up to {extent:.6g} bandwidths apart, which is no single curve to draw"
+    return None
+
+
+def _has_edge(kernel: Kernel) -> bool:
+    """Whether a kernel ends above zero."""
+    return kernel.is_compact and bool(
+        kernel.profile(np.array([np.nextafter(kernel.support, 0.0)]))[0] > 1e-6 * kernel.profile(np.zeros(1))[0]
+    )
+
+
+BANDS = ("tube", "multiplier")
+
+
+def check_band(simultaneous: Any) -> None:
+    """Refuse what is neither yes nor no nor the name of a kind of bands."""
+    if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
+        return
+    raise ValueError(
+        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, "
+        f"got {abbreviate(simultaneous)}; False is for "
+        "intervals of single places, True for a band, by the tube formula where it holds"
+    )
+
+
+def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
+    """Choose a kind of band: the tube formula where it holds, else the multiplier bootstrap.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    places : EvaluationPoints
+        Where.
+    simultaneous : True or str
+        True, or a name, which asks for one kind; `check_band` has let it through.
+    clustered : bool, default=False
+        Whether rows come in clusters.
+
+    Returns
+    -------
+    {"tube", "multiplier"}
+        The kind.
+
+    Raises
+    ------
+    ValueError
+        If the tube formula is asked for and does not hold.
+    """
+    if simultaneous == "multiplier":
+        return "multiplier"
+    reason = "the tube formula is for independent rows, and groups make clusters" if clustered else None
+    reason = reason or why_no_tube(smoother, places)
+    if reason is not None and simultaneous == "tube":
+        raise ValueError(f"{reason}; use simultaneous='multiplier', which covers all places of X at once")
+    return "tube" if reason is None else "multiplier"
+
+
+def band_width(
+    smoother: Smoother,
+    places: EvaluationPoints,
+    found: Estimate,
+    errors: Errors,
+    *,
+    kind: str,
+    level: float,
+    method: str,
+    column: int | None = None,
+    n_resamples: int = 999,
+    random_state: Any = 0,
+) -> Array:
+    """Return how many standard errors a band is wide on either side, if these were known.
+
+    Parameters
+    ----------
+    smoother, places
+        As of `interval`.
+    found : Estimate
+        The estimate at the places.
+    errors : Errors
+        Its errors.
+    kind : {"tube", "multiplier"}
+        From `choose_band`.
+    level : float
+        Of the band.
+    method, column
+        As of `estimate`.
+    n_resamples, random_state
+        Of the multiplier bootstrap.
+
+    Returns
+    -------
+    ndarray of shape (1,) or (c,)
+        One for all outputs, where it does not depend on residuals.
+    """
+    if kind == "tube":
+        kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, column)
+        return np.array([critical_value(kappa, level, pieces)])
+    number = draws.as_count("n_resamples", n_resamples)
+    critical_values(np.zeros((number, 1)), level)  # too few draws are told before they are made
+    options: dict[str, Any] = {"method": method, "column": column, "n_resamples": number, "random_state": random_state}
+    return critical_values(largest_errors(smoother, places, found, errors, **options), level)

@@ -1,0 +1,266 @@
+"""Significance tests for columns: residuals of the fit without them, or slopes of the fit with them.
+
+Tests by residuals use the statistic of Zheng (1996), shared with `specification.py`: whether residuals of
+neighbouring rows are correlated::
+
+    T = sum_i u_i sum_{j != i} K_ij u_j / sqrt(2 sum_i u_i^2 sum_{j != i} K_ij^2 u_j^2)
+
+If the model is right, the signs of neighbouring residuals are unrelated, and T is about standard normal. If not,
+neighbours have residuals of the same sign, and T grows with the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import Factors, PoolState, Problem
+from kernpool.inference.hypothesis_tests.sample import TestResult, TestSample, resample
+from kernpool.inference.resampling.bootstrap import SmootherMatrix
+from kernpool.kernels import get_kernel
+from kernpool.pooling import Recipe, choose
+from kernpool.smoother.bias_correction import slope_shares
+from kernpool.smoother.quadratic_forms import inner
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ZhengStatistic:
+    """T, for columns of residuals."""
+
+    near: SmootherMatrix
+    squared: SmootherMatrix
+    factor: float
+
+    @classmethod
+    def of(cls, recipe: Recipe, X: Array, factors: Factors | None = None) -> ZhengStatistic:
+        """Weigh pairs of rows.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            Kernel and bandwidth.
+        X : ndarray of shape (n, d)
+            Numeric columns.
+        factors : Factors, optional
+            Of categorical ones.
+
+        Raises
+        ------
+        ValueError
+            If no two rows have a weight.
+        """
+        near = SmootherMatrix.at_rows(recipe, X, factors).without_self()
+        squared, factor = near.squared()
+        if not np.any(squared.sums(np.ones((len(X), 1))) > 0):
+            raise ValueError(
+                f"no two rows are within reach of each other at bandwidth={recipe.bandwidth.tolist()}; use a larger one"
+            )
+        return cls(near, squared, factor)
+
+    def __call__(self, residual: Array) -> Array:
+        """Return T of each column of residuals, of shape (n, columns); zero where it is 0 / 0."""
+        together = np.sum(residual * self.near.sums(residual), axis=0)
+        squares = residual**2
+        variance = 2.0 * self.factor * np.sum(squares * self.squared.sums(squares), axis=0)
+        return np.asarray(np.divide(together, np.sqrt(variance), where=variance > 0, out=np.zeros_like(together)))
+
+
+def compare_pairs(
+    statistic: ZhengStatistic,
+    residuals: Callable[[Array], Array],
+    y: Array,
+    middle: Array,
+    left: Array,
+    *,
+    kind: str,
+    n_resamples: int,
+    seed: int,
+    null: str,
+) -> TestResult:
+    """Test by T.
+
+    Parameters
+    ----------
+    statistic : ZhengStatistic
+        What pairs weigh.
+    residuals : callable
+        Residuals of outputs of shape (n, columns) from the model of the null hypothesis.
+    y : ndarray of shape (n,)
+        The output.
+    middle, left : ndarray of shape (n,)
+        The fit of the null hypothesis, and the residuals that are multiplied.
+    kind, n_resamples, seed
+        As of `resample`.
+    null : str
+        The null hypothesis, in words.
+    """
+
+    def of(outputs: Array) -> Array:
+        return statistic(residuals(outputs))
+
+    resampled = resample(of, middle, left, kind=kind, n_resamples=n_resamples, seed=seed)
+    bandwidth = statistic.near.recipe.bandwidth
+    return TestResult.of(of(y[:, None])[0], resampled, null=null, bandwidth=bandwidth)
+
+
+REPEATED = "rows that have their equals among the others are predicted by them: fit each once, without weights"
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How many resamples, of which kind, and their seed."""
+
+    n_resamples: int
+    kind: str
+    seed: int
+
+
+def columns_by_residuals(
+    sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: Draws
+) -> TestResult:
+    r"""Test whether columns matter, by the residuals of the fit without them.
+
+    Parameters
+    ----------
+    sample : TestSample
+        All columns.
+    restricted : SmootherMatrix
+        The fit without the tested ones, at the rows.
+    smoothing : ndarray of shape (k,)
+        Of the categorical columns in the fit with all of them.
+    tested : list of int
+        Which categorical columns are tested. Their smoothing is at most :math:`n^{-2/(4 + d)}`, so that the test sees
+        what a fit that has smoothed them away does not.
+    null : str
+        The null hypothesis, in words.
+    how : Draws
+        The draws.
+
+    Returns
+    -------
+    TestResult
+        With the bandwidths of pairs.
+    """
+    n, d = len(sample), sample.X.shape[1]
+    sharp = smoothing.copy()
+    sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
+    # Which kernel hardly matters; the Gaussian leaves no row without neighbours.
+    recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
+    statistic = ZhengStatistic.of(recipe, sample.numeric, sample.factors(sharp))
+    value = sample.y[:, None]
+    left = value - restricted.predicted_from_others(value)
+    own = value - restricted.fit(value)
+    sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
+    return compare_pairs(
+        statistic,
+        lambda outputs: outputs - restricted.fit(outputs),
+        sample.y,
+        sample.y - own[:, 0],
+        left[:, 0],
+        kind=how.kind,
+        n_resamples=how.n_resamples,
+        seed=how.seed,
+        null=null,
+    )
+
+
+def columns_by_slopes(
+    sample: TestSample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: Draws
+) -> TestResult:
+    """Test whether numeric columns matter, by their slopes in the fit with them.
+
+    Parameters
+    ----------
+    sample : TestSample
+        All columns.
+    recipe : Recipe
+        The fit with all of them.
+    factors : Factors or None
+        Of categorical columns.
+    tested : list of int
+        Which numeric columns are tested.
+    null : str
+        The null hypothesis, in words.
+    how : Draws
+        The draws.
+
+    Returns
+    -------
+    TestResult
+        With the bandwidths of the fit.
+    """
+    fit = SmootherMatrix.at_rows(recipe, sample.X, factors)
+    value = sample.y[:, None]
+    left = value - fit.predicted_from_others(value)
+    sample.refuse_exact(left, "the fit", value - fit.fit(value), "give the model a larger one")
+    level = sample.X.copy()
+    level[:, tested] = np.median(level[:, tested], axis=0)
+    there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)
+    middle = SmootherMatrix(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
+    statistic = SlopeStatistic.of(recipe, sample.X, factors, tested)
+    resampled = resample(statistic, middle, left[:, 0], kind=how.kind, n_resamples=how.n_resamples, seed=how.seed)
+    return TestResult.of(statistic(value)[0], resampled, null=null, bandwidth=fit.problem.similarity.bandwidth)
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeStatistic:
+    r"""Mean squares of slopes over their standard errors, for columns of outputs.
+
+    .. math:: I = \frac1n \sum_i \sum_{a \in S} \Big(\frac{\hat\beta_{ia}}{s_i \lVert l^{(a)}_i \rVert}\Big)^2, \qquad
+              s_i^2 = \frac{\sum_j K_{ij} y_j^2}{\sum_j K_{ij}} - \Big(\frac{\sum_j K_{ij} y_j}{\sum_j K_{ij}}\Big)^2
+
+    with the slopes of local planes, the norms of their shares in y, and the local variance of R's np.
+
+    Parameters
+    ----------
+    planes : SmootherMatrix
+        Local linear, at the rows.
+    means : SmootherMatrix
+        The same weights, local constant.
+    norm : ndarray of shape (n, len(tested))
+        Of the shares of the slopes, per bandwidth.
+    tested : list of int
+        Which slopes.
+    """
+
+    planes: SmootherMatrix
+    means: SmootherMatrix
+    norm: Array
+    tested: list[int]
+
+    @classmethod
+    def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
+        """Find the norms, which do not depend on outputs."""
+        planes = SmootherMatrix.at_rows(replace(recipe, degree=1), X, factors)
+        means = SmootherMatrix.at_rows(replace(recipe, degree=0), X, factors)
+        return cls(planes, means, slope_norms(planes)[:, tested], tested)
+
+    def __call__(self, value: Array) -> Array:
+        """Return I of each column."""
+        value = value - value.mean(axis=0)  # the variance is a difference of squares
+        columns = value.shape[1]
+        slope = self.planes.local(value).slope[:, self.tested, :]
+        moments = self.means.fit(np.hstack([value, value**2]))
+        variance = np.maximum(moments[:, columns:] - moments[:, :columns] ** 2, 0.0)
+        error = self.norm[:, :, None] * np.sqrt(variance)[:, None, :]
+        # A row without others has neither a slope nor a variance.
+        ratio = np.divide(slope, error, where=error > 0, out=np.zeros_like(slope))
+        return np.asarray(np.mean(np.sum(ratio**2, axis=1), axis=0))
+
+
+def slope_norms(planes: SmootherMatrix) -> Array:
+    """Return the norms of the shares of outputs in the slopes of local planes, per bandwidth, of shape (m, d)."""
+    recipe, problem = planes.recipe, planes.of(np.zeros((len(planes.problem.key), 1)))
+
+    def sums(problem: Problem) -> PoolState:
+        return choose(problem, recipe.algorithm, often=True).reduce(problem, n_jobs=recipe.n_jobs)
+
+    ridge, bandwidth = recipe.ridge_weight(problem.key.shape[1]), problem.similarity.bandwidth
+    shares = slope_shares(problem, sums(problem), ridge)
+    norms = np.stack([np.sqrt(np.maximum(inner(share, share, sums), 0.0)) for share in shares], axis=1)
+    return np.where(np.isfinite(norms), norms * bandwidth, 0.0)

@@ -1,0 +1,226 @@
+"""Specification test of a parametric regression model against any smooth alternative (Zheng; Li and Wang)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core.pair_factors import Categories
+from kernpool.data import as_bandwidth, is_frame
+from kernpool.data.encoding import Encoding
+from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.execution.warnings import underflow_is_zero
+from kernpool.inference.hypothesis_tests.sample import (
+    TestResult,
+    TestSample,
+    check_kind,
+    read_inputs,
+    read_output,
+    read_weight,
+)
+from kernpool.inference.hypothesis_tests.significance import ZhengStatistic, compare_pairs
+from kernpool.inference.resampling import draws
+from kernpool.kernels import get_categorical_kernel, get_kernel
+from kernpool.pooling.recipe import Recipe
+
+Array = NDArray[np.float64]
+
+
+@underflow_is_zero
+@explain_calls
+def specification_test(
+    X: Any,
+    y: ArrayLike,
+    model: Any = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    bandwidth: ArrayLike | None = None,
+    kernel: str = "gaussian",
+    kind: str = "wild",
+    n_resamples: int = 399,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> TestResult:
+    r"""Test whether a parametric model has the right form, against any smooth alternative.
+
+    .. math:: T = \sum_i u_i \sum_{j \ne i} K_{ij} u_j \Big/ \sqrt{2 \sum_i u_i^2 \sum_{j \ne i} K_{ij}^2 u_j^2},
+              \qquad u = y - \hat y
+
+    If the model is right its residuals u tell nothing of each other; where it is not, those of neighbours have the same
+    sign.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d) or frame
+        Inputs, as the model takes them. In a frame of pandas or polars columns may be categorical. Dates and durations
+        become days since 1970-01-01 UTC and days; only a frame goes to `model` as it is.
+    y : array_like of shape (n,)
+        Output.
+    model : scikit-learn regressor, optional
+        The model of the null hypothesis, with few parameters; by default ``LinearRegression()``. It is cloned and
+        fitted to y, and to each resample.
+    sample_weight : array_like of shape (n,), optional
+        Frequencies: whole numbers. The model is fitted to each row as often as its weight says.
+    bandwidth : float or array_like of shape (d,), optional
+        How far neighbours reach; by default the standard deviation of each column times :math:`n^{-1/(4 + d)}`.
+    kernel : str, default="gaussian"
+        What neighbours weigh; see `kernpool.kernel_names`.
+    kind : {"wild", "mammen", "gaussian"}, default="wild"
+        What the residuals of a resample are multiplied by: random signs, the two points of Mammen, or normal numbers.
+        They stay at their rows, so that noise may differ from row to row.
+    n_resamples : int, default=399
+        How many. Unless the model is ``LinearRegression()`` each takes a fit.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the draws.
+    n_jobs : int, optional
+        Threads, as in `kernpool.pool`.
+
+    Returns
+    -------
+    TestResult
+        With the `bandwidth` of neighbours.
+
+    Raises
+    ------
+    TypeError
+        If the model has no ``fit`` and ``predict``.
+    ValueError
+        If there are fewer than five rows or several outputs, y does not vary, the model fits without residuals, or an
+        argument is out of its range.
+
+    See Also
+    --------
+    kernpool.NadarayaWatsonRegressor.significance_test : Whether a column matters.
+
+    Notes
+    -----
+    The statistic of Zheng [1]_ and of Li and Wang [2]_, and of ``npcmstest`` of R's np [3]_, whose J is this T. The
+    normal limit is not used: it comes slowly, and the test would reject too rarely. A flexible model, such as a forest,
+    leaves residuals that are negatively related, and the test has no power against it.
+
+    Ordinary least squares has its resamples fitted by one decomposition of X. Then the time is that of two passes over
+    pairs of rows, one column of values for each resample. Levels of categorical columns are neighbours of others with
+    the factor :math:`n^{-2/(4 + d)}`.
+
+    References
+    ----------
+    .. [1] J. X. Zheng, "A consistent test of functional form via nonparametric estimation techniques", Journal of
+       Econometrics 75 (1996), 263-289.
+    .. [2] Q. Li and S. Wang, "A simple consistent bootstrap test for a parametric regression function", Journal of
+       Econometrics 87 (1998), 145-165.
+    .. [3] C. Hsiao, Q. Li and J. S. Racine, "A consistent model specification test with mixed discrete and continuous
+       data", Journal of Econometrics 140 (2007), 802-826.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import specification_test
+    >>> random = np.random.default_rng(0)
+    >>> x = random.uniform(-1, 1, size=(200, 1))
+    >>> noise = 0.2 * random.normal(size=200)
+    >>> line, bent = 1 + x[:, 0] + noise, 1 + x[:, 0] + x[:, 0] ** 2 + noise
+    >>> specification_test(x, line).p_value > 0.05, specification_test(x, bent).p_value
+    (True, 0.0025)
+    """
+    check_kind(kind)
+    draws.as_count("n_resamples", n_resamples)
+    if isinstance(model, type) or (model is not None and not (hasattr(model, "fit") and hasattr(model, "predict"))):
+        raise TypeError(
+            f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
+        )
+    sample, inputs = _read(X, y, sample_weight)
+    profile = get_kernel(kernel)
+    given = None if bandwidth is None else as_bandwidth(bandwidth, sample.numeric.shape[1])
+    width = sample.test_bandwidth(profile) if given is None else given
+    rate = len(sample) ** (-2.0 / (4.0 + sample.X.shape[1]))
+    factors = sample.factors(np.minimum(sample.categories.largest, rate))
+    statistic = ZhengStatistic.of(Recipe.of(profile, width, n_jobs=n_jobs), sample.numeric, factors)
+    if len(sample.categories) and _is_least_squares(model):
+        raise ValueError(
+            "X has categorical columns, which LinearRegression() does not take; give model= a pipeline that encodes "
+            "them, or X with numbers alone"
+        )
+    predict = _predictions(model, sample.numeric if _is_least_squares(model) else inputs)
+    middle = predict(sample.y[:, None])[:, 0]
+    sample.refuse_exact(sample.y - middle, "the model")
+    return compare_pairs(
+        statistic,
+        lambda outputs: outputs - predict(outputs),
+        sample.y,
+        middle,
+        sample.y - middle,
+        kind=kind,
+        n_resamples=n_resamples,
+        seed=draws.as_seed(random_state),
+        null=f"{_name(model)} has the right form",
+    )
+
+
+def _name(model: Any) -> str:
+    return "LinearRegression()" if model is None else " ".join(repr(model).split())
+
+
+def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSample, Any]:
+    """Read rows, and return inputs as the model takes them, each as often as its weight says."""
+    encoding = Encoding.fit(X) if is_frame(X) else None
+    if encoding is None:
+        table: Any = read_inputs(X)
+        numeric, code, categories = table, None, Categories()
+    else:
+        table = X
+        numeric, code = encoding.encode(X)
+        names = {"ordered": "li_racine_ordered", "unordered": "li_racine"}
+        kernels = [
+            get_categorical_kernel(names[encoding.kinds[i]], ordered=encoding.kinds[i] == "ordered")
+            for i in encoding.categorical
+        ]
+        categories = Categories(tuple(kernels), encoding.table_levels)
+    n = len(numeric)
+    output, weight = read_output(y, n, "specification_test"), read_weight(sample_weight, n)
+    sample = TestSample.of(numeric, output, weight, code, categories, what="specification_test")
+    if weight is None:
+        return sample, table
+    rows = np.repeat(np.arange(n), weight.astype(np.int64))
+    if encoding is None:
+        return sample, table[rows]
+    return sample, table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+def _is_least_squares(model: Any) -> bool:
+    from sklearn.linear_model import LinearRegression
+
+    return model is None or (type(model) is LinearRegression and bool(model.fit_intercept) and not model.positive)
+
+
+def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
+    """Return what maps columns of outputs to what the model predicts at its own rows."""
+    from sklearn.base import clone
+
+    if _is_least_squares(model):
+        basis = _basis(np.asarray(inputs, dtype=np.float64))
+
+        def project(outputs: Array) -> Array:
+            mean = outputs.mean(axis=0)
+            return np.asarray(mean + basis @ (basis.T @ (outputs - mean)))
+
+        return project
+
+    def refit(outputs: Array) -> Array:
+        return np.stack([_predicted(clone(model).fit(inputs, column), inputs) for column in outputs.T], axis=1)
+
+    return refit
+
+
+def _predicted(model: Any, inputs: Any) -> Array:
+    return np.asarray(model.predict(inputs), dtype=np.float64).reshape(len(inputs))
+
+
+def _basis(X: Array) -> Array:
+    """Return an orthonormal basis of the centered columns, of as many directions as they span."""
+    centered = X - X.mean(axis=0)
+    unit = np.max(np.abs(centered), axis=0)
+    left, size, _ = np.linalg.svd(centered / np.where(unit > 0, unit, 1.0), full_matrices=False)
+    return np.asarray(left[:, size > max(X.shape) * np.finfo(np.float64).eps * size[0]])

@@ -1,0 +1,586 @@
+"""Bootstrap of a kernel fit without refitting: wild bootstrap of residuals, and resampled rows.
+
+A fit is m(q) = sum_j l_j(q) y_j, and its linear weights do not depend on y. So resampled outputs are columns of
+values that are pooled together, and resampled rows are frequencies: one sum each. For chunks one pass is enough,
+since the states of all resamples are kept. `SmootherMatrix` applies the fit to any number of columns of outputs; the
+hypothesis tests use it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.bandwidth.criteria import leave_one_out
+from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
+from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, fill_empty
+from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.encoding import group_codes
+from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.execution.progress import Progress
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference.resampling import draws
+from kernpool.inference.resampling.draws import LEAST_ROWS, means_of_units, multiplied
+from kernpool.inference.variance.residuals import nothing_left
+from kernpool.inference.variance.standard_errors import InferenceWarning
+from kernpool.kernels.product_kernels import square
+from kernpool.pooling import NO_PAIRS, QueryBatch, Recipe, center_of, choose, limit_values, local_fit, merge_states
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SmootherMatrix:
+    """A fit as a linear map from values of the keys to values at the queries.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its queries, keys and weights; the values in it are not used.
+    recipe : Recipe
+        How it is summed: algorithm, threads, ridge, and what empty windows become.
+    """
+
+    problem: Problem
+    recipe: Recipe
+
+    @classmethod
+    def at_rows(
+        cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None
+    ) -> SmootherMatrix:
+        """Return the fit at the keys themselves.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            How to pool.
+        X : ndarray of shape (n, d)
+            Numeric columns.
+        factors : Factors, optional
+            Of categorical ones, rows with rows.
+        weight : ndarray of shape (n,), optional
+            Frequencies.
+        """
+        return cls(recipe.problem(X, X, np.zeros(len(X)), key_weight=weight, factors=factors), recipe)
+
+    def of(self, value: Array) -> Problem:
+        """Return the problem with these values, of shape (n, columns)."""
+        center = center_of_values(value, self.problem.key_weight, None)
+        return replace(self.problem, value=subtract(value, center), value_center=center)
+
+    def without_self(self) -> SmootherMatrix:
+        """Return the fit that leaves one unit of each query's own key out; queries are the keys."""
+        return replace(self, problem=replace(self.problem, self_index=np.arange(len(self.problem.key))))
+
+    def local(self, value: Array) -> LocalFit:
+        """Return the local fits of these values, for empty windows zero."""
+        ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
+        return local_fit(self.of(value), self.recipe.algorithm, self.recipe.n_jobs, complete=False, ridge=ridge)
+
+    def fit(self, value: Array) -> Array:
+        """Return the fit of each column of values, of shape (m, columns); for empty windows as the recipe says."""
+        found = self.local(value)
+        if found.occupied.all():
+            return found.intercept
+        if self.recipe.empty in ("nearest", "mean"):
+            fill = partial(limit_values, self.of(value), empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
+            return fill_empty(found.intercept, found.occupied, self.recipe.empty, fill)
+        return np.where(found.occupied[:, None], found.intercept, 0.0 if self.recipe.empty == "zero" else np.nan)
+
+    def means_of_squares(self, square: Array) -> Array:
+        """Return local means of columns of squares, for empty windows zero.
+
+        Not their center is taken off, but the least of them, which costs no digits where squares are small.
+        """
+        center = np.min(square, axis=0)
+        problem = replace(self.problem, value=subtract(square, center), value_center=center)
+        found = local_fit(problem, self.recipe.algorithm, self.recipe.n_jobs, complete=False)
+        return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
+
+    def look(self, value: Array) -> None:
+        """Warn, once, of empty windows, or raise, as the recipe says; `fit` does not."""
+        if self.recipe.empty in ("nan", "raise", "nearest"):
+            found = self.local(value[:, :1])
+            self.recipe.fill_empty(found.intercept, found.occupied, lambda rows: found.intercept[rows])
+
+    def predicted_from_others(self, value: Array) -> Array:
+        """Return the leave-one-out fit of each column at the keys; isolated rows have the mean of the others."""
+        others = self.without_self()
+        ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
+        found = leave_one_out(others.of(value), algorithm=self.recipe.algorithm, n_jobs=self.recipe.n_jobs, ridge=ridge)
+        return found.prediction
+
+    def sums(self, value: Array) -> Array:
+        """Return the sums of weight times value themselves, of shape (m, columns)."""
+        problem = self.of(value)
+        plan = choose(problem, self.recipe.algorithm, often=True)
+        state = plan.reduce(problem, n_jobs=self.recipe.n_jobs)
+        unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
+        return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
+
+    def squared(self) -> tuple[SmootherMatrix, float]:
+        """Return the same with all weights of pairs squared, up to a factor, and that factor; weights of rows stay."""
+        problem, term = self.problem, square(self.problem.similarity.kernel)
+        columns = problem.key.shape[1] if problem.similarity.composition == "product" else 1
+        factors = problem.factors
+        if factors is not None:
+            tables = tuple(table**2 for table in factors.tables)
+            problem = problem.without_factors().with_factors(replace(factors, tables=tables))
+        return replace(self, problem=problem.with_kernel(term.kernel, term.width)), term.factor**columns
+
+
+Integers = NDArray[np.int64]
+Statistic = Callable[[Array], Any]
+
+KINDS = (*draws.MULTIPLIERS, "residual", "pairs", "poisson")
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How to resample, checked when it is made; parameters as of `bootstrap`."""
+
+    kind: str = "wild"
+    n_resamples: int = 999
+    random_state: Any = 0
+    max_bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        draws.as_count("n_resamples", self.n_resamples)
+        if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
+            raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
+
+    def check_request(self, statistic: Statistic | None, size: int) -> None:
+        """Refuse, before anything is drawn, what is no statistic, or without one fits of so many numbers."""
+        if statistic is None:
+            self.check_size(size)
+        elif not callable(statistic):
+            raise TypeError(
+                f"statistic must take the fit of a resample and return numbers, got {abbreviate(statistic)}; such as "
+                "lambda fit: fit.max()"
+            )
+
+    def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
+        """Return the statistic of each fit, of shape (n_resamples, ...)."""
+        found = None
+        for number, fit in enumerate(fits):
+            one = fit if statistic is None else as_numbers(statistic(fit))
+            if found is None:
+                self.check_size(one.size)
+                found = np.empty((self.n_resamples, *one.shape))
+            if one.shape != found.shape[1:]:
+                raise ValueError(
+                    f"statistic must return one shape for all resamples, got {one.shape} after {found.shape[1:]}"
+                )
+            found[number] = one
+            if progress is not None:
+                progress(number + 1, self.n_resamples)
+        assert found is not None
+        return found
+
+    def check_size(self, size: int) -> None:
+        """Refuse a result of so many numbers for each resample, if that is too large."""
+        needed = 8 * size * self.n_resamples
+        if needed > self.max_bytes:
+            raise ValueError(
+                f"{self.n_resamples} resamples of {size} numbers each need {needed} bytes, more than "
+                f"max_bytes={self.max_bytes}; give a statistic that reduces each fit, fewer rows of X, or more bytes"
+            )
+
+
+def bootstrap(
+    fit: SmootherMatrix,
+    value: Array,
+    at: Problem | None = None,
+    *,
+    how: Resampling,
+    statistic: Statistic | None = None,
+    groups: ArrayLike | None = None,
+    flat: bool = True,
+    progress: Progress | None = None,
+) -> Array:
+    """Resample a fit to arrays.
+
+    Parameters
+    ----------
+    fit : SmootherMatrix
+        At the training rows.
+    value : ndarray of shape (n, c)
+        Their outputs.
+    at : Problem, optional
+        The same keys, with other queries; by default the training rows.
+    how : Resampling
+        Kind, number and seed.
+    statistic : callable, optional
+        Takes a resampled fit of shape (m,) or (m, c), and returns a number or an array; by default the fit itself.
+    groups : array_like of shape (n,), optional
+        Labels of clusters, which are drawn as a whole.
+    flat : bool, default=True
+        Whether fits of one output have shape (m,).
+    progress : callable, optional
+        Called as ``progress(done, total)`` in resamples.
+
+    Returns
+    -------
+    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
+        Same bits for any number of threads.
+
+    Raises
+    ------
+    ValueError
+        If weights are no whole numbers, there are fewer than five rows or two clusters, or the result needs more than
+        ``how.max_bytes``.
+    """
+    n, c = value.shape
+    there = fit if at is None else replace(fit, problem=at)
+    how.check_request(statistic, len(there.problem.query) * c)
+    weight = fit.problem.key_weight
+    units = draws.unit_counts(None if weight is None else weight * fit.problem.weight_unit, "the bootstrap")
+    if (n if units is None else units.sum()) < LEAST_ROWS:
+        raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
+    cluster = None if groups is None else as_clusters(groups, n)
+    seed = draws.as_seed(how.random_state)
+    if how.kind in ("pairs", "poisson"):
+        fits = _of_rows(there, value, units, cluster, how, seed)
+    else:
+        fits = _of_values(fit, there, value, units, cluster, how, seed)
+    shape = (len(there.problem.query),) if flat and c == 1 else (len(there.problem.query), c)
+    return how.collect((one.reshape(shape) for one in fits), statistic, progress)
+
+
+def as_numbers(returned: Any) -> Array:
+    """Return what a statistic returned as an array.
+
+    Examples
+    --------
+    >>> as_numbers(None)
+    Traceback (most recent call last):
+    TypeError: statistic must return a number or an array of numbers, got None
+    """
+    found = np.asarray(returned)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"statistic must return a number or an array of numbers, got {abbreviate(returned)}")
+    return np.asarray(found, dtype=np.float64)
+
+
+def as_clusters(groups: ArrayLike, n: int) -> Integers:
+    """Return the number of the cluster of each row.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n,)
+        Labels.
+    n : int
+        How many rows there are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `group_codes`, or if there is only one cluster.
+    """
+    code = group_codes(groups, n)
+    if code.max() < 1:
+        raise ValueError(
+            f"groups has the one label {np.asarray(groups).tolist()[0]!r}; clusters are drawn as a whole, so give two "
+            "or more"
+        )
+    return code
+
+
+def _of_values(
+    fit: SmootherMatrix,
+    there: SmootherMatrix,
+    value: Array,
+    units: Integers | None,
+    cluster: Integers | None,
+    how: Resampling,
+    seed: int,
+) -> Iterator[Array]:
+    """Yield fits of resampled outputs."""
+    n, c = value.shape
+    middle = fit.fit(value)
+    there.look(value)
+    if how.kind == "residual":
+        if cluster is not None:
+            raise ValueError("kind='residual' exchanges residuals between rows, and groups forbid it; use kind='wild'")
+        residual = value - middle
+        residual = residual - np.average(residual, axis=0, weights=units)
+    else:
+        residual = value - fit.predicted_from_others(value)
+    kept = slice(None) if units is None else units > 0
+    _warn_of_no_residuals(residual[kept], value[kept], how.kind)
+    noise: Iterator[tuple[slice, Array]]
+    if how.kind == "residual":
+        size = n if units is None else int(units.sum())
+        noise = (
+            (block, np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1))
+            for block in draws.blocks(how.n_resamples, size * c)
+        )
+    else:
+        noise = multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
+    for block, moved in noise:
+        columns = (middle[:, None, :] + moved).reshape(n, -1)
+        yield from np.moveaxis(there.fit(columns).reshape(-1, _width(block), c), 1, 0)
+
+
+def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
+    """Say that resamples which are all the same are no certainty."""
+    none = np.flatnonzero(np.max(np.abs(residual), axis=0) <= nothing_left(value))
+    if none.size:
+        of = "" if value.shape[1] == 1 else f" of output {none[0]}"
+        remedy = "; kind='wild' takes each row's residual from the others" if kind == "residual" else ""
+        warn_caller(
+            f"all residuals{of} are zero, so that every resample is the fit itself: these rows have no noise to judge "
+            f"by, which is no certainty{remedy}",
+            InferenceWarning,
+        )
+
+
+def _of_rows(
+    there: SmootherMatrix, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
+) -> Iterator[Array]:
+    """Yield fits to resampled rows."""
+    empty = 0
+    if there.recipe.empty == "nearest":  # which leaves no NaN to count
+        there.look(value)
+    for number in range(how.n_resamples):
+        times = resampled_counts(how.kind, seed, number, len(value), units, cluster)
+        if times.any():
+            weight, unit = in_unit(times.astype(np.float64))
+            problem = replace(there.problem, key_weight=weight, weight_unit=unit, prepared=None)
+            fit = replace(there, problem=problem).fit(value)
+        else:
+            fit = np.full((len(there.problem.query), value.shape[1]), np.nan)
+        empty += bool(np.isnan(fit).any())
+        yield fit
+    if there.recipe.empty == "nan":
+        warn_of_empty(empty, how, "use a larger bandwidth, or empty='nearest' or 'mean'")
+
+
+def resampled_counts(
+    kind: str, seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
+) -> Integers:
+    """Draw how often rows count in a resample.
+
+    Parameters
+    ----------
+    kind : {"pairs", "poisson"}
+        As many as there are, with replacement, or independently of each other.
+    seed, number : int
+        Of all resamples, and of this one.
+    rows : int
+        How many.
+    units : ndarray of int, shape (rows,), optional
+        Unit rows that each stands for, each of which is drawn.
+    cluster : ndarray of int, shape (rows,), optional
+        Cluster of each row, which are drawn as a whole.
+
+    Returns
+    -------
+    ndarray of int, shape (rows,)
+        Frequencies.
+    """
+    size = rows if units is None else int(units.sum())
+    size = size if cluster is None else int(cluster.max()) + 1
+    if kind == "poisson":
+        counts = draws.poisson_counts(seed, number, 0, size)
+    else:
+        counts = np.bincount(draws.drawn_rows(seed, number, size), minlength=size)
+    if cluster is not None:
+        return counts[cluster] if units is None else counts[cluster] * units
+    return counts if units is None else draws.sums_of_units(counts, units)
+
+
+def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
+    """Say once that windows of resamples hold no row."""
+    if empty:
+        warn_caller(
+            f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
+            EmptyWindowWarning,
+        )
+
+
+def _numbers(block: slice) -> range:
+    return range(block.start, block.stop)
+
+
+def _width(block: slice) -> int:
+    return int(block.stop - block.start)
+
+
+def _exchanged(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
+    """Return the residuals of drawn unit rows, in the mean over those that a row stands for."""
+    row = draws.drawn_rows(seed, number, size)
+    if units is None:
+        return residual[row]
+    return means_of_units(residual[np.repeat(np.arange(len(units)), units)[row]], units)
+
+
+def bootstrap_chunks(
+    chunks: Chunks,
+    asked: QueryBatch,
+    *,
+    how: Resampling,
+    statistic: Statistic | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Resample a fit to chunks, in one pass over them: all resamples keep their sums.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        Pairs.
+    asked : QueryBatch
+        How they are pooled, and where.
+    how : Resampling
+        Of the kind ``"poisson"``.
+    statistic, progress
+        As of `bootstrap`; progress counts rows, if their number is known.
+
+    Returns
+    -------
+    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
+        As of the arrays that the chunks make.
+
+    Raises
+    ------
+    ValueError
+        If the kind is another, which needs the fit at each row.
+    """
+    if how.kind != "poisson":
+        raise ValueError(
+            f"kind={how.kind!r} needs all rows at once, and this model was fitted to chunks; use kind='poisson', which "
+            "draws row by row, or fit a sample of the rows"
+        )
+    seed, first, done = draws.as_seed(how.random_state), 0, 0
+    center: Array | None = None
+    state: PoolState | None = None
+    for chunk in chunks:
+        center = center_of(chunk) if center is None else center
+        if center is not None:
+            if state is None:
+                how.check_request(statistic, len(asked) * len(center))
+                state = empty_state(how.n_resamples * len(asked), asked.layout(len(center)).width)
+            state, first = resampled_state(state, asked, [chunk], center, seed, first, how.n_resamples)
+        done += len(chunk.key)
+        if progress is not None and chunks.rows is not None:
+            progress(done, chunks.rows)
+    return collect_states(state, asked, center, bool(chunks.flat), how, statistic)
+
+
+def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
+    """Return how many equal rows each row stands for (None if one each), and how many these are."""
+    units = draws.unit_counts(chunk.weight, "the bootstrap")
+    return units, len(chunk.key) if units is None else int(units.sum())
+
+
+def resampled_state(
+    state: PoolState,
+    asked: QueryBatch,
+    chunks: Iterable[Chunk],
+    center: Array,
+    seed: int,
+    first: int,
+    n_resamples: int,
+) -> tuple[PoolState, int]:
+    """Add chunks to the states of all resamples.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of all resamples at all places, one resample after the other.
+    asked : QueryBatch
+        How pairs are pooled, and where.
+    chunks : iterable of Chunk
+        Pairs.
+    center : ndarray of shape (c,)
+        What is taken off the values.
+    seed : int
+        Of all resamples.
+    first : int
+        Number of the first unit row.
+    n_resamples : int
+        How many.
+
+    Returns
+    -------
+    PoolState
+        With these pairs.
+    int
+        Number of the unit row behind them.
+    """
+    for chunk in chunks:
+        units, size = unit_rows(chunk)
+        parts = []
+        for number in range(n_resamples):
+            counts = draws.poisson_counts(seed, number, first, size)
+            times = counts if units is None else draws.sums_of_units(counts, units)
+            parts.append(asked.state(chunk._replace(weight=times.astype(np.float64)), center))
+        together = PoolState(
+            np.concatenate([part.shift for part in parts]),
+            np.concatenate([part.denominator for part in parts]),
+            np.concatenate([part.numerator for part in parts]),
+        )
+        state, first = merge_states(state, together, None), first + size
+    return state, first
+
+
+def collect_states(
+    state: PoolState | None,
+    asked: QueryBatch,
+    center: Array | None,
+    flat: bool,
+    how: Resampling,
+    statistic: Statistic | None,
+) -> Array:
+    """Return the statistic of each resample, from the states of all of them.
+
+    Parameters
+    ----------
+    state : PoolState or None
+        Of `resampled_state`.
+    asked, center
+        As there.
+    flat : bool
+        Whether values are one column without an axis of its own.
+    how, statistic
+        As of `bootstrap_chunks`.
+
+    Raises
+    ------
+    ValueError
+        If there were no pairs, or a window is empty with ``empty="raise"``.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If a window is empty. The fit there is NaN, unless ``empty="zero"``: ``"nearest"`` and ``"mean"`` would go
+        through the pairs once more for each resample.
+    """
+    if state is None or center is None:
+        raise ValueError(NO_PAIRS)
+    recipe, m, empty = asked.recipe, len(asked), []
+    ridge = recipe.ridge_weight(asked.query.array.shape[1])
+
+    def fits() -> Iterator[Array]:
+        for number in range(how.n_resamples):
+            part = state.rows(slice(number * m, (number + 1) * m))
+            fit = asked.sums(part, center, flat).fit(ridge)
+            empty.append(not fit.occupied.all())
+            if empty[-1] and recipe.empty == "raise":
+                raise ValueError(
+                    f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
+                    "empty='nan' or 'zero'"
+                )
+            values = np.where(fit.occupied[:, None], fit.intercept, 0.0 if recipe.empty == "zero" else np.nan)
+            yield values[:, 0] if flat else values
+
+    found = how.collect(fits(), statistic, None)
+    if recipe.empty != "zero":
+        warn_of_empty(sum(empty), how, "use a larger bandwidth, or a kernel of infinite support")
+    return found

@@ -1,0 +1,144 @@
+"""SiZer map: where a curve significantly rises or falls, by bandwidth (significant zero crossings of its slope).
+
+Each bandwidth h has a curve of its own, the expectation of the local linear fit at h. It rises where the
+simultaneous interval of its slope lies above zero, and falls where it lies below. Bias is not corrected: the map is
+about the curve smoothed at this resolution, not about the true curve. A point has too few rows if::
+
+    sum_j w_j K((q - x_j) / h) / K(0) < 5
+
+References
+----------
+P. Chaudhuri and J. S. Marron, "SiZer for exploration of structures in curves", JASA 94 (1999), 807-823.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import EmptyWindowWarning, RankDeficiencyWarning
+from kernpool.execution.messages import abbreviate
+from kernpool.inference.confidence.intervals import check_level, check_method, interval
+from kernpool.inference.variance.residuals import fit_training
+from kernpool.inference.variance.standard_errors import InferenceWarning
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+
+FEWEST_ROWS = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeMap:
+    """Signs of slopes by place and bandwidth.
+
+    Parameters
+    ----------
+    x : ndarray of shape (g,)
+        Places.
+    bandwidth : ndarray of shape (b,)
+        Bandwidths.
+    sign : ndarray of int8, shape (b, g)
+        1 where the interval of the slope lies above zero, -1 where it lies below, 0 where it holds zero.
+    rows : ndarray of shape (b, g)
+        How many rows the windows hold, each counted by its weight relative to one at the place itself.
+    enough : ndarray of bool, shape (b, g)
+        Where these are as many as asked for, and there is an interval.
+    level : float
+        Of the intervals; of all in a row together if simultaneous.
+    simultaneous : bool
+        Which of the two.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> x = np.linspace(0.0, 1.0, 60)
+    >>> y = (x - 0.5) ** 2 + 0.02 * np.cos(40.0 * np.arange(60))
+    >>> model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
+    >>> model.slope_map([[0.1], [0.5], [0.9]], bandwidths=[0.1]).sign
+    array([[-1,  0,  1]], dtype=int8)
+    """
+
+    x: Array
+    bandwidth: Array
+    sign: NDArray[np.int8]
+    rows: Array
+    enough: NDArray[np.bool_]
+    level: float
+    simultaneous: bool
+
+
+def slope_map(
+    smoother: Smoother,
+    places: EvaluationPoints,
+    x: Array,
+    bandwidths: Array,
+    *,
+    level: float = 0.95,
+    method: str = "naive",
+    variance: str = "local",
+    simultaneous: bool = True,
+    fewest_rows: float = FEWEST_ROWS,
+) -> SlopeMap:
+    """Find the signs of slopes at many bandwidths.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of one numeric column; planes are fitted whatever its degree.
+    places : EvaluationPoints
+        Where, in the units in which the smoother compares them.
+    x : ndarray of shape (g,)
+        What to call them.
+    bandwidths : ndarray of shape (b,)
+        In the same units.
+    level, method, variance
+        As of `interval`.
+    simultaneous : bool, default=True
+        Whether the intervals of a bandwidth hold all at once.
+    fewest_rows : float, default=5
+        Below which windows have too few rows.
+
+    Returns
+    -------
+    SlopeMap
+        A leave-one-out pass over the rows and one band for each bandwidth.
+
+    Raises
+    ------
+    ValueError
+        If the level or method is none, `fewest_rows` is no number, or there are fewer than five rows.
+    """
+    check_level(level)
+    check_method(method)
+    if isinstance(fewest_rows, bool) or not isinstance(fewest_rows, Real) or not fewest_rows >= 0:
+        raise ValueError(
+            f"fewest_rows must be a number of rows, not negative, such as 5, got {abbreviate(fewest_rows)}"
+        )
+    shape = len(bandwidths), len(x)
+    sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
+    own = float(smoother.recipe.bandwidth[0])
+    for i, bandwidth in enumerate(bandwidths):
+        at = smoother.of_degree(1).widened(float(bandwidth) / own, levels=False)
+        fitted = at.fit(places)
+        rows[i] = np.exp(fitted.log_mass - fitted.problem.similarity.log_peak)
+        training = fit_training(at)
+        if not training.rows - training.trace > 1.0:
+            continue  # no residual is left that would tell the noise
+        with warnings.catch_warnings():
+            # What these would say of places is what `enough` says.
+            warnings.simplefilter("ignore", EmptyWindowWarning)
+            warnings.simplefilter("ignore", InferenceWarning)
+            warnings.simplefilter("ignore", RankDeficiencyWarning)
+            found = interval(
+                at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
+            )
+        with np.errstate(invalid="ignore"):
+            known = found.standard_error[:, 0] > 0  # no noise is no certainty
+            enough[i] = (rows[i] >= fewest_rows) & known
+            sign[i] = np.where(enough[i], (found.lower[:, 0] > 0) * 1 - (found.upper[:, 0] < 0) * 1, 0)
+    return SlopeMap(x, bandwidths, sign, rows, enough, float(level), simultaneous)

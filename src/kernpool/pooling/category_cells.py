@@ -1,0 +1,366 @@
+"""Categorical columns: sums cell by cell or in one dense piece, and derivatives by the smoothing parameters.
+
+Keys that have the same category in every categorical column are a *cell*. Within a cell the categorical kernels
+depend on the query alone, so the cell is an ordinary problem, for any algorithm, and its state is scaled query by
+query: ``shift + log(factor)``. The states of all cells merge. A cell costs half a millisecond whatever its size, so
+fifty rows of twenty different combinations are one dense sum, with the factors as a table added to the logits.
+
+The effect of a smoothing lambda on the fit follows from those states too, without another pass over the pairs. With
+the fit ``yhat_i = sum_j omega_ij v_j`` and the residuals r from its local plane (see `reference.pullback`)
+
+    d / d log T_i,cell  of  sum_c g_ic yhat_ic   =   sum over j in the cell of  omega_ij g_i . r_ij
+
+which is made of the sums of the cell. They are taken before they are scaled, so that a factor of zero has a
+derivative.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import Gradients
+from kernpool.algorithms.far_queries.gradients import find_far
+from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
+from kernpool.core.pair_factors import Cell, Codes, Factors, Some
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut
+from kernpool.execution.warnings import underflow_is_zero
+from kernpool.pooling.plan import (
+    FaultCount,
+    check_algorithm,
+    choose_algorithm,
+    name_of_each,
+    read_pullback,
+    read_wanted,
+)
+
+Array = NDArray[np.float64]
+
+# Where a cell that counts nothing is nearer by far than all that count, slopes are cut off here: 1e217, not infinite.
+LARGEST_EXPONENT = 500.0
+
+
+def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, cotangent: Array) -> Array:
+    r"""Differentiate :math:`\sum_c g_{ic} \hat y_{ic}` by the smoothing of each categorical column.
+
+    Parameters
+    ----------
+    problem : Problem
+        With factors, and values less the center that the fit is less of.
+    fit : LocalFit
+        The fit of all weights.
+    log_denominator : ndarray of shape (m,)
+        Logarithms of the sums of all weights; infinity for empty windows.
+    cotangent : ndarray of shape (m, c)
+        The g.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        One row per query. The factor of the column itself is left out of the weights, so that a factor of zero has a
+        slope.
+    """
+    factors = cast(Factors, problem.factors)
+    log_factors, slopes = factors.logarithms(), factors.pair_slopes()
+    offset = partial(problem.similarity.offset, problem.query, problem.key)
+    residual = cotangent @ problem.value.T - np.sum(cotangent * fit.intercept, axis=1)[:, None]
+    share = np.repeat(fit.base[:, None], problem.shape[1], axis=1)
+    along = np.einsum("mc,mdc->md", cotangent, fit.slope)
+    for a in range(along.shape[1]):
+        t = offset(a)
+        residual -= along[:, a, None] * t
+        share += fit.tilt[:, a, None] * t
+    moved = problem.multiplicity() * share * residual
+    logits = problem.similarity.logits(problem.query, problem.key) + np.log(problem.weight_unit)
+    if problem.logit_bias is not None:
+        logits = logits + problem.logit_bias
+    gradient = np.empty((len(cotangent), len(slopes)))
+    for a, slope in enumerate(slopes):
+        others = sum((factor for b, factor in enumerate(log_factors) if b != a), start=logits)
+        exponent = np.minimum(others - log_denominator[:, None], LARGEST_EXPONENT)
+        gradient[:, a] = np.sum(moved * slope * np.exp(exponent), axis=1)
+    return gradient
+
+
+def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
+    r"""Mean over the keys of a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
+    share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
+    mean = sums.numerator * share[:, None]
+    level = np.sum(cotangent * fit.intercept, axis=1)
+    moved: Array = fit.base * (np.sum(cotangent * mean[:, layout.value], axis=1) - level)
+    if not layout.degree:
+        return moved
+    m, d = fit.tilt.shape
+    along, first = np.einsum("mc,mdc->md", cotangent, fit.slope), mean[:, layout.first]
+    upper, lower = np.triu_indices(d)
+    second = np.empty((m, d, d))
+    second[:, upper, lower] = second[:, lower, upper] = mean[:, layout.second]
+    cross = np.einsum("mc,mdc->md", cotangent, mean[:, layout.cross].reshape(m, d, layout.values))
+    tilted = cross - level[:, None] * first - np.einsum("mde,me->md", second, along)
+    return np.asarray(moved - fit.base * np.sum(along * first, axis=1) + np.sum(fit.tilt * tilted, axis=1))
+
+
+WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
+FAR_PAIRS = 1 << 18  # of far queries, with a table of their factors
+MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a visit
+
+
+class CellVisit(NamedTuple):
+    """A cell, and the queries that have something to do with it.
+
+    Parameters
+    ----------
+    levels : ndarray of int64, shape (k,)
+        Level numbers of its keys.
+    rows : slice or ndarray of int
+        Which queries.
+    factors : ndarray of shape (rows, k)
+        Logarithms of their factors.
+    part : Problem
+        Of these queries and these keys; its state is about the center of the values of all keys.
+    report : callable or None
+        Progress callback for this cell.
+    """
+
+    levels: Codes
+    rows: Some
+    factors: Array
+    part: Problem
+    report: Progress | None
+
+
+@dataclass(frozen=True)
+class CellPlan(FaultCount):
+    """How a problem with categorical columns is summed; `choose` makes one.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``"cells"``, or ``"reference"`` for one dense sum.
+    reason : str
+        Why this way, in words.
+
+    Notes
+    -----
+    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query and a cell
+    with a factor of zero between them do not meet, so that smoothings of zero are cheap. Memory is O(n + m), whatever
+    the number of cells.
+    """
+
+    algorithm: str
+    reason: str
+    _asked: str = field(default="auto", repr=False, compare=False)
+
+    @underflow_is_zero
+    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
+        """Sum weights and weighted values over all keys; parameters and result as of `Plan.reduce`.
+
+        For slopes with all their digits let the problem have a ``value_center`` of zero, and add it to the values of
+        the fit, as `local_fit` does.
+        """
+        if self._is_dense:
+            return self._sum(problem.with_dense_factors(), "reference", n_jobs, progress)
+        layout, center = problem.layout, problem.value_center
+        total = empty_state(len(problem.query), layout.width)
+        for visit in _visits(problem, 0, progress):
+            state = self._sum(visit.part, self._asked, n_jobs, visit.report)
+            shift = np.where(state.denominator > 0, state.shift + visit.factors.sum(axis=1), -np.inf)
+            total.add(visit.rows, PoolState(shift, state.denominator, state.numerator))
+        return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
+
+    @underflow_is_zero
+    def pullback(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: Array,
+        wanted: Collection[str] = ("log_bandwidth", "smoothing"),
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        r"""Differentiate :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, where yhat is the fit that `state` stands for.
+
+        Parameters
+        ----------
+        problem : Problem
+            What was summed.
+        state : PoolState
+            What `reduce` returned. Its sums of values may be others than those of the problem: the fit is that of the
+            state, and what it is compared with are the values of the problem.
+        cotangent : ndarray of shape (m, c)
+            The g.
+        wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth", "smoothing")
+            Which derivatives. Those by the smoothings need no slope of the kernel.
+        n_jobs, progress
+            As in `reduce`.
+
+        Returns
+        -------
+        Gradients
+            ``log_bandwidth`` and ``query`` of shape (m, d), ``smoothing``, by the lambdas themselves, of shape (m, k):
+            one row per query, to be summed or used as they are. Queries with an empty window contribute nothing.
+
+        Raises
+        ------
+        ValueError
+            If something unknown is wanted, shapes do not fit, or the kernel has no slope.
+
+        Notes
+        -----
+        At a smoothing of zero the derivative is that towards larger ones. It can be huge: where all keys that count are
+        far away and one of another level is near, a little smoothing changes everything. It is cut off near 1e217.
+
+        Examples
+        --------
+        >>> import kernpool
+        >>> from kernpool.core import Factors
+        >>> from kernpool.kernels import get_categorical_kernel
+        >>> kernel, level = get_categorical_kernel("li_racine"), np.array([[0], [1]])
+        >>> factors = Factors(level, level, (kernel.table(2, 0.0),), (kernel.table_slope(2, 0.0),))
+        >>> problem = Problem.from_arrays([5.0, 5.0], [5.0, 5.0], [10.0, 20.0], factors=factors)
+        >>> plan = kernpool.choose(problem)
+        >>> plan.pullback(problem, plan.reduce(problem), np.ones((2, 1)), ["smoothing"]).smoothing
+        array([[ 10.],
+               [-10.]])
+        """
+        wanted = read_wanted(wanted, WANTED)
+        state, cotangent = read_pullback(problem, state, cotangent)
+        if self._is_dense:
+            found = _dense_pullback(problem, state, cotangent, wanted)
+            if progress is not None:
+                progress(len(cotangent), len(cotangent))
+            return Gradients(**found)
+        numeric, sums = wanted - {"smoothing"}, {}
+        passes = len(wanted & {"smoothing"}) + (1 if numeric else 0)
+        if numeric:
+            sums = self._numeric(problem, state, cotangent, numeric, n_jobs, progress, passes)
+        if "smoothing" in wanted:
+            sums["smoothing"] = self._smoothing(problem, state, cotangent, n_jobs, progress, passes)
+        return Gradients(**sums)
+
+    @property
+    def _is_dense(self) -> bool:
+        return self.algorithm == "reference"
+
+    def _sum(self, problem: Problem, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
+        plan = choose_algorithm(problem, algorithm)
+        state = plan.reduce(problem, n_jobs=n_jobs, progress=progress)
+        self._count_faults(plan.faults)
+        return state
+
+    def _numeric(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: Array,
+        wanted: frozenset[str],
+        n_jobs: int | None,
+        progress: Progress | None,
+        passes: int,
+    ) -> dict[str, Array]:
+        """Differentiate by what the numeric columns have, given a state of centered values."""
+        sums = {name: np.zeros(problem.query.shape) for name in wanted}
+        far = find_far(state)
+        if far.size:  # cells are weighed against each other by logits, which is too rough out there
+            for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
+                some = far[piece]
+                found = _dense_pullback(problem.block(some), state.rows(some), cotangent[some], wanted)
+                for name in wanted:
+                    sums[name][some] = found[name]
+        near = state.without(far)
+        for visit in _visits(problem, 0, progress, 0, passes):
+            rows = visit.rows
+            # In the unit of the cell: what the state sums is the factor times the weights of the cell.
+            shift = near.shift[rows] - visit.factors.sum(axis=1)
+            scaled = PoolState(shift, near.denominator[rows], near.numerator[rows])
+            gradients = choose_algorithm(visit.part, self._asked).pullback(
+                visit.part, scaled, cotangent[rows], wanted, n_jobs=n_jobs, progress=visit.report
+            )
+            for name in wanted:
+                sums[name][rows] += getattr(gradients, name)
+        return sums
+
+    def _smoothing(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: Array,
+        n_jobs: int | None,
+        progress: Progress | None,
+        passes: int,
+    ) -> Array:
+        """Differentiate by the smoothings, given a state of centered values."""
+        factors, layout = cast(Factors, problem.factors), problem.layout
+        slopes, fit = factors.padded_slopes, solve(state, layout)
+        gradient = np.zeros((len(problem.query), len(slopes)))
+        unit = np.where(fit.occupied, state.log_denominator, np.inf)
+        for visit in _visits(problem, 1, progress, passes - 1, passes):
+            rows = visit.rows
+            sums = self._sum(visit.part, self._asked, n_jobs, visit.report)
+            moved = mean_change(sums, fit.rows(rows), cotangent[rows], layout)
+            for a, slope in enumerate(slopes):
+                others = np.delete(visit.factors, a, axis=1).sum(axis=1)
+                exponent = np.minimum(sums.log_denominator - unit[rows] + others, LARGEST_EXPONENT)
+                change = slope[factors.query_code[rows, a], visit.levels[a]]
+                gradient[rows, a] += change * np.exp(exponent) * moved
+        return gradient
+
+
+def choose_for_levels(problem: Problem, algorithm: str) -> CellPlan:
+    """Choose between cell by cell and one dense sum, for a problem with factors; parameters as in `choose`."""
+    check_algorithm(algorithm)
+    (m, n), cells = problem.shape, len(_cells(problem))
+    if algorithm == "auto" and m * n <= MOST_PAIRS and m * n < PAIRS_PER_CELL * cells:
+        why = f"{m} queries x {n} keys in {cells} cells of equal levels are few pairs for each"
+        return CellPlan("reference", f"dense sum with a table of factors: {why}", algorithm)
+    why = f"{cells} cell(s) of equal levels, one after the other: each by {name_of_each(algorithm)}"
+    return CellPlan("cells", why, algorithm)
+
+
+def _cells(problem: Problem) -> list[Cell]:
+    factors, weight = cast(Factors, problem.factors), problem.key_weight
+    return problem.prepare("cells", (factors.key_code, weight), lambda: factors.cells(weight))
+
+
+def _visits(
+    problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
+) -> Iterator[CellVisit]:
+    """Go through the cells, with the queries that at most so many factors of zero keep apart from each."""
+    m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
+    for place, cell in enumerate(cells):
+        report = None
+        if progress is not None:
+            report = partial(_report, progress, m, number * len(cells) + place, passes * len(cells))
+        factors = cast(Factors, problem.factors).to_cell(cell.levels)
+        meet = np.isneginf(factors).sum(axis=1) <= zeros
+        rows: Some = slice(None) if meet.all() else np.flatnonzero(meet)
+        if meet.any():
+            whole = isinstance(cell.keys, slice)
+            part = bare.block(rows) if whole else bare.part(rows, cell.keys)
+            yield CellVisit(cell.levels, rows, factors[rows], part, report)
+        elif report is not None:
+            report(1, 1)
+
+
+def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str]) -> dict[str, Array]:
+    """Differentiate in one piece, given a state of centered values."""
+    bare, found = problem.without_center(), {}
+    numeric = wanted - {"smoothing"}
+    if numeric:
+        whole = bare.with_dense_factors()
+        gradients = choose_algorithm(whole, "reference").pullback(whole, state, cotangent, numeric)
+        found = {name: getattr(gradients, name) for name in numeric}
+    if "smoothing" in wanted:
+        fit = solve(state, problem.layout)
+        unit = np.where(fit.occupied, state.log_denominator, np.inf)
+        found["smoothing"] = smoothing_gradient(bare, fit, unit, cotangent)
+    return found
+
+
+def _report(progress: Progress, m: int, place: int, places: int, done: int, total: int) -> None:
+    progress(place * m + done * m // total, places * m)

@@ -1,0 +1,331 @@
+"""Streaming pooling: fixed queries, pairs that arrive over time, and memory of a few sums per query.
+
+`RunningPool` is updated, merged with others and saved; the pairs themselves are not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core import Empty, Layout, PoolState, as_tol, merge
+from kernpool.data import ArrayChunks, as_bandwidth, labels_of, order_of_columns
+from kernpool.data.files import Record, read_record, write_record
+from kernpool.execution.messages import explain_calls
+from kernpool.execution.threads import OwnLock
+from kernpool.execution.warnings import underflow_is_zero
+from kernpool.kernels import Kernel, registered_name
+from kernpool.pooling.out_of_core import ChunkReason, QueryBatch, center_of, reason_of_chunks
+from kernpool.pooling.recipe import Recipe, settle
+
+Array = NDArray[np.float64]
+
+_ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
+
+
+class _Seen(NamedTuple):
+    """What is known of the pairs that have been seen; replaced as a whole, so that no reader sees half of an update."""
+
+    rows: int = 0
+    flat: bool = True
+    state: PoolState | None = None
+    center: Array | None = None
+
+
+@explain_calls
+class RunningPool:
+    r"""Pool at fixed queries over pairs that arrive piece by piece.
+
+    .. math:: \hat y_i = \frac{\sum_t \sum_{j \in t} a_{ij} v_j}{\sum_t \sum_{j \in t} a_{ij}}
+
+    over all updates t: the sums are kept, the pairs are not. Pools of the same queries merge, in any order, so that
+    many machines can each see a part of the pairs.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Where to pool.
+    kernel, bandwidth, composition, degree, tol, algorithm, n_jobs
+        As in `kernpool.pool`. The bandwidth cannot change later, since the pairs are gone.
+    empty : {"nan", "zero", "raise"}, default="nan"
+        What a query without any key of positive weight gets; the other policies would need the pairs.
+
+    Attributes
+    ----------
+    rows : int
+        How many pairs have been seen.
+    state : PoolState or None
+        Their sums, with ``degree=1`` and 2 of values less `center`; None before the first update.
+    center : ndarray of shape (c,) or None
+        A median of the values of the first update.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is out of its range, or pairs do not go with the queries; a failed update changes nothing.
+
+    Notes
+    -----
+    An update costs what `kernpool.pool` of its pairs does. Memory is O(m), and that of the columns of
+    `kernpool.core.Layout` for each query with ``degree=1`` and ``degree=2``. Where
+    updates have few pairs each, collect some hundred before updating: every update visits all queries.
+
+    Threads may update, merge and ask one pool at once: updates wait for each other, none is lost, and values are those
+    of whole updates.
+
+    Examples
+    --------
+    >>> from kernpool import RunningPool
+    >>> running = RunningPool([0.0, 1.0], bandwidth=0.5)
+    >>> running.update([0.0, 1.0], [1.0, 3.0]).update([2.0], [5.0]).values().round(3)
+    array([1.239, 3.   ])
+    """
+
+    record_format: ClassVar[str] = "kernpool running pool"
+    record_versions: ClassVar[tuple[int, ...]] = (1,)
+
+    def __init__(
+        self,
+        query: ArrayLike,
+        *,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: ArrayLike = 1.0,
+        composition: str = "radial",
+        degree: int = 0,
+        tol: float | None = None,
+        algorithm: str = "auto",
+        empty: Empty = "nan",
+        n_jobs: int | None = None,
+    ) -> None:
+        recipe = Recipe.of(
+            kernel,
+            bandwidth,
+            composition=composition,
+            degree=degree,
+            tol=tol,
+            algorithm=algorithm,
+            empty=empty,
+            n_jobs=n_jobs,
+        )
+        if empty in ("nearest", "mean"):
+            raise ValueError(f"empty={empty!r} needs the pairs, which are not kept; use 'nan', 'zero' or 'raise'")
+        asked = QueryBatch.of(recipe, query)
+        rows = asked.query.array
+        if rows.ndim != 2 or not rows.size:
+            raise ValueError(f"query must have shape (queries,) or (queries, columns), got {rows.shape}")
+        recipe = replace(recipe, bandwidth=as_bandwidth(recipe.bandwidth, rows.shape[1]))
+        self._asked = QueryBatch(recipe, asked.query._replace(array=rows.copy()))  # which the caller cannot change
+        self.empty, self._seen, self._adding = empty, _Seen(), OwnLock()
+
+    @property
+    def query(self) -> Array:
+        """Where to pool, of shape (m, d)."""
+        return self._asked.query.array
+
+    @property
+    def rows(self) -> int:
+        """How many pairs have been seen."""
+        return self._seen.rows
+
+    @property
+    def state(self) -> PoolState | None:
+        """The sums of the pairs; None before the first update."""
+        return self._seen.state
+
+    @property
+    def center(self) -> Array | None:
+        """A median of the values of the first update, of shape (c,); None before it."""
+        return self._seen.center
+
+    @underflow_is_zero
+    def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
+        """Add pairs.
+
+        Parameters
+        ----------
+        key : array_like of shape (n,) or (n, d)
+            What queries are compared with; no rows at all are allowed.
+        value : array_like of shape (n,) or (n, c)
+            What is pooled.
+        weight : array_like of shape (n,), optional
+            Frequencies.
+
+        Returns
+        -------
+        RunningPool
+            Itself.
+        """
+        chunks = ArrayChunks(key, value, weight, source="update")
+        order = order_of_columns(labels_of(key), self._asked.query.labels)
+        with self._adding:
+            self._seen = self._with(chunks, order, self._seen)
+        return self
+
+    def _with(self, chunks: ArrayChunks, order: Any, seen: _Seen) -> _Seen:
+        """Return what is known with more pairs, whose columns are in some order; an error leaves all as it is."""
+        rows, flat, state, center = seen
+        for chunk in chunks:
+            if order is not None:
+                chunk = chunk._replace(key=np.ascontiguousarray(chunk.key[:, order]))
+            if chunk.key.shape[1] != self.query.shape[1]:
+                raise ValueError(f"key must have {self.query.shape[1]} column(s) as query, got {chunk.key.shape[1]}")
+            center = center_of(chunk) if center is None else center
+            if center is None:  # nothing of any weight yet
+                continue
+            if len(center) != chunk.value.shape[1] or (seen.state is not None and chunks.flat != flat):
+                raise ValueError(
+                    f"value must have shape {'(rows,)' if flat else f'(rows, {len(center)})'} as before, "
+                    f"got {chunk.value.shape[1]} column(s)"
+                )
+            part = self._asked.state(chunk, center)
+            state = part if state is None else merge(state, part)
+        return seen if state is None else _Seen(rows + (chunks.rows or 0), chunks.flat, state, center)
+
+    @underflow_is_zero
+    def merge(self, other: RunningPool) -> Self:
+        """Add what another pool of the same queries has seen.
+
+        Parameters
+        ----------
+        other : RunningPool
+            With equal queries, kernel, bandwidth, composition and degree.
+
+        Returns
+        -------
+        RunningPool
+            Itself; the other stays as it is.
+
+        Raises
+        ------
+        ValueError
+            If the two do not pool in the same way.
+        """
+        mine, theirs = self._asked, other._asked
+        if not (mine.recipe.pools_like(theirs.recipe) and np.array_equal(self.query, other.query)):
+            raise ValueError("other must have the same queries, kernel, bandwidth, composition and degree to be merged")
+        more = other._seen
+        with self._adding:
+            self._seen = self._merged(self._seen, more)
+        return self
+
+    def _merged(self, seen: _Seen, more: _Seen) -> _Seen:
+        if more.state is None or more.center is None:
+            return seen
+        if seen.state is None or seen.center is None:
+            return more._replace(rows=seen.rows + more.rows)
+        if len(seen.center) != len(more.center):
+            raise ValueError(f"other has {len(more.center)} value column(s), and {len(seen.center)} are pooled here")
+        state, layout = more.state, self._asked.layout(len(seen.center))
+        if layout.degree:
+            numerator = layout.with_center(state.denominator, state.numerator, more.center - seen.center)
+            state = replace(state, numerator=numerator)
+        return seen._replace(rows=seen.rows + more.rows, state=merge(seen.state, state))
+
+    def plan(self) -> ChunkReason:
+        """Say by which algorithm updates are summed, and why.
+
+        Returns
+        -------
+        ChunkReason
+            With ``algorithm`` and ``reason``.
+
+        Examples
+        --------
+        >>> from kernpool import RunningPool
+        >>> RunningPool([0.0]).plan().reason
+        'chunk by chunk, each by the algorithm that suits it; their states are merged'
+        """
+        return reason_of_chunks(self._asked.recipe)
+
+    @underflow_is_zero
+    def values(self) -> NDArray[np.floating[Any]]:
+        """Return the pooled values of what has been seen.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, c)
+            As `kernpool.pool` of all pairs at once.
+
+        Raises
+        ------
+        ValueError
+            If nothing has been seen; or a window is empty, and `empty` is "raise".
+        """
+        _, flat, state, center = self._seen
+        if state is None or center is None:
+            raise ValueError("nothing has been pooled yet; call update(key, value) first")
+        return settle(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
+
+        Parameters
+        ----------
+        folder, force
+            As there.
+        """
+        write_record(folder, self.to_record(), force=force)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a pool from a folder: as `kernpool.load_model`, without loading scikit-learn.
+
+        Parameters
+        ----------
+        folder : str or Path
+            What `save` or `kernpool.save_model` wrote.
+        """
+        pool: Self = read_record(folder, (cls,))
+        return pool
+
+    def to_record(self) -> Record:
+        """Return queries and sums as JSON and arrays; `save` writes them."""
+        recipe, seen = self._asked.recipe, self._seen
+        arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
+        if seen.state is not None and seen.center is not None:
+            arrays |= {"center": seen.center, **vars(seen.state)}
+        header = {
+            "format": self.record_format,
+            "version": self.record_versions[-1],
+            "kernel": registered_name(recipe.kernel),
+            "composition": recipe.composition,
+            "tol": recipe.tol,
+            "degree": recipe.degree,
+            "algorithm": recipe.algorithm,
+            "empty": self.empty,
+            "rows": seen.rows,
+            "flat": seen.flat,
+        }
+        return Record(header, arrays)
+
+    @classmethod
+    def from_record(cls, record: Record) -> Self:
+        """Return the pool of a record, after checking all of it; `load` reads it from a folder."""
+        header, names, rows, flat = record.header, set(record.arrays), record.header["rows"], record.header["flat"]
+        if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
+            raise ValueError(f"it does not list the arrays of a pool, but {sorted(names)}")
+        arrays = dict(record.arrays)
+        options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
+        pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
+        state, center = None, arrays.get("center")
+        as_tol(header["tol"])
+        fits = type(rows) is int and 0 <= rows < 2**63 and (rows > 0) == ("center" in names)
+        fits = fits and type(flat) is bool and type(header["degree"]) is int
+        fits = fits and all(array.dtype == np.float64 for array in arrays.values())
+        if center is not None:
+            state = PoolState(*(arrays[name] for name in _ARRAYS[3:]))
+            m, width = len(pool.query), Layout(center.size, pool.query.shape[1], header["degree"]).width
+            shapes = {"center": (center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
+            fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
+            fits = fits and (center.size == 1 or not flat)
+            sums = (center, state.denominator, state.numerator)
+            fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(state.shift < np.inf))
+            fits = fits and bool(np.all(state.denominator >= 0.0))
+        if not fits:
+            raise ValueError("its arrays and numbers do not fit together")
+        pool._seen = _Seen(rows, flat, state, center)
+        return pool

@@ -1,0 +1,27 @@
+"""Linear smoothers: fits, slopes and bias corrections as linear combinations of the outputs, and their norms.
+
+Read `linear_smoother.py` first: the training rows, how they are pooled, and the cache of their sums.
+`quadratic_forms.py` has inner products of linear weights, of which variances are made; `bias_correction.py` the
+estimates, plain or bias-corrected, of the curve and its slopes.
+"""
+
+from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
+from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, SharedSums, Smoother, log_mass
+from kernpool.smoother.quadratic_forms import LinearWeights, Summed, WeightTables, inner, squared_norm
+
+__all__ = [
+    "Estimate",
+    "EvaluationPoints",
+    "Fitted",
+    "LinearWeights",
+    "SharedSums",
+    "Smoother",
+    "Summed",
+    "WeightTables",
+    "estimate",
+    "estimates",
+    "inner",
+    "log_mass",
+    "squared_norm",
+    "value_shares",
+]

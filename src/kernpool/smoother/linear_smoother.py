@@ -1,0 +1,355 @@
+"""The linear smoother of a fitted model: its training rows, how they are pooled, and a cache of its kernel sums.
+
+Inference needs nothing else of a model. Fitted values are linear in the outputs, so their variance is a sum over
+squared linear weights (`quadratic_forms.py`), and another bandwidth, degree or smoothing is another smoother of the
+same rows.
+
+Two caches avoid passes over the keys. `SharedSums` shares sums within one computation: the square of a Gaussian
+kernel is a Gaussian kernel of another bandwidth, and the linear weights of different slopes are combinations of the
+same moments. `SumCache` keeps the sums of a model at a few evaluation points for the next call, such as an interval
+followed by a band at the same points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, center_of_values, subtract
+from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
+from kernpool.core.state import PoolState
+from kernpool.execution.text_table import ROWS
+from kernpool.pooling import Recipe, Sums, algorithm_within, choose, effective_rows
+from kernpool.smoother.quadratic_forms import Summed
+
+Array = NDArray[np.float64]
+Known = tuple[Problem, PoolState]
+
+ROUNDING = 1e-14  # of bandwidths: h sqrt(2) / sqrt(2) is h
+MOMENTS = ("first", "second", "third", "fourth")
+
+
+class SharedSums:
+    """Sums of weights and of offsets, without values, that are kept for the next problem of the same pairs.
+
+    Of the default interval with a Gaussian two of eight passes are saved: the square of the kernel of the wider fit is
+    the kernel of the narrower one, and that of the noise the kernel of the wider. Of intervals for d slopes the norms
+    take three passes in place of 3 d.
+
+    Parameters
+    ----------
+    sums : callable
+        Sums a problem; `Smoother.sums`.
+    known : iterable of (Problem, PoolState)
+        States that are there already, such as those of fits. Their values may be any.
+    """
+
+    def __init__(self, sums: Summed, known: Iterable[Known] = ()) -> None:
+        self._sums, self._known = sums, list(known)
+
+    def __call__(self, problem: Problem) -> PoolState:
+        """Return the state of a problem; what it says of values does not mean anything."""
+        state = self.known(problem)
+        if state is None:
+            state = self._sums(problem)
+            self.add(problem, state)
+        return state
+
+    def known(self, problem: Problem) -> PoolState | None:
+        """Return the state of a problem if it is there already."""
+        for other, state in self._known:
+            if _are_same_pairs(problem, other):
+                return _moments(state, other.layout, problem.layout)
+        return None
+
+    def add(self, problem: Problem, state: PoolState) -> None:
+        """Remember a state."""
+        self._known.append((problem, state))
+
+    def made(self, problem: Problem) -> PoolState:
+        """Return the state of a problem that will not be asked for again."""
+        return self._sums(problem)
+
+
+def _are_same_pairs(problem: Problem, other: Problem) -> bool:
+    one, two = problem.similarity, other.similarity
+    return (
+        problem.key is other.key
+        and has_plain_pairs(problem)
+        and has_plain_pairs(other)
+        and problem.degree <= other.degree
+        and one.kernel is two.kernel
+        and one.composition == two.composition
+        and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
+        and problem.weight_unit == other.weight_unit
+        and are_equal(problem.key_weight, other.key_weight)
+        and are_equal(problem.query, other.query)
+        and are_equal_factors(problem.factors, other.factors)
+    )
+
+
+def has_plain_pairs(problem: Problem) -> bool:
+    """Whether all queries meet all keys: nothing is left out, by itself, by its group or by a mask."""
+    return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
+
+
+def are_equal(one: Array | None, other: Array | None) -> bool:
+    """Whether two arrays are equal, or there are none."""
+    if one is None or other is None:
+        return one is other
+    return one is other or np.array_equal(one, other)
+
+
+def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
+    """Whether factors are of the same levels and tables, or there are none."""
+    if one is None or other is None:
+        return one is other
+    return all(np.array_equal(a, b) for a, b in zip(one.tables, other.tables, strict=True)) and all(
+        np.array_equal(a, b) for a, b in ((one.query_code, other.query_code), (one.key_code, other.key_code))
+    )
+
+
+def _moments(state: PoolState, layout: Layout, wanted: Layout) -> PoolState:
+    """Return the moments of a state in the order of another layout, of the same degree or less."""
+    if layout == wanted:
+        return state
+    numerator = np.zeros((len(state.denominator), wanted.width))
+    for name in MOMENTS[: 2 * wanted.degree]:
+        numerator[:, getattr(wanted, name)] = state.numerator[:, getattr(layout, name)]
+    return PoolState(state.shift, state.denominator, numerator)
+
+
+MOST_PLACES, MOST_BYTES = 1 << 14, 1 << 24  # of one state, of all of them
+
+
+class SumCache:
+    """Sums that a model keeps, values and all.
+
+    They are those that the very same problem would be summed to, bit for bit, so that no answer depends on what was
+    asked before. A band after an interval at the same places makes one or two passes over rows and places in place of
+    five, beside those along its grid.
+
+    Parameters
+    ----------
+    value : ndarray of shape (n, c)
+        The values of the model. Sums of others are not kept, nor are their arrays.
+    """
+
+    def __init__(self, value: Array) -> None:
+        self._value, self._known = value, list[tuple[Problem, PoolState]]()
+
+    def get(self, problem: Problem, make: Callable[[], PoolState]) -> PoolState:
+        """Return the state of a problem; not to be changed."""
+        if problem.value is not self._value or not has_plain_pairs(problem):
+            return make()
+        for other, state in self._known:
+            if _is_same(problem, other):
+                return state
+        state = make()
+        self.add(problem, state)
+        return state
+
+    def add(self, problem: Problem, state: PoolState) -> None:
+        """Keep a state, if it is of few places, and as many of those before it as there is room for."""
+        if problem.value is not self._value or len(problem.query) > MOST_PLACES:
+            return
+        # The query may be an array of the caller, who may change it.
+        self._known.append((replace(problem, query=problem.query.copy()), state))
+        while sum(_size(each) for _, each in self._known) > MOST_BYTES:
+            self._known.pop(0)
+
+
+def _size(state: PoolState) -> int:
+    return state.shift.nbytes + state.denominator.nbytes + state.numerator.nbytes
+
+
+def _is_same(problem: Problem, other: Problem) -> bool:
+    one, two = problem.similarity, other.similarity
+    return (
+        problem.key is other.key
+        and has_plain_pairs(problem)
+        and (problem.degree, problem.tol, problem.dtype) == (other.degree, other.tol, other.dtype)
+        and one.kernel is two.kernel
+        and one.composition == two.composition
+        and np.array_equal(one.bandwidth, two.bandwidth)
+        and np.array_equal(problem.value_center, other.value_center)
+        and problem.weight_unit == other.weight_unit
+        and are_equal(problem.key_weight, other.key_weight)
+        and np.array_equal(problem.query, other.query)
+        and are_equal_factors(problem.factors, other.factors)
+    )
+
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationPoints:
+    """Where something is to be known.
+
+    Parameters
+    ----------
+    query : ndarray of shape (m, d)
+        Numeric columns, in the units in which the smoother compares them.
+    code : ndarray of int64, shape (m, k), or None
+        Level numbers of the categorical columns, if there are any.
+    """
+
+    query: Array
+    code: Codes | None = None
+
+    def rows(self, which: slice | NDArray[np.intp]) -> EvaluationPoints:
+        """Return some of the places."""
+        return EvaluationPoints(self.query[which], None if self.code is None else self.code[which])
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """Training rows, and how they are pooled.
+
+    Parameters
+    ----------
+    keys : Keys
+        Numeric columns, outputs and frequencies of the rows.
+    recipe : Recipe
+        Kernel, bandwidths, degree and ridge.
+    key_code : ndarray of int64, shape (n, k), or None
+        Level numbers of the rows.
+    categories : Categories
+        Of the categorical columns.
+    smoothing : ndarray of shape (k,)
+        Of the categorical columns.
+    factor : float
+        Bandwidths in units of those that the first smoother had.
+    kept : SumCache or None
+        Where sums at few places are kept; None to keep none.
+    """
+
+    keys: Keys
+    recipe: Recipe
+    key_code: Codes | None = None
+    categories: Categories = NO_CATEGORIES
+    smoothing: Array = field(default_factory=lambda: np.zeros(0))
+    factor: float = 1.0
+    kept: SumCache | None = None
+
+    @property
+    def columns(self) -> int:
+        """Number of numeric columns."""
+        return int(self.keys.rows.array.shape[1])
+
+    @cached_property
+    def weight(self) -> Array:
+        """Frequencies of the rows, of shape (n,)."""
+        weight, n = self.keys.weight, len(self.keys.value)
+        return np.ones(n) if weight is None else weight * self.keys.unit
+
+    @property
+    def value(self) -> Array:
+        """Outputs of the rows, of shape (n, c)."""
+        return np.asarray(self.keys.value + self.keys.center)
+
+    @property
+    def training(self) -> EvaluationPoints:
+        """The rows themselves."""
+        return EvaluationPoints(self.keys.rows.array, self.key_code)
+
+    def effective_rows(self, places: EvaluationPoints) -> Array:
+        """Return the effective sample sizes of the windows of those places that a printed table shows."""
+        return effective_rows(self.problem(places.rows(slice(0, ROWS))), self.weight)
+
+    def of_degree(self, degree: int) -> Smoother:
+        """Return the local fit of another degree at the same bandwidths; constants and quadratics have no ridge."""
+        if degree == self.recipe.degree:
+            return self
+        ridge = self.recipe.ridge if degree == 1 else 0.0
+        return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge))
+
+    def with_values(self, value: Array) -> Smoother:
+        """Return the same rows with other outputs, of shape (n, columns); shares do not depend on them."""
+        center = center_of_values(value, self.keys.weight, None)
+        return replace(self, keys=replace(self.keys, value=subtract(value, center), center=center))
+
+    def widened(self, factor: float, *, levels: bool = True) -> Smoother:
+        """Return the smoother with other bandwidths.
+
+        Parameters
+        ----------
+        factor : float
+            What bandwidths are multiplied by.
+        levels : bool, default=True
+            Whether smoothings of categorical columns are multiplied by its square, up to the end of their box: their
+            bias grows with the smoothing as that of numeric columns does with the squared bandwidth.
+
+        Returns
+        -------
+        Smoother
+            Of the same rows.
+        """
+        smoothing = np.minimum(self.smoothing * factor**2, self.categories.largest) if levels else self.smoothing
+        recipe = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * factor))
+        return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor)
+
+    def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
+        """Return the problem of some places; sums are exact to rounding whatever the model tolerates."""
+        factors = None
+        if len(self.categories) and places.code is not None and self.key_code is not None:
+            factors = self.categories.factors(places.code, self.key_code, self.smoothing)
+        problem = self.recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
+        return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
+
+    def sums(self, problem: Problem) -> PoolState:
+        """Sum a problem, of values less their center, by the algorithm of the recipe where that can do it."""
+
+        def make() -> PoolState:
+            plan = choose(problem, algorithm_within(problem, self.recipe.algorithm), often=True)
+            return plan.reduce(problem.without_center(), n_jobs=self.recipe.n_jobs)
+
+        return make() if self.kept is None else self.kept.get(problem, make)
+
+    def settled(self, problem: Problem, state: PoolState) -> LocalFit:
+        """Solve for the constant or the plane around each query, with the ridge of the recipe."""
+        ridge = self.recipe.ridge_weight(self.columns)
+        return Sums(state, problem.layout, problem.value_center).fit(ridge)
+
+    def fit(self, places: EvaluationPoints) -> Fitted:
+        """Fit around some places."""
+        problem = self.problem(places)
+        state = self.sums(problem)
+        return Fitted(self, problem, state, self.settled(problem, state))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A smoother at some places.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        What was fitted.
+    problem : Problem
+        Of the places.
+    state : PoolState
+        Its sums, of values less their center, without the ridge.
+    fit : LocalFit
+        What they give.
+    """
+
+    smoother: Smoother
+    problem: Problem
+    state: PoolState
+    fit: LocalFit
+
+    @property
+    def log_mass(self) -> Array:
+        """Logarithm of the sum of the weights, of shape (m,); minus infinity where the window is empty."""
+        return log_mass(self.state)
+
+
+def log_mass(state: PoolState) -> Array:
+    """Return the logarithm of the sum of the weights, of shape (m,); minus infinity where the window is empty."""
+    return np.where(state.denominator > 0, state.log_denominator, -np.inf)

@@ -1,0 +1,289 @@
+"""Quadratic forms of linear weights, for variances: one more pass over the keys, without a weight matrix.
+
+The value of a local fit is sum_j l_j v_j with linear weights l_j = alpha_j (b + tau . t_j), where alpha_j = w_j
+K(t_j) / D and t_j = (k_j - q) / h. Variances are made of inner products of such weights. They are taken over *unit
+rows*: a key of frequency 3 is three equal rows, each with a third of its linear weight, so that::
+
+    <l, l'>_psi = sum_j l_j l'_j psi_j / w_j
+                = sum_j w_j psi_j K(t_j) K(t'_j) (b + tau . t_j) (b' + tau' . t'_j) / (D D')
+
+The product of kernels is a sum of kernels (`kernpool.kernels.product_kernels`), so this is a pooling state with
+moments. With its mass M, and the mean tbar and the covariance C of its offsets::
+
+    <l, l'>_psi = M / (D D') [(b + tau . tbar) (b' + tau' . tbar) + tau' C tau]                                  (1)
+
+No term of a square is negative. For a local quadratic fit t also holds the products of offsets, and the state has
+their moments (`kernpool.core.local_fit`). Masses are kept as logarithms: far from all keys M, D and D' underflow,
+and the quotient does not. A ridge changes b and tau, and nothing else here.
+
+`LinearWeights` holds b, tau and log D. `WeightTables` holds linear weights key by key for blocks of queries, for what
+moments do not give, and for kernels without compiled loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import Factors, KernelLogits, Layout, PoolState, Problem, in_unit
+from kernpool.core.local_fit import in_other_bandwidths, mean_product, size_of_shares
+from kernpool.execution.threads import cut
+from kernpool.kernels import Term, products
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearWeights:
+    """Shares of the keys in one number per query.
+
+    Parameters
+    ----------
+    problem : Problem
+        Queries, keys, frequencies and similarity.
+    factor : float
+        Its bandwidths, in a unit that all shares of an inner product have in common.
+    log_mass : ndarray of shape (m,)
+        Logarithm of the sum of weights; minus infinity where the window is empty.
+    base : ndarray of shape (m,)
+        The b of the linear weights (module docstring).
+    tilt : ndarray of shape (m, regressors)
+        In bandwidths of the problem; without columns for fits that are local constant.
+    """
+
+    problem: Problem
+    factor: float
+    log_mass: Array
+    base: Array
+    tilt: Array
+
+
+Terms = Sequence[tuple[float, LinearWeights]]
+
+PAIRS = 1 << 21  # in one table
+
+
+@dataclass(frozen=True, eq=False)
+class WeightTables:
+    """Shares of all keys of positive weight in a linear combination of local fits.
+
+    Parameters
+    ----------
+    terms : sequence of (float, LinearWeights)
+        Coefficients and shares.
+    kept : ndarray of int, shape (k,)
+        Keys, in the order of the columns.
+    weight : ndarray of shape (k,)
+        Their frequencies.
+    """
+
+    terms: Terms
+    kept: NDArray[np.intp]
+    weight: Array
+
+    @classmethod
+    def of(cls, terms: Terms) -> WeightTables:
+        """Take the keys of positive weight, in their order."""
+        problem = terms[0][1].problem
+        weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight * problem.weight_unit
+        (kept,) = np.nonzero(weight > 0)
+        return cls(terms, kept, weight[kept])
+
+    @property
+    def places(self) -> int:
+        """How many rows of a table hold no more than some million numbers."""
+        return max(1, PAIRS // len(self.kept))
+
+    def summed(self, product: Array, psi: Array | None = None) -> Array:
+        """Return sums of products of two shares, of shape (places, k), in unit rows; weighted by one number per key."""
+        return np.asarray(np.sum(product * (1.0 if psi is None else psi[self.kept]) / self.weight, axis=1))
+
+    def rows(self, which: slice | NDArray[np.intp]) -> Array:
+        """Return the shares at some places, of shape (places, k)."""
+        return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
+
+    def _one(self, shares: LinearWeights, which: slice | NDArray[np.intp]) -> Array:
+        part = shares.problem.block(which, self.kept)
+        logits = part.similarity.logits(part.query, part.key)
+        if part.factors is not None:
+            logits = np.asarray(sum(part.factors.logarithms(), start=logits))
+        with np.errstate(invalid="ignore", over="ignore"):
+            alpha = self.weight * np.exp(logits - shares.log_mass[which][:, None])
+        tilted, tilt = np.repeat(shares.base[which][:, None], len(self.kept), axis=1), shares.tilt[which]
+        if tilt.shape[1]:
+            d = part.key.shape[1]
+            offsets = [part.similarity.offset(part.query, part.key, a) for a in range(d)]
+            products = [offsets[a] * offsets[b] for a, b in zip(*np.triu_indices(d), strict=True)]
+            for regressor, column in zip([*offsets, *products], tilt.T, strict=False):
+                tilted += column[:, None] * regressor
+        return np.asarray(alpha * tilted)
+
+
+Summed = Callable[[Problem], PoolState]
+Form = Callable[[PoolState, Layout, tuple[LinearWeights, float], tuple[LinearWeights, float]], Array]
+
+# Far from the mean of its keys a plane has shares that are differences of large numbers, and the covariance of squared
+# weights is lost where that of the weights has half of its digits. Nine digits of a norm are asked for; where rounding
+# may leave less, shares are taken one by one. A standard error was zero beyond an isolated row.
+ROUNDING, DOUBT = 2.0**-50, 1e-9
+
+
+def inner(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None = None) -> Array:
+    """Return the inner products of shares of the same queries and keys.
+
+    Parameters
+    ----------
+    one, other : Shares
+        Bandwidths may differ by a common factor.
+    sums : callable
+        Sums a problem; `Smoother.sums`.
+    psi : ndarray of shape (n,), optional
+        Weight of each key, per unit row, such as its squared residual; by default one.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        NaN where a window is empty.
+    """
+    total, error = _by_moments(one, other, sums, psi)
+    doubtful = np.flatnonzero(error > DOUBT * np.abs(total))
+    if doubtful.size:
+        left, right = (WeightTables.of([(1.0, share)]) for share in (one, other))
+        for which in cut(doubtful.size, left.places):
+            rows = doubtful[which]
+            total[rows] = left.summed(left.rows(rows) * right.rows(rows), psi)
+    return total
+
+
+def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi: Array | None = None) -> Array:
+    """Return the squared norm of a linear combination of shares.
+
+    Parameters
+    ----------
+    terms : sequence of (float, LinearWeights)
+        Coefficients and shares.
+    sums, psi
+        As of `inner`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Not negative; NaN where a window is empty.
+    """
+    total, error = np.zeros(len(terms[0][1].base)), np.zeros(len(terms[0][1].base))
+    for i, (a, one) in enumerate(terms):
+        for j, (b, other) in enumerate(terms[: i + 1]):
+            factor = a * b * (1.0 if i == j else 2.0)
+            part, rounding = _by_moments(one, other, sums, psi)
+            total += factor * part
+            error += abs(factor) * rounding
+    doubtful = np.flatnonzero(error > DOUBT * total)
+    if doubtful.size:
+        tables = WeightTables.of(terms)
+        for which in cut(doubtful.size, tables.places):
+            total[doubtful[which]] = tables.summed(tables.rows(doubtful[which]) ** 2, psi)
+    return np.maximum(total, 0.0)
+
+
+def _by_moments(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None) -> tuple[Array, Array]:
+    """Return inner products by formula (1), NaN where a window is empty, and how much of them may be rounding."""
+    if one.factor > other.factor:
+        one, other = other, one
+    problem = one.problem
+    total, error = np.zeros(len(one.base)), np.zeros(len(one.base))
+    if psi is None or np.any(psi > 0):
+        single = problem.similarity.composition == "product" and problem.key.shape[1] > 1
+        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0), single=single):
+            multiplied = product_problem(one, other, term, psi)
+            state = sums(multiplied)
+            total += combined(state, multiplied, term, one, other)
+            error += ROUNDING * combined(state, multiplied, term, one, other, form=size_form)
+    occupied = np.isfinite(one.log_mass) & np.isfinite(other.log_mass)
+    return np.where(occupied, total, np.nan), error
+
+
+def combined(
+    state: PoolState,
+    multiplied: Problem,
+    term: Term,
+    one: LinearWeights,
+    other: LinearWeights,
+    form: Form | None = None,
+) -> Array:
+    """Return what a term of the product of kernels adds to the inner products, from its state.
+
+    Parameters
+    ----------
+    state : PoolState
+        Of the problem.
+    multiplied : Problem
+        Of `product_problem`.
+    term : Term
+        Its kernel, width and factor; the factor counts once, or once per column of a product of profiles.
+    one, other : Shares
+        The narrower first.
+    form : callable, default=moment_form
+        Mean of the products of shares over the keys; or `size_form`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Zero where nothing is in the window.
+    """
+    columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
+    other_width = term.width * one.factor / other.factor
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far from all rows, where no digit is left
+        unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
+        mean = (form or moment_form)(state, multiplied.layout, (one, term.width), (other, other_width))
+        return np.where(state.denominator > 0, unit * mean, 0.0)
+
+
+def moment_form(
+    state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
+) -> Array:
+    """Return the mean of ``(b + tau . z)(b' + tau' . z')`` over the keys of a state, about the mean of their offsets.
+
+    Beside each of the shares stands the bandwidth of the state in units of theirs.
+    """
+    pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
+    return mean_product(state, layout, pairs[0], pairs[1])
+
+
+def size_form(
+    state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
+) -> Array:
+    """Return what the terms of `moment_form` are no larger than."""
+    pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
+    return size_of_shares(state, layout, pairs[0]) * size_of_shares(state, layout, pairs[1])
+
+
+def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: Array | None) -> Problem:
+    """Return the problem whose sums are those of a term of the product of two kernels, with weights ``w psi``."""
+    problem, similarity = one.problem, one.problem.similarity
+    weight, unit, value = problem.key_weight, problem.weight_unit, problem.value
+    if psi is not None:
+        weight, unit = in_unit(psi if weight is None else weight * unit * psi)
+    # Nobody looks at sums of values. A single column stays, so that what is prepared of the keys is used again: half of
+    # the time of a pass of a million rows.
+    as_it_is = psi is None and value.shape[1] == 1
+    return replace(
+        problem,
+        value=value if as_it_is else np.zeros((len(problem.key), 1)),
+        value_center=problem.value_center if as_it_is else np.zeros(1),
+        similarity=KernelLogits(term.kernel, similarity.bandwidth * term.width, similarity.composition),
+        key_weight=weight,
+        weight_unit=unit,
+        degree=problem.degree if one.tilt.shape[1] else 0,
+        factors=_product_factors(problem.factors, other.problem.factors),
+        prepared=problem.prepared if as_it_is else None,
+    )
+
+
+def _product_factors(one: Factors | None, other: Factors | None) -> Factors | None:
+    if one is None or other is None:
+        return None
+    tables = tuple(a * b for a, b in zip(one.tables, other.tables, strict=True))
+    return replace(one, tables=tables, slopes=tuple(np.zeros_like(table) for table in tables))

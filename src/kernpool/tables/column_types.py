@@ -1,0 +1,389 @@
+"""Column types of a table in a file: numeric, categorical or date; chosen at fit, taken from the model later.
+
+A column of a text file is numeric if one of its cells is a number: other text in it is then a mistake, and the error
+names it. Without a single number it holds dates, if most cells look like dates, and otherwise unordered categories.
+
+Cells of a categorical column become numbers where the number says all that was written; codes such as 01 and 1E2 stay
+text.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.cells import as_objects, cell_at, is_blank, is_code, is_time, is_words, unreadable, words
+from kernpool.data.checks import COUNTED, LARGEST, TableError
+from kernpool.data.columns import KIND_WORDS, MixedTable
+from kernpool.data.dates import TIME_KINDS, TimeKind, Times, are_dates, looks_like_date, times_of, times_of_text
+from kernpool.data.encoding import Encoding
+from kernpool.data.suspect_columns import SuspectColumn, doubt, measures, row_names, row_numbers
+from kernpool.tables.table import Advice, Table
+
+SHOWN = 20  # levels, in a message
+POWER = re.compile(r"\d[eE]")
+
+
+def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> list[Any]:
+    """Return a column as levels; a missing cell is an error.
+
+    Parameters
+    ----------
+    table : Table
+        From a file.
+    name : str
+        Of the column.
+    known : collection, optional
+        Levels as a model has them, or in the order that was declared: a cell is the one of them that it names, whether
+        the file holds it as text or as a number. Without them text is numbers if all of it is, and no two different
+        texts are one number.
+    """
+    table.labels(name)
+    cells = table.columns[name]
+    found: list[Any] = [cell if isinstance(cell, str | int | float) else _text(cell) for cell in as_objects(cells)]
+    is_text = is_words(cells) and unreadable(cells) is None
+    if known is not None:
+        read = table.floats(name).tolist() if is_text else found
+        return _as_known(found, read, known)
+    if not is_text or any(is_code(cell) or POWER.search(cell) for cell in found):
+        return found
+    read = table.floats(name)
+    if not np.isfinite(read).all() or len(set(read.tolist())) < len(set(found)):
+        return found
+    return _whole(read)
+
+
+def ordered_numbers(table: Table, name: str) -> list[Any]:
+    """Return a column of levels whose order is that of numbers: by their values, however they are written."""
+    found = levels_in(table, name)
+    if all(isinstance(level, str) for level in found) and unreadable(table.columns[name]) is None:
+        read = table.floats(name)
+        return _whole(read) if np.isfinite(read).all() else found
+    return found
+
+
+def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collection[Any]) -> None:
+    """Refuse levels that a model does not have, by their place in the file."""
+    levels = set(known)
+    row = next((row for row, cell in enumerate(cells) if cell not in levels), None)
+    if row is None:
+        return
+    shown = ", ".join(map(repr, list(known)[:SHOWN])) + (", ..." if len(known) > SHOWN else "")
+    raise TableError(
+        f"{table.place(row, name)} holds {cells[row]!r}, a level that the model has not seen ({COUNTED}); known levels "
+        f"are {shown}. To pool such rows as unlike every level, say --unseen unlike"
+    )
+
+
+def _text(cell: Any) -> str:
+    """Return the text of a cell of another type: days as text files have them, whatever unit they are stored in."""
+    if isinstance(cell, np.datetime64) and cell == cell.astype("M8[D]"):
+        return str(cell.astype("M8[D]"))
+    return str(cell)
+
+
+def _as_known(found: Sequence[Any], read: Sequence[Any], known: Collection[Any]) -> list[Any]:
+    by_text = {str(level): level for level in known}
+    flags = {text.lower(): level for text, level in by_text.items() if text.lower() in ("true", "false")}
+    by_value = {float(level): level for level in known if isinstance(level, int | float)}
+
+    def as_known(cell: Any, number: Any) -> Any:
+        whole = isinstance(cell, float) and cell.is_integer()
+        text = str(int(cell)) if whole else str(cell)
+        if text in by_text:
+            return by_text[text]
+        if text.lower() in flags:  # as written by R, Python and SQL
+            return flags[text.lower()]
+        return by_value.get(number, cell)
+
+    return list(map(as_known, found, read))
+
+
+def _whole(read: Any) -> list[Any]:
+    return [int(number) if number.is_integer() else number for number in read.tolist()]
+
+
+Array = NDArray[np.float64]
+Kind = Literal["numbers", "levels", "dates"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the caller says that columns are.
+
+    Parameters
+    ----------
+    unordered : collection of str
+        Columns of levels.
+    ordered : mapping of str to sequence or None
+        Columns of ordered levels, with their order unless they are numbers.
+    dates : collection of str or None
+        Columns that are read as days since 1970-01-01; None for all that look like dates.
+    """
+
+    unordered: Collection[str] = ()
+    ordered: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    dates: Collection[str] | None = ()
+
+    def named(self) -> set[str]:
+        """Return all columns that are named."""
+        return {*self.unordered, *self.ordered, *(self.dates or ())}
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Columns to predict from, as estimators take them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d) or MixedTable
+        Numbers alone are an array.
+    unordered, ordered : list of str
+        Columns that are named for the estimator: of levels that a frame would take for numbers, or that have an order.
+    dates : list of str
+        Columns that were dates.
+    """
+
+    X: Any
+    unordered: list[str]
+    ordered: list[str]
+    dates: list[str]
+
+
+def kind_of(table: Table, name: str) -> Kind:
+    """Return what a column is; what is none of them is called numbers, which then cannot be read."""
+    cells = table.columns[name]
+    if is_time(cells):
+        return "dates"
+    if not is_words(cells):
+        return "numbers"
+    if unreadable(cells) is None and not np.isnan(table.floats(name)).all():
+        return "numbers"
+    found = [cell for cell in as_objects(cells) if not is_blank(cell, table.blanks)]
+    if not found:
+        return "numbers"
+    return "dates" if are_dates(found) else "levels"
+
+
+def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advice) -> Features:
+    """Read columns to fit.
+
+    Parameters
+    ----------
+    table : Table
+        Without missing cells in these columns.
+    names : sequence of str
+        Which.
+    choice : Choice
+        What the caller says that they are.
+    advice : Advice
+        About cells and columns that cannot be read.
+
+    Raises
+    ------
+    TableError
+        If a column cannot be read, or there is a choice that nobody has made: dates, names of rows.
+    """
+    table.need([*names, *sorted(choice.named())])
+    columns: dict[str, Any] = {}
+    unordered, dates = [], []
+    for name in names:
+        asked = name in choice.unordered or name in choice.ordered
+        kind = "levels" if asked else kind_of(table, name)
+        if kind == "dates" or (choice.dates and name in choice.dates):
+            columns[name] = _dates(table, name, choice)
+            dates.append(name)
+        elif kind == "levels":
+            columns[name] = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
+            if not asked:
+                refuse_measures(table, name)
+                _refuse(table, name, row_names(columns[name]))
+            elif name in choice.unordered:
+                unordered.append(name)
+        else:
+            columns[name] = moderate_numbers(table, name, advice)
+            note_doubts(table, name)
+    ordered = [name for name in names if name in choice.ordered]
+    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
+        return Features(np.column_stack(list(columns.values())), unordered, ordered, dates)
+    declared = {name: levels for name, levels in choice.ordered.items() if levels is not None and name in columns}
+    return Features(MixedTable(columns, declared), unordered, ordered, dates)
+
+
+def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
+    """Return a column of numbers whose squares do not overflow; others are named, where estimators know no cells."""
+    read = table.numbers([name], advice)[:, 0]
+    large = np.abs(read) > LARGEST
+    if large.any():
+        row = int(large.argmax())
+        raise TableError(
+            f"{table.place(row, name)} {words(cell_at(table.columns[name], row))}, beyond {LARGEST:g} in magnitude, "
+            f"where squares overflow ({COUNTED}); divide the column by a large number"
+        )
+    return read
+
+
+def queries_of(
+    table: Table,
+    names: Sequence[str],
+    encoding: Encoding | None,
+    advice: Advice,
+    *,
+    unseen: str = "raise",
+) -> Any:
+    """Read columns as a model was fitted to them: an array, or a `MixedTable` where there are levels or dates.
+
+    Parameters
+    ----------
+    table : Table
+        Without missing cells in these columns.
+    names : sequence of str
+        Which, in the order of the fit.
+    encoding : Encoding or None
+        Of the model, which knows their kinds and levels.
+    advice : Advice
+        About cells that cannot be read.
+    unseen : {"raise", "unlike"}
+        Whether a level that the model does not have is an error.
+
+    Raises
+    ------
+    TableError
+        If a column cannot be read so.
+    """
+    table.need(names)
+    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds
+    columns: dict[str, Any] = {}
+    known = iter(()) if encoding is None else iter(encoding.levels)
+    pairs = iter(()) if encoding is None else iter(encoding.pairs)
+    for name, kind in zip(names, kinds, strict=True):
+        if kind in TIME_KINDS:
+            columns[name] = _times_as_fitted(table, name, kind)
+        elif kind == "numeric":
+            columns[name] = moderate_numbers(table, name, advice)
+        else:
+            levels = next(pairs) if kind == "binary" else next(known)
+            columns[name] = levels_in(table, name, levels)
+            if unseen == "raise":
+                refuse_unseen(table, name, columns[name], levels)
+    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
+        return np.column_stack(list(columns.values()))
+    return MixedTable(columns)
+
+
+def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
+    """Return a column of ordered levels, in the form in which their order was declared."""
+    order = choice.ordered[name]
+    if order is None:
+        found = ordered_numbers(table, name)
+        first = next((cell for cell in found if isinstance(cell, str)), None)
+        if first is not None:
+            raise TableError(
+                f"{table.source}: column {name!r} holds text such as {first!r}, whose order nobody has declared; say "
+                f"it, as in --ordered {name}=small:medium:large"
+            )
+        return found
+    found = levels_in(table, name, order)
+    strange = next((cell for cell in found if cell not in order), None)
+    if strange is not None:
+        raise TableError(
+            f"{table.source}: column {name!r} holds {strange!r}, which is not in the order {':'.join(order)}; add it"
+        )
+    return found
+
+
+def _dates(table: Table, name: str, choice: Choice) -> Times:
+    if choice.dates is None or name in choice.dates:
+        return times_in(table, name)
+    raise TableError(
+        f"{date_to_choose(table, name)}, --unordered {name} for levels without order, or leave it out with --features"
+    )
+
+
+def date_to_choose(table: Table, name: str) -> str:
+    """Begin a message about a column of dates for which nobody has chosen what they are."""
+    cells = table.columns[name]
+    row = int((~table.missing([name])).argmax())
+    if is_words(cells):
+        row = next((place for place, found in enumerate(as_objects(cells)) if looks_like_date(found)), row)
+    cell = cell_at(cells, row)
+    _, bad = times_of_text([cell] if isinstance(cell, str) else [])
+    form = "" if bad is None else "write dates as year-month-day, such as 2020-12-31, and "
+    return (
+        f"{table.source}: column {name!r} {words(cell)}: a date; {form}say --dates {name} to read it as days since "
+        "1970-01-01"
+    )
+
+
+def times_in(table: Table, name: str) -> Times:
+    """Return a column of dates or durations; any other cell is an error, and so is a missing one."""
+    cells, blank = table.columns[name], table.missing([name])
+    if blank.any():
+        row = int(blank.argmax())
+        raise TableError(
+            f"{table.place(row, name)} {words(cell_at(cells, row))}, and a date is expected ({COUNTED}); drop rows "
+            "without one with --missing drop"
+        )
+    if is_time(cells):
+        times = times_of(f"{table.source}: column {name!r}", cells)
+        assert times is not None
+        return times
+    if not is_words(cells):
+        raise TableError(
+            f"{table.source}: column {name!r} holds numbers, and dates are expected; write them as text such as "
+            "2020-12-31, or with a type of dates"
+        )
+    found = as_objects(cells)
+    times, bad = times_of_text(found)
+    if bad is None:
+        return times
+    other, _ = times_of_text(found[bad : bad + 1])
+    if other.kind != times.kind:
+        raise TableError(
+            f"{table.place(bad, name)} {words(found[bad])}, a {other.kind}, and others hold a {times.kind} "
+            f"({COUNTED}); write all dates with a time zone, as in 2020-12-31T06:00Z, or none"
+        )
+    raise TableError(
+        f"{table.place(bad, name)} {words(cell_at(cells, bad))}, which is no date like 2020-12-31 ({COUNTED}); write "
+        "dates as year-month-day, such as 2020-12-31"
+    )
+
+
+def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
+    """Return a column of the kind of dates or durations that a model was fitted to."""
+    times = times_in(table, name)
+    if times.kind != kind:
+        raise TableError(
+            f"{table.source}: column {name!r} holds {KIND_WORDS[times.kind]}, and the model was fitted to "
+            f"{KIND_WORDS[kind]}; convert the column, or fit a model to such a one"
+        )
+    return times
+
+
+def note_doubts(table: Table, name: str) -> None:
+    """Note what numbers of a text file may be instead."""
+    if is_words(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
+        table.notes.append(f"column {name!r} {found} {name}")
+
+
+def refuse_measures(table: Table, name: str) -> None:
+    """Refuse text that people mean as numbers, as levels that nobody asked for."""
+    _refuse(table, name, measures([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)]))
+
+
+def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:
+    """Note columns of numbers, of several to predict from, that number the rows."""
+    columns = X.columns if isinstance(X, MixedTable) else dict(zip(names, X.T, strict=True))
+    for name, cells in columns.items() if len(columns) > 1 else ():
+        found = row_numbers(name, cells) if isinstance(cells, np.ndarray) else None
+        if found is not None:
+            table.notes.append(f"column {name!r} {found.what}; {found.at_command_line.format(name=name)}")
+
+
+def _refuse(table: Table, name: str, found: SuspectColumn | None) -> None:
+    if found is not None:
+        remedy = found.at_command_line.format(name=name)
+        raise TableError(f"{table.source}: column {name!r} {found.what}; {remedy}")

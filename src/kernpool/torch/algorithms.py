@@ -1,0 +1,256 @@
+"""Pooling of torch tensors: the dense reference, and three algorithms that do not hold all weights.
+
+`pool_densely` computes all logits, a masked softmax and a matrix product; it is the reference implementation that
+tests compare the others with. `pool_by_engine` uses the compiled operator, `pool_by_attention` torch's own
+``scaled_dot_product_attention``, and `pool_in_blocks` blocks of queries whose weights are recomputed for the
+gradient.
+"""
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout, pad, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+
+from kernpool.torch.dispatch import Request
+from kernpool.torch.masks import masked_softmax
+from kernpool.torch.operator import Sequences, pool_pairs
+from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
+
+
+def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor, Tensor]:
+    """Pool, with all weights in memory.
+
+    Parameters
+    ----------
+    request : Request
+        Of any similarity, on any device.
+    queries : slice, optional
+        Pool for some of the queries alone.
+
+    Returns
+    -------
+    pooled : Tensor of shape (..., L', Ev)
+    weights : Tensor of shape (..., L', S)
+        Before dropout.
+    """
+    participants, query = request.participants.among(queries), request.query[..., queries, :]
+    key, value = request.key, request.value
+    mask = participants.mask(queries)
+    if mask is not None:
+        query, key, value = without_padding(query, key, value, mask)
+    logits = request.similarity(query, key)
+    if participants.attn_mask is not None and participants.adds_to_logits:
+        logits = logits + participants.attn_mask.masked_fill(torch.isneginf(participants.attn_mask), 0.0)
+    weights = masked_softmax(logits, mask).to(value.dtype)
+    return (dropout(weights, request.dropout_p) if request.dropout_p else weights) @ value, weights
+
+
+def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Put zeros where no pair takes part: NaN times a weight of zero is still NaN.
+
+    What takes part for no query is padding and may hold anything. So may a query that no key takes part for: its output
+    is zero, yet a NaN would get into the gradient of the width.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
+        Never changed.
+    mask : Tensor of bool, shape (..., L, S)
+        Who takes part.
+
+    Returns
+    -------
+    query, key, value : Tensor
+        The same but for padding.
+    """
+    unseen = ~mask.any(dim=-2).unsqueeze(-1)
+    return _blank(query, ~mask.any(dim=-1).unsqueeze(-1)), _blank(key, unseen), _blank(value, unseen)
+
+
+def _blank(tensor: Tensor, padding: Tensor) -> Tensor:
+    return torch.where(padding, torch.zeros((), dtype=tensor.dtype, device=tensor.device), tensor)
+
+
+BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in float32
+
+
+def pool_by_engine(request: Request) -> Tensor:
+    """Pool by the compiled loops of the engine, forward and backward.
+
+    Parameters
+    ----------
+    request : Request
+        With a `KernelSimilarity`, on the processor.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+    similarity, participants = cast(KernelSimilarity, request.similarity), request.participants
+    query, key = similarity.points(request.query, request.key)
+    pooled = pool_sequences(
+        query,
+        key,
+        request.value,
+        similarity.inverse_bandwidth,
+        participants.attn_mask,
+        participants.counts(),
+        kernel=similarity.kernel_name,
+        exclude_self=participants.exclude_self,
+        degree=request.degree,
+    )
+    device = query.device.type
+    if torch.is_autocast_enabled(device):  # as the matrix product of the dense layer would be
+        return pooled.to(torch.get_autocast_dtype(device))
+    return pooled
+
+
+def pool_sequences(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    inverse_bandwidth: Tensor,
+    mask: Tensor | None,
+    counts: Tensor | None,
+    *,
+    kernel: str,
+    exclude_self: bool = False,
+    degree: int = 0,
+) -> Tensor:
+    """Broadcast tensors to sequences, and pool them by the operator.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., L, E), (..., S, E), (..., S, C)
+        On the processor; leading dimensions broadcast.
+    inverse_bandwidth : Tensor of shape () or (E,)
+        Factors of the columns.
+    mask : Tensor of bool, optional
+        Broadcasts to (..., L, S).
+    counts : Tensor of int, optional
+        How many of the first keys a query sees; broadcasts to (..., L).
+    kernel : str
+        Name of a kernel.
+    exclude_self, degree
+        As in `attention_pool`.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+    leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
+    batch = torch.broadcast_shapes(*leading)
+    rows, keys = query.shape[-2], key.shape[-2]
+    if not (rows and keys and value.shape[-1] and all(batch)):
+        return _nothing(query, key, value, inverse_bandwidth)
+    if not query.shape[-1]:  # one column in which all are alike
+        query, key = pad(query, (0, 1)), pad(key, (0, 1))
+    which = None
+    if mask is not None:  # as small as it came, and which of its tables is that of a sequence
+        tables = mask.shape[:-2].numel()
+        which = torch.arange(tables).reshape(mask.shape[:-2]).expand(batch).reshape(-1)
+        mask = mask.reshape(tables, *mask.shape[-2:]).expand(tables, mask.shape[-2], keys)
+    if counts is not None:
+        counts = counts.expand(*batch, rows).reshape(-1, rows)
+    sequences = Sequences(
+        _as_sequences(query, batch),
+        _as_sequences(key, batch),
+        _as_sequences(value, batch),
+        inverse_bandwidth.expand(query.shape[-1]),
+        counts,
+        mask,
+        which,
+        kernel,
+        exclude_self,
+        degree,
+    )
+    pooled: Tensor = pool_pairs(*sequences)[0]
+    return pooled.reshape(*batch, rows, value.shape[-1])
+
+
+def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
+    """Broadcast the leading dimensions, and make one of them."""
+    shape = shape or tuple(tensor.shape[-2:])
+    return tensor.expand(*batch, *shape).reshape(batch.numel(), *shape)
+
+
+def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
+    """Return zeros that are part of the graph: gradients are zeros and not missing."""
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    none = sum(tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others))
+    return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
+
+
+def pool_by_attention(request: Request) -> Tensor:
+    """Pool by torch's own attention, which streams keys where queries, keys and values have equally many columns.
+
+    Parameters
+    ----------
+    request : Request
+        With a `DotProductSimilarity` or a `BilinearSimilarity`, and neither lengths nor leave-one-out.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+    query, key, value, participants = request.query, request.key, request.value, request.participants
+    similarity = cast(DotProductSimilarity | BilinearSimilarity, request.similarity)
+    mask, is_causal = participants.attn_mask, participants.is_causal
+    allowed = None if mask is None else participants.mask()
+    if mask is not None and allowed is not None:  # torch wants all conditions in one mask
+        query, key, value = without_padding(query, key, value, allowed)
+        mask = mask.masked_fill(~allowed, -torch.inf) if participants.adds_to_logits else allowed
+        is_causal = False
+    query, key = similarity.points(query, key)
+    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else 1.0 / math.sqrt(max(query.shape[-1], 1))
+    leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
+    batch = torch.broadcast_shapes(*leading)
+    columns, rows = value.shape[-1], query.shape[-2]
+    if not (rows and key.shape[-2] and columns and all(batch)):
+        return _nothing(query, key, value)
+    if is_causal:  # keys that nobody sees may hold anything
+        key, value = key[..., :rows, :], value[..., :rows, :]
+    more = max(columns, query.shape[-1])
+    # Columns of zeros change neither products nor sums, and equal widths are what torch streams.
+    tensors = [
+        _as_sequences(pad(tensor, (0, more - tensor.shape[-1])), batch)[:, None] for tensor in (query, key, value)
+    ]
+    if mask is not None:
+        mask = _as_sequences(mask if mask.dtype == torch.bool else mask.to(query.dtype), batch, rows, key.shape[-2])
+        mask = mask[:, None]
+    wide_query, wide_key, wide_value = tensors
+    pooled = scaled_dot_product_attention(
+        wide_query, wide_key, wide_value, attn_mask=mask, is_causal=is_causal, scale=scale
+    )
+    # On the way through torch's loops a NaN among the keys is lost.
+    wrong = ~(torch.isfinite(query).all(-1, keepdim=True) & torch.isfinite(key).all(-1).all(-1)[..., None, None])
+    return pooled.reshape(*batch, rows, more)[..., :columns].masked_fill(wrong, torch.nan)
+
+
+def pool_in_blocks(request: Request) -> Tensor:
+    """Pool some queries at a time, whose weights are computed again for the gradient.
+
+    Parameters
+    ----------
+    request : Request
+        Of any similarity, on any device.
+
+    Returns
+    -------
+    Tensor of shape (..., L, C)
+        Zero where no key counts.
+    """
+
+    def pool_some(queries: slice) -> Tensor:
+        return pool_densely(request, queries)[0]
+
+    rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.participants.batch.numel()
+    size = max(1, BLOCK_ELEMENTS // max(1, keys_at_once))
+    blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    return torch.cat([checkpoint(pool_some, block, use_reentrant=False) for block in blocks], dim=-2)

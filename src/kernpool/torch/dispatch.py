@@ -1,0 +1,261 @@
+"""Choice of the pooling algorithm for a layer call, and of the gradient by bandwidths, with the reasons.
+
+A `Request` is one checked call of `attention_pool`: tensors that fit together, masks, and options. `choose_route`
+returns the algorithm and the reason in words as a `Route`. All decisions of this kind are in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
+from kernpool.algorithms.far_queries.gradients import find_far
+from kernpool.algorithms.sweep.series_gradients import applies
+from kernpool.core import PoolState, Problem
+from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.torch.masks import Participants, check_dropout, check_inputs, without_infinity
+from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
+
+Similarity = Callable[[Tensor, Tensor], Tensor]
+
+ALGORITHMS = ("auto", "dense", "fused")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of `attention_pool`, whose parameters these are.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
+        With NaN for infinity among queries and keys.
+    participants : Participants
+        Which keys take part for which queries.
+    similarity : callable
+        From queries and keys to logits.
+    dropout_p, degree, algorithm, return_weights
+        As given.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    participants: Participants
+    similarity: Similarity
+    dropout_p: float
+    degree: int
+    algorithm: str
+    return_weights: bool
+
+    @classmethod
+    def check(
+        cls,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        *,
+        similarity: Similarity,
+        valid_lens: Tensor | None = None,
+        is_causal: bool = False,
+        exclude_self: bool = False,
+        dropout_p: float = 0.0,
+        degree: int = 0,
+        algorithm: str = "auto",
+        return_weights: bool = False,
+    ) -> Request:
+        """Make one of the arguments of `attention_pool`, or say what is wrong."""
+        shape = check_inputs(query, key, value, attn_mask)
+        check_dropout(dropout_p)
+        check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
+        query, key = without_infinity(query), without_infinity(key)
+        participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
+        return cls(query, key, value, participants, similarity, dropout_p, degree, algorithm, return_weights)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of a query and a key."""
+        return self.participants.batch.numel() * self.query.shape[-2] * self.key.shape[-2]
+
+
+def check_algorithm(
+    algorithm: str, degree: int, similarity: Similarity, dropout_p: float, return_weights: bool
+) -> None:
+    """Refuse options that do not go together.
+
+    Parameters
+    ----------
+    algorithm, degree, similarity, dropout_p, return_weights
+        As in `attention_pool`.
+
+    Raises
+    ------
+    ValueError
+        If something is unknown, or needs weights where there are none.
+    """
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    if degree not in (0, 1):
+        raise ValueError(f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}")
+    weights = "return_weights=True" if return_weights else f"dropout={dropout_p}" if dropout_p else ""
+    if degree and weights:
+        raise ValueError(f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0")
+    if degree and algorithm == "dense":
+        raise ValueError("a local linear fit has no dense layer; use algorithm='auto'")
+    if degree and not isinstance(similarity, KernelSimilarity):
+        raise ValueError(
+            f"degree=1 needs a similarity of distances, got {type(similarity).__name__}; use GaussianSimilarity or "
+            "KernelSimilarity"
+        )
+    if algorithm == "fused" and dropout_p:
+        raise ValueError(f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'")
+
+
+FEW_NUMBERS = 1 << 16  # pairs times columns: up to here the plain dense layer is the fastest way
+MOST_LOGITS = 1 << 24  # beyond, 64 MiB in float32, and several tables of them, queries go in blocks
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way to pool, and why this one.
+
+    Parameters
+    ----------
+    way : {"engine", "attention", "blocks", "dense"}
+        The compiled loops of `kernpool.pool`; torch's own ``scaled_dot_product_attention``; blocks of queries, whose
+        weights are made again for the gradient; or all weights at once.
+    reason : str
+        In words.
+    """
+
+    way: str
+    reason: str
+
+
+def choose_route(request: Request) -> Route:
+    """Choose a way to pool, as fast as may be, in memory linear in keys and queries; nothing is computed.
+
+    Parameters
+    ----------
+    request : Request
+        What is pooled, and how.
+
+    Returns
+    -------
+    Route
+        The way and the reason. While ``torch.export`` traces, sizes do not decide: the program is for others too.
+
+    Raises
+    ------
+    ValueError
+        If there is no such way.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from kernpool.torch import GaussianSimilarity
+    >>> x = torch.zeros(1000, 1)
+    >>> choose_route(Request.check(x, x, x, similarity=GaussianSimilarity())).way
+    'engine'
+    >>> choose_route(Request.check(x, x, x, similarity=GaussianSimilarity(), algorithm="dense"))
+    Route(way='dense', reason='as asked')
+    """
+    if request.return_weights:
+        return Route("dense", "the weights are asked for")
+    if request.dropout_p:
+        return Route("dense", "dropout needs the weights")
+    if request.algorithm == "dense":
+        return Route("dense", "as asked")
+    fused, exporting = request.algorithm == "fused", torch.compiler.is_exporting()
+    why_not = _why_not_by_engine(request)
+    if not why_not:
+        if request.degree:
+            return Route("engine", "nothing else fits local planes")
+        if fused:
+            return Route("engine", "as asked")
+        if not exporting and request.pairs * request.query.shape[-1] > FEW_NUMBERS:
+            return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
+        why_not = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
+    elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_itself(request.similarity):
+        why_not = _why_not_by_attention(request)
+        if not why_not:
+            return Route("attention", "torch streams the keys of dot products")
+    if request.degree or fused:
+        raise ValueError(
+            f"degree={request.degree} with algorithm={request.algorithm!r} is not possible here: {why_not}"
+        )
+    if exporting:
+        return Route("dense", "an exported program is for any number of rows")
+    if request.pairs > MOST_LOGITS:
+        return Route("blocks", f"{why_not}; more than {MOST_LOGITS} pairs, too many for all weights at once")
+    return Route("dense", f"{why_not}; at most {MOST_LOGITS} pairs, whose weights fit into memory")
+
+
+def _why_not_by_engine(request: Request) -> str:
+    similarity, device = request.similarity, request.query.device
+    if not isinstance(similarity, KernelSimilarity) or not _is_itself(similarity):
+        return f"{type(similarity).__name__} is none of the similarities of distances of kernpool.torch"
+    if device.type != "cpu":
+        return f"the engine runs on the processor, and the tensors are on {device}; move them with .cpu()"
+    return "the mask adds to the logits; use a boolean one" if request.participants.adds_to_logits else ""
+
+
+def _why_not_by_attention(request: Request) -> str:
+    mask = request.participants.attn_mask
+    if request.participants.lengths is not None or request.participants.exclude_self:
+        return "scores go to torch's own attention, which knows neither valid_lens nor exclude_self; use a mask"
+    one_row = mask is not None and mask.shape[-2] == 1
+    if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_LOGITS:
+        return "torch's own attention would make a whole table of a mask with one row"
+    return ""
+
+
+def _is_itself(similarity: nn.Module) -> bool:
+    """Whether its forward is not overridden, and has no hooks."""
+    if similarity._forward_hooks or similarity._forward_pre_hooks:
+        return False
+    return type(similarity).forward in (
+        KernelSimilarity.forward,
+        DotProductSimilarity.forward,
+        BilinearSimilarity.forward,
+    )
+
+
+def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
+    """Choose how the engine gets the gradient by bandwidths.
+
+    Pooling sees places in bandwidths alone, so the gradient by bandwidths follows from those by queries and keys, which
+    for one column or many take less time than a second pass of pairs.
+
+    Parameters
+    ----------
+    problem : Problem
+        A sequence, whose values have their center at zero.
+    state : PoolState
+        Its sums.
+    wanted : frozenset of {"query", "key", "value", "log_bandwidth"}
+        Which gradients.
+    masked : bool
+        Whether a table says which pairs count.
+
+    Returns
+    -------
+    Route
+        With the way "places", from the gradients by queries and keys, or "pairs", by the engine like all others.
+    """
+    if "log_bandwidth" not in wanted:
+        return Route("pairs", "no gradient by bandwidths is wanted")
+    columns = problem.query.shape[1]
+    by_products = columns >= FEWEST_FOR_PRODUCTS and problem.similarity.kernel.name == "gaussian"
+    if by_products and not masked and not problem.degree and {"query", "key"} <= wanted:
+        reason = "those by queries and keys are wanted too, and are matrix products"
+    elif columns == 1 and applies(problem, state, wanted - {"log_bandwidth"} | {"query", "key"}):
+        reason = "those by queries and keys are sums of series, in linear time"
+    else:
+        return Route("pairs", "those by queries and keys would take another pass")
+    if find_far(state).size:
+        return Route("pairs", "products of places and gradients would cancel for queries far from all keys")
+    return Route("places", reason)

@@ -1,0 +1,447 @@
+"""Input checks, masks and masked softmax for attention pooling.
+
+Checked tensors have shapes that fit together, and half precision becomes single, since its squares overflow at 256
+bandwidths. `Participants` combines the conditions on which keys a query uses: boolean or additive mask, valid
+lengths, causality and leave-one-out. `masked_softmax` is the softmax over the valid keys only.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernpool.data.checks import refuse_foreign
+
+
+def check_tensors(**tensors: Tensor) -> None:
+    """Refuse what is no tensor, and tensors whose rows are not all there in one table.
+
+    Parameters
+    ----------
+    **tensors : Tensor
+        By the names that messages call them.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor, nested or sparse.
+    """
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor({name})")
+        if tensor.is_nested:
+            raise TypeError(
+                f"{name} must be a tensor with one shape for all sequences, got a nested tensor; pad it with "
+                f"torch.nested.to_padded_tensor({name}, 0.0), and pass the lengths of the sequences as valid_lens"
+            )
+        if tensor.layout is not torch.strided:
+            raise TypeError(f"{name} must be a dense tensor, got the layout {tensor.layout}; use {name}.to_dense()")
+
+
+def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tensor:
+    """Return a tensor of what a caller passed as lengths or a mask, where lists and arrays will do.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    given : array_like or Tensor
+        What came.
+    device : torch.device, optional
+        Where the tensor is to be.
+
+    Raises
+    ------
+    TypeError
+        If it is a masked array, whose masked entries have no value; or a nested or sparse tensor.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        refuse_foreign(name, given)
+    tensor = torch.as_tensor(given, device=device)
+    check_tensors(**{name: tensor})
+    return tensor
+
+
+def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:
+    """Check what `attention_pool` is given, and return the shape (..., L, S) of its logits.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        Of shapes (..., L, Eq), (..., S, Ek), (..., S, Ev), with leading dimensions that broadcast.
+    attn_mask : Tensor or None
+        Of any shape; only its type and its device are looked at.
+
+    Returns
+    -------
+    torch.Size
+        Leading dimensions of queries and keys, broadcast, then L and S.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or devices differ.
+    TypeError
+        If something is no dense tensor, holds integers, or the types of query, key and value differ.
+    """
+    named = {"query": query, "key": key, "value": value}
+    _check_types(named, attn_mask)
+    if min(tensor.dim() for tensor in named.values()) < 2:
+        raise ValueError(
+            "query, key and value must have shape (..., rows, columns), got "
+            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; a single column is x[:, None]"
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"key has {key.shape[-2]} rows and value has {value.shape[-2]}; each key needs its value")
+    try:
+        torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in named.values()))
+    except RuntimeError:
+        raise ValueError(
+            "leading dimensions of query, key and value must broadcast, got shapes "
+            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
+        ) from None
+    return torch.Size([*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
+
+
+def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
+    tensors = named if attn_mask is None else named | {"attn_mask": attn_mask}
+    check_tensors(**tensors)
+    for name, tensor in named.items():
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name} must hold floating-point numbers, got {tensor.dtype}; use {name}.float()")
+    if attn_mask is not None and attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
+        raise TypeError(
+            f"attn_mask must be boolean (True takes part) or floating point (added to the logits), got "
+            f"{attn_mask.dtype}; use attn_mask.bool()"
+        )
+    if len({tensor.device for tensor in tensors.values()}) > 1:
+        found = ", ".join(f"{name} on {tensor.device}" for name, tensor in tensors.items())
+        raise ValueError(f"all tensors must be on one device, got {found}; move them with .to(device)")
+    if len({tensor.dtype for tensor in named.values()}) > 1:
+        # Automatic mixed precision hands over what it made half next to what it left alone, and casts in the products.
+        device = named["query"].device.type
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+            return
+        found = ", ".join(f"{name} in {tensor.dtype}" for name, tensor in named.items())
+        raise TypeError(f"query, key and value must have one dtype, got {found}; convert them with .to(dtype)")
+
+
+def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
+    """Refuse a mask that does not broadcast to the logits.
+
+    Parameters
+    ----------
+    attn_mask : Tensor
+        Its leading dimensions may be more than those of the logits, its last two are those of the logits, or one.
+    shape : torch.Size
+        Shape (..., L, S) of the logits.
+
+    Raises
+    ------
+    ValueError
+        If it does not broadcast. A mask of several rows for a single query does not: it would make up queries.
+    """
+    try:
+        fits = torch.broadcast_shapes(attn_mask.shape, shape)[-2:] == shape[-2:]
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"attn_mask of shape {tuple(attn_mask.shape)} does not broadcast to {tuple(shape)}")
+
+
+def check_dropout(probability: float) -> None:
+    """Refuse what is no probability.
+
+    Parameters
+    ----------
+    probability : float
+        What the caller passed as dropout.
+
+    Raises
+    ------
+    ValueError
+        If it is not between 0 and 1.
+    """
+    if not 0.0 <= probability <= 1.0:
+        raise ValueError(f"dropout must be a probability between 0 and 1, got {probability}")
+
+
+def without_infinity(rows: Tensor) -> Tensor:
+    """Return queries or keys with NaN for infinity, which would count as far away, or as unlike, without a word.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (..., rows, columns)
+        On any device; nothing waits for it.
+
+    Returns
+    -------
+    Tensor
+        What takes part spreads from here, and padding is left out later.
+    """
+    return rows.masked_fill(torch.isinf(rows), torch.nan)
+
+
+def at_least_single(tensor: Tensor) -> Tensor:
+    """Return half precision as single, since its squares overflow at 256 bandwidths; anything else as it is.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of any floating-point type.
+
+    Returns
+    -------
+    Tensor
+        Float32 or float64.
+    """
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """Switch automatic mixed precision off for a product that needs its digits.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the product runs. The device "meta" knows no mixed precision.
+
+    Returns
+    -------
+    context manager
+        For a ``with`` statement.
+    """
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
+def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
+    """Turn valid lengths into a mask of shape (..., L, S), True where ``key index < length``.
+
+    Parameters
+    ----------
+    valid_lens : Tensor of int
+        One length per sequence, shape (...), or one per query, shape (..., L).
+    shape : torch.Size
+        Shape (..., L, S) of the logits.
+
+    Returns
+    -------
+    Tensor of bool
+        Broadcastable to `shape`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths are no integers, fit neither the sequences nor the queries, or are negative or larger than the
+        number of keys.
+
+    Notes
+    -----
+    The range check reads two numbers from the device of the lengths. While torch compiles, and on the device "meta",
+    there are none to read; under ``torch.func.vmap`` they cannot be read, so map over a mask instead.
+    """
+    lengths = valid_lengths(valid_lens, shape)
+    return torch.arange(shape[-1], device=lengths.device) < lengths[..., None]
+
+
+def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
+    """Check valid lengths, and return them as one per query, or one for all queries of a sequence.
+
+    Parameters
+    ----------
+    valid_lens, shape
+        As for `valid_length_mask`, which says what is refused.
+
+    Returns
+    -------
+    Tensor of int, shape (..., L) or (..., 1)
+        The lengths.
+    """
+    valid_lens = as_tensor("valid_lens", valid_lens)
+    if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
+        raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; pass a boolean mask as attn_mask")
+    batch = tuple(shape[:-2])
+    if tuple(valid_lens.shape) == batch:
+        lengths = valid_lens[..., None]
+    elif tuple(valid_lens.shape) == tuple(shape[:-1]):
+        lengths = valid_lens
+    else:
+        raise ValueError(
+            f"valid_lens must have shape {batch} (one length per sequence) or {tuple(shape[:-1])} (one per query), "
+            f"got {tuple(valid_lens.shape)}"
+        )
+    _check_range(valid_lens, shape[-1])
+    return lengths
+
+
+def _check_range(valid_lens: Tensor, keys: int) -> None:
+    if torch.compiler.is_compiling() or valid_lens.is_meta or valid_lens.numel() == 0:
+        return
+    for wrong in (int(end) for end in torch.aminmax(valid_lens)):
+        if not 0 <= wrong <= keys:
+            raise ValueError(f"valid_lens must be between 0 and the number of keys, {keys}, got {wrong}")
+
+
+def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
+    r"""Softmax over the last axis, restricted to valid entries.
+
+    .. math:: \alpha_j = [j \text{ valid}]\, e^{s_j} \Big/ \sum_{l \text{ valid}} e^{s_l}
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., L, S)
+        Scores of S keys for L queries. Never changed.
+    valid : Tensor, optional
+        Which entries count: a boolean mask that broadcasts to the logits, True where valid; or integer *lengths*, one
+        per sequence, shape (...), or one per query, shape (..., L). None means all.
+
+    Returns
+    -------
+    Tensor of shape (..., L, S)
+        Each row sums to one; a row without a valid entry, or with no logit above minus infinity, is zero, with zero
+        gradient.
+
+    Raises
+    ------
+    ValueError
+        If `valid` fits the logits in neither way.
+    TypeError
+        If one of them is a nested or a sparse tensor.
+
+    Notes
+    -----
+    Invalid entries become minus infinity, not a large negative number: with the widespread -1e6 a fully masked row
+    attends to the padding, and in half precision it is NaN. NaN in an invalid entry does not spread.
+
+    Examples
+    --------
+    >>> import torch
+    >>> masked_softmax(torch.zeros(2, 1, 4), torch.tensor([2, 0])).tolist()
+    [[[0.5, 0.5, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]]
+    """
+    check_tensors(logits=logits)
+    if valid is not None:
+        logits = logits.masked_fill(~_as_mask(as_tensor("valid", valid, logits.device), logits.shape), -torch.inf)
+    if logits.shape[-1] == 0:
+        return torch.softmax(logits, dim=-1)
+    nothing = torch.isneginf(logits.detach().amax(dim=-1, keepdim=True))
+    # A row without a valid entry gets finite logits and is zeroed afterwards: softmax of minus infinities is NaN, and a
+    # NaN that is masked only afterwards still spoils the gradient.
+    weights = torch.softmax(logits.masked_fill(nothing, 0.0), dim=-1)
+    return weights.masked_fill(nothing, 0.0)
+
+
+def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
+    if valid.dtype != torch.bool:
+        return valid_length_mask(valid, shape)
+    try:
+        return valid.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"a boolean mask must broadcast to the logits' shape {tuple(shape)}, got {tuple(valid.shape)}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Participants:
+    """Which keys take part for which queries of one `attention_pool`; the conditions combine.
+
+    Parameters
+    ----------
+    shape : torch.Size
+        Shape (..., L, S) of the logits.
+    device : torch.device
+        Where masks are made.
+    attn_mask : Tensor or None
+        Boolean, or floating point, where minus infinity leaves out.
+    lengths : Tensor or None
+        Numbers of valid keys, of shape (..., L) or (..., 1).
+    is_causal, exclude_self : bool
+        See `attention_pool`.
+    """
+
+    shape: torch.Size
+    device: torch.device
+    attn_mask: Tensor | None
+    lengths: Tensor | None
+    is_causal: bool
+    exclude_self: bool
+
+    @classmethod
+    def check(
+        cls,
+        shape: torch.Size,
+        device: torch.device,
+        attn_mask: Tensor | None,
+        valid_lens: Tensor | None,
+        is_causal: bool,
+        exclude_self: bool,
+    ) -> Participants:
+        """Make one of what the caller passed, or say what is wrong."""
+        queries, keys = shape[-2:]
+        if attn_mask is not None:
+            attn_mask = torch.atleast_2d(attn_mask)
+            check_mask_shape(attn_mask, shape)
+        if exclude_self and queries != keys:
+            raise ValueError(f"exclude_self=True takes key i for query i's own, but there are {queries} and {keys}")
+        lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(device)
+        return cls(shape, device, attn_mask, lengths, is_causal, exclude_self)
+
+    @property
+    def adds_to_logits(self) -> bool:
+        """Whether the mask is one of floating-point numbers."""
+        return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
+
+    @property
+    def batch(self) -> torch.Size:
+        """Leading dimensions of the pairs."""
+        leading = [self.shape[:-2]] + ([] if self.attn_mask is None else [self.attn_mask.shape[:-2]])
+        batch: torch.Size = torch.broadcast_shapes(*leading)
+        return batch
+
+    def among(self, queries: slice) -> Participants:
+        """Return those of some of the queries; `mask` finds their places for causality and leave-one-out."""
+        table = None if self.attn_mask is None else rows_of(self.attn_mask, queries)
+        lengths = self.lengths if self.lengths is None or self.lengths.shape[-1] == 1 else self.lengths[..., queries]
+        return Participants(self.shape, self.device, table, lengths, self.is_causal, self.exclude_self)
+
+    def mask(self, queries: slice = slice(None)) -> Tensor | None:
+        """Return a boolean mask that broadcasts to the logits of these queries, which `among` has cut out."""
+        query = torch.arange(self.shape[-2], device=self.device)[queries, None]
+        key = torch.arange(self.shape[-1], device=self.device)
+        parts = []
+        if self.attn_mask is not None:
+            parts.append(~torch.isneginf(self.attn_mask) if self.adds_to_logits else self.attn_mask)
+        if self.lengths is not None:
+            parts.append(key < self.lengths[..., None])
+        if self.is_causal:
+            parts.append(key <= query)
+        if self.exclude_self:
+            parts.append(key != query)
+        if not parts:
+            return None
+        mask = parts[0]
+        for part in parts[1:]:
+            mask = mask & part
+        logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
+        return mask.expand(torch.broadcast_shapes(mask.shape, logits))
+
+    def counts(self) -> Tensor | None:
+        """Return how many of the first keys each query sees, as far as lengths and causality say; (..., L) or (L,)."""
+        counts = self.lengths
+        if self.is_causal:
+            seen = torch.arange(1, self.shape[-2] + 1, device=self.device).clamp(max=self.shape[-1])
+            counts = seen if counts is None else torch.minimum(counts, seen)
+        return counts
+
+
+def rows_of(table: Tensor, queries: slice) -> Tensor:
+    """Cut the second last dimension, unless it is one for all."""
+    return table if table.shape[-2] == 1 else table[..., queries, :]

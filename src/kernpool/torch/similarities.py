@@ -1,0 +1,605 @@
+"""Similarities for attention pooling: kernels of a distance with learnable bandwidths, and attention scores.
+
+`KernelSimilarity` and `GaussianSimilarity` compare queries and keys by distance. `DotProductSimilarity`,
+`BilinearSimilarity` and `AdditiveSimilarity` are scores whose queries and keys need not live in one space.
+
+Logarithms of the built-in kernels are written here again for torch, as functions of the squared distance in
+bandwidths. They are the functions of `kernpool.kernels`, differentiable everywhere. Three traps are why:
+
+- The derivative of a square root at zero is infinite. `_root` gives it slope zero there, the slope of a symmetric
+  function, as the gradients in NumPy do.
+- Outside of a compact support the logarithm is minus infinity. A ``where`` alone would still send zero times
+  infinity, which is NaN, back through the branch not taken; so that branch sees a harmless number instead.
+- NaN has to stay NaN, rather than end up on the far side of a comparison as a weight of zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from kernpool.core.similarity import check_composition
+from kernpool.data.checks import refuse_foreign
+from kernpool.execution.messages import abbreviate, check_choice, explain_calls
+from kernpool.kernels import Kernel, get_kernel, is_built_in
+from kernpool.torch.masks import at_least_single, check_tensors, without_autocast
+
+LogProfile = Callable[[Tensor], Tensor]
+
+
+def _root(squared: Tensor) -> Tensor:
+    zero = squared == 0
+    return torch.sqrt(squared.masked_fill(zero, 1.0)).masked_fill(zero, 0.0)
+
+
+def _supported(u: Tensor, log_profile: LogProfile) -> Tensor:
+    """``log_profile`` where ``u < 1``, minus infinity elsewhere."""
+    outside = u >= 1
+    return log_profile(u.masked_fill(outside, 0.0)).masked_fill(outside, -torch.inf)
+
+
+def _flat(squared: Tensor) -> Tensor:
+    """Zero with zero gradient, and NaN for NaN."""
+    return squared.masked_fill(~torch.isnan(squared), 0.0)
+
+
+def _gaussian(squared: Tensor) -> Tensor:
+    return -0.5 * squared
+
+
+def _boxcar(squared: Tensor) -> Tensor:
+    return _flat(squared).masked_fill(squared > 1, -torch.inf)  # the edge belongs to the window
+
+
+def _epanechnikov(squared: Tensor) -> Tensor:
+    return _supported(squared, lambda s: math.log(3 / 4) + torch.log1p(-s))
+
+
+def _biweight(squared: Tensor) -> Tensor:
+    return _supported(squared, lambda s: math.log(15 / 16) + 2.0 * torch.log1p(-s))
+
+
+def _triweight(squared: Tensor) -> Tensor:
+    return _supported(squared, lambda s: math.log(35 / 32) + 3.0 * torch.log1p(-s))
+
+
+def _triangular(squared: Tensor) -> Tensor:
+    return _supported(_root(squared), lambda u: torch.log1p(-u))
+
+
+def _tricube(squared: Tensor) -> Tensor:
+    # 1 - u^3 = (1 - u)(1 + u + u^2): near the edge 1 - u is exact, so small weights keep all their digits.
+    return _supported(
+        _root(squared), lambda u: math.log(70 / 81) + 3.0 * (torch.log1p(-u) + torch.log1p(u * (1.0 + u)))
+    )
+
+
+def _cosine(squared: Tensor) -> Tensor:
+    # cos(pi u / 2), written from the edge inwards for the same reason
+    return _supported(_root(squared), lambda u: math.log(math.pi / 4) + torch.log(torch.sin(math.pi / 2 * (1.0 - u))))
+
+
+def _laplace(squared: Tensor) -> Tensor:
+    return -_root(squared) - math.log(2)
+
+
+def _logistic(squared: Tensor) -> Tensor:
+    u = _root(squared)
+    return -u - 2.0 * torch.log1p(torch.exp(-u))
+
+
+# By name; a test holds them against every kernel that `kernpool` comes with.
+LOG_PROFILES: dict[str, LogProfile] = {
+    "gaussian": _gaussian,
+    "boxcar": _boxcar,
+    "constant": _flat,
+    "epanechnikov": _epanechnikov,
+    "triangular": _triangular,
+    "biweight": _biweight,
+    "triweight": _triweight,
+    "tricube": _tricube,
+    "cosine": _cosine,
+    "laplace": _laplace,
+    "logistic": _logistic,
+}
+
+
+Form = Literal["shared", "per_feature", "linear"]
+
+
+def read_bandwidth(
+    bandwidth: float | Sequence[float], form: str, size: int | None, output_size: int | None
+) -> tuple[float | list[float], int | None, int | None]:
+    """Read the bandwidth that a similarity starts with.
+
+    Parameters
+    ----------
+    bandwidth : float or sequence of float
+        One number, or one per feature unless the form is "shared".
+    form : {"shared", "per_feature", "linear"}
+        What the bandwidths are for.
+    size, output_size : int or None
+        Number of features, and of rows of the linear map.
+
+    Returns
+    -------
+    bandwidth : float or list of float
+        A number if shared, a list if not.
+    size, output_size : int or None
+        Worked out from the bandwidths where they were not given; None where they are not needed.
+
+    Raises
+    ------
+    ValueError
+        If a bandwidth is not positive and finite, a size below one, the form unknown, or they disagree.
+    TypeError
+        If a bandwidth is no number, or masked.
+
+    Examples
+    --------
+    >>> read_bandwidth(0.5, "linear", 2, None)
+    ([0.5, 0.5], 2, 2)
+    """
+    check_choice("form", form, get_args(Form))
+    for name, number in (("size", size), ("output_size", output_size)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}")
+    if not isinstance(bandwidth, Tensor):
+        refuse_foreign("bandwidth", bandwidth)
+    try:
+        bandwidths = np.asarray(bandwidth, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"bandwidth must be a positive number, or one per feature, got {abbreviate(bandwidth)}"
+        ) from None
+    if bandwidths.ndim > 1 or bandwidths.size == 0 or (bandwidths.ndim == 1 and form == "shared"):
+        raise ValueError(
+            f"bandwidth must be one number, or with form='per_feature' or 'linear' one per feature, "
+            f"got {abbreviate(bandwidth)} "
+            f"with form={form!r}"
+        )
+    if not np.all(np.isfinite(bandwidths) & (bandwidths > 0)):
+        raise ValueError(f"bandwidth must be positive and finite, got {abbreviate(bandwidth)}")
+    if output_size is not None and form != "linear":
+        raise ValueError(f"output_size={output_size} belongs to form='linear', got form={form!r}")
+    if form == "shared":
+        return float(bandwidths), size, None
+    features = size if bandwidths.ndim == 0 else len(bandwidths)
+    if features is None:
+        raise ValueError(f"form={form!r} needs size=, the number of features, or a bandwidth for each of them")
+    if size is not None and features != size:
+        raise ValueError(f"bandwidth has {features} entries for size={size}; give one number, or one per feature")
+    if output_size is not None and output_size > features:
+        # More rows could not measure another distance, and rows of zeros would never learn.
+        raise ValueError(f"output_size must be at most the number of features, {features}, got {output_size}")
+    rows = (output_size or features) if form == "linear" else None
+    return [float(h) for h in np.broadcast_to(bandwidths, features)], features, rows
+
+
+def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_size: int | None = None) -> None:
+    """Refuse queries and keys of other sizes than a similarity takes.
+
+    Parameters
+    ----------
+    query, key : Tensor
+        Of shape (..., rows, size).
+    query_size, key_size : int or None
+        The sizes that are expected; None is that of the queries.
+
+    Raises
+    ------
+    ValueError
+        If a last dimension differs.
+    TypeError
+        If one of them is no tensor, nested or sparse.
+    """
+    check_tensors(query=query, key=key)
+    query_size = query.shape[-1] if query_size is None else query_size
+    key_size = query_size if key_size is None else key_size
+    if query.shape[-1] != query_size or key.shape[-1] != key_size:
+        raise ValueError(
+            f"expected queries of size {query_size} and keys of size {key_size} in the last dimension, "
+            f"got shapes {tuple(query.shape)} and {tuple(key.shape)}"
+        )
+
+
+Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
+
+
+@explain_calls
+class KernelSimilarity(nn.Module):
+    r"""A kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
+
+    .. math:: u = (q - k) / h \;\text{(shared)}, \qquad u_a = (q_a - k_a) / h_a \;\text{(per feature)}, \qquad
+              u = M (q - k) \;\text{(linear)}
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        Any kernel that the package comes with, by name or alias; see `kernpool.kernel_names`.
+    bandwidth : float or sequence of float, default=1.0
+        Bandwidth h at the start: one number, or for the forms "per_feature" and "linear" one per feature. The attribute
+        of this name is what training has made of it.
+    form : {"shared", "per_feature", "linear"}, default="shared"
+        One width for all features; one for each, which learns how relevant features are; or a full linear map, which
+        learns directions too, and on few data learns noise unless training is stopped early.
+    size : int, optional
+        Number of features. The forms "per_feature" and "linear" need it where `bandwidth` is one number.
+    output_size : int, optional
+        Rows of the linear map, at most `size`, which is the default; fewer of them reduce dimensions.
+    composition : {"radial"}, default="radial"
+        Here for symmetry with `kernpool.pool`: products of one kernel per column are refused.
+    parameterization : {"log_bandwidth", "inverse_bandwidth"}, default="log_bandwidth"
+        What is learned: ``log h``, which keeps h positive and makes equal steps equal factors; or ``w = 1 / h`` itself,
+        as in ``softmax(-((q - k) w)^2 / 2)`` of the textbooks. There only ``w^2`` matters, and ``w = 0`` is a
+        stationary point, so for anything but following a textbook use the first. A linear map is its own parameter.
+    device, dtype
+        As for any module.
+
+    Attributes
+    ----------
+    log_bandwidth, w or map : nn.Parameter
+        What is learned: of shape () or (size,), or for a linear map (output_size, size), at the start a diagonal of
+        ``1 / bandwidth``.
+    kernel_name : str
+        Name of the kernel, without aliases.
+    form : str
+        As given.
+
+    Raises
+    ------
+    ValueError
+        If a bandwidth is not positive and finite, sizes disagree, a name is unknown, the kernel is one of your
+        own, or the composition is "product".
+
+    See Also
+    --------
+    kernpool.pool : The same numbers without gradients; ``empty="zero"`` is what the layers do.
+
+    Notes
+    -----
+    **Compact support.** Outside of it the logit is minus infinity, with a gradient of exactly zero, and a query without
+    any key within the support pools to zero. Such a query does not pull on the width: start wide enough, or take a
+    kernel that is positive everywhere. The boxcar's and the constant kernel's logits have no slope, so they learn
+    nothing. Keys at ``|u| = 1`` belong to the boxcar as far as the rounding of the width allows.
+
+    **Distance zero.** The slope there is zero, as in NumPy, for the triangular and Laplace kernels too, which have a
+    kink. Second derivatives are right wherever no query sits on a key; for Gaussian, Epanechnikov, biweight and
+    triweight everywhere.
+
+    **Extreme widths.** A width that training drives to zero leaves each query its nearest key, or, if the support is
+    compact, nothing but keys at distance zero; one that it drives to infinity leaves the mean of all keys. Either way
+    gradients go to zero: finite, but training stands still. Logits of size 1e8 in float32, 1e16 in float64, round by
+    more than one, and then say nothing of keys at nearly the same distance: the dense layer pools what they say, while
+    the engine (``algorithm="fused"``) takes gradients from differences of distances. ``log_bandwidth`` between -40 and
+    40 does no harm to data of size one in float32. Squared distances overflow at 1.8e19 bandwidths in float32 and
+    1.3e154 in float64; a query whose keys are all that far counts as having none.
+
+    **Rounding, cost.** Distances are formed from differences. The expansion ``|q|^2 + |k|^2 - 2 q.k`` is a matrix
+    product and faster, and loses digits in proportion to the square of the distance from the origin. Memory is
+    O(L S E) here. Logits have the precision of the data, float32 at least; give float64 data a float64 width
+    (``dtype=``), or the width alone limits the result to seven digits.
+
+    References
+    ----------
+    .. [1] K. Q. Weinberger and G. Tesauro, "Metric learning for kernel regression", AISTATS (2007), for the linear map.
+
+    Examples
+    --------
+    >>> import torch
+    >>> similarity = KernelSimilarity("triangular", bandwidth=2.0)
+    >>> similarity(torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [5.0]])).exp().tolist()
+    [[1.0, 0.5, 0.0]]
+    >>> KernelSimilarity("laplace", bandwidth=[0.5, 2.0], form="per_feature").bandwidth
+    [0.5, 2.0]
+    """
+
+    log_bandwidth: nn.Parameter
+    w: nn.Parameter
+    map: nn.Parameter
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: float | Sequence[float] = 1.0,
+        *,
+        form: Form = "shared",
+        size: int | None = None,
+        output_size: int | None = None,
+        composition: str = "radial",
+        parameterization: Parameterization = "log_bandwidth",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_composition(composition)
+        if composition == "product":
+            raise ValueError(
+                "composition='product' is not available for torch; use 'radial', which is the same for the Gaussian"
+            )
+        check_choice("parameterization", parameterization, get_args(Parameterization))
+        self.kernel_name = _differentiable(kernel)
+        self._first_bandwidth, self.size, self.output_size = read_bandwidth(bandwidth, form, size, output_size)
+        self.form, self.parameterization = form, parameterization
+        parameter = nn.Parameter(torch.empty(self._start().shape, device=device, dtype=dtype))
+        name = "w" if parameterization == "inverse_bandwidth" else "log_bandwidth"
+        self._learned_name = "map" if form == "linear" else name
+        self.register_parameter(self._learned_name, parameter)
+        self.reset_parameters()
+
+    @property
+    def _learned(self) -> Tensor:
+        learned: Tensor = getattr(self, self._learned_name)
+        return learned
+
+    def reset_parameters(self) -> None:
+        """Set the widths back to where they started."""
+        with torch.no_grad():
+            self._learned.copy_(torch.tensor(self._start(), device=self._learned.device))
+
+    def _start(self) -> NDArray[np.float64]:
+        first = np.asarray(self._first_bandwidth)
+        if self.form == "linear":
+            return np.asarray(np.eye(self.output_size or first.size, first.size) / first)
+        return np.asarray(np.log(first) if self.parameterization == "log_bandwidth" else 1.0 / first)
+
+    @property
+    def inverse_bandwidth(self) -> Tensor:
+        """``1 / h``, differentiable, float32 at least: of shape () or (size,), and one for a linear map."""
+        learned = at_least_single(self._learned)
+        if self.form == "linear":
+            return torch.ones((), device=learned.device, dtype=learned.dtype)
+        return torch.exp(-learned) if self.parameterization == "log_bandwidth" else learned
+
+    @property
+    def bandwidth(self) -> float | list[float]:
+        """The bandwidth as it is now, a number or a list of one per feature; of a linear map 1 over singular values."""
+        with torch.no_grad():
+            inverse = (
+                torch.linalg.svdvals(at_least_single(self.map)) if self.form == "linear" else self.inverse_bandwidth
+            )
+            found: float | list[float] = (1.0 / inverse.abs().cpu().double()).tolist()
+        return found
+
+    def mapped(self, x: Tensor) -> Tensor:
+        """Map queries or keys, of shape (..., rows, size), to where distances are measured: ``x @ map.T`` or `x`."""
+        if self.form != "linear":
+            return x
+        x = at_least_single(x)
+        with without_autocast(x.device):  # distances between points in half precision are mostly rounding
+            return x @ self.map.to(x.dtype).T
+
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the points whose distance it is of: mapped, with the center of the keys at the origin, or as given."""
+        check_sizes(query, key, self.size)
+        if self.form != "linear":
+            return query, key
+        center = _center_of(key)  # a map of differences in effect, at the price of a map of points
+        return self.mapped(query - center), self.mapped(key - center)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
+        check_tensors(query=query, key=key)
+        query, key = self.points(at_least_single(query), at_least_single(key))
+        difference = query.unsqueeze(-2) - key.unsqueeze(-3)
+        scaled = difference * self.inverse_bandwidth.to(difference.dtype)
+        return LOG_PROFILES[self.kernel_name](scaled.square().sum(dim=-1))
+
+    def extra_repr(self) -> str:
+        """Show the kernel and the current widths."""
+        return f"kernel={self.kernel_name!r}, {self._widths_repr()}"
+
+    def _widths_repr(self) -> str:
+        if self.form == "linear":
+            shown = f"size={self.size}, output_size={self.output_size}"
+        elif self._learned.is_meta:
+            shown = "bandwidth=?"
+        elif isinstance(self.bandwidth, float):
+            shown = f"bandwidth={self.bandwidth:.6g}"
+        else:
+            shown = f"bandwidth=[{', '.join(f'{h:.6g}' for h in self.bandwidth)}]"
+        form = "" if self.form == "shared" else f", form={self.form!r}"
+        return shown + form + ("" if self.form == "linear" else f", parameterization={self.parameterization!r}")
+
+
+@explain_calls
+class GaussianSimilarity(KernelSimilarity):
+    r"""Gaussian kernel with learnable widths: ``s(q, k) = -|q - k|^2 / (2 h^2)``.
+
+    Parameters
+    ----------
+    bandwidth : float or sequence of float, default=1.0
+        Bandwidth h at the start; the attribute of this name is what training has made of it.
+    form, size, output_size, parameterization, device, dtype
+        As in `KernelSimilarity`.
+
+    Attributes
+    ----------
+    log_bandwidth, w or map : nn.Parameter
+        What is learned.
+
+    Raises
+    ------
+    ValueError
+        As in `KernelSimilarity`, of which this is the Gaussian case.
+
+    Notes
+    -----
+    What is said there of precision, of memory and of extreme widths holds here.
+
+    Examples
+    --------
+    >>> import torch
+    >>> similarity = GaussianSimilarity(bandwidth=2.0)
+    >>> similarity(torch.tensor([[0.0]]), torch.tensor([[0.0], [2.0]])).tolist()
+    [[-0.0, -0.5]]
+    >>> GaussianSimilarity(0.5, parameterization="inverse_bandwidth").w.item()
+    2.0
+    """
+
+    def __init__(
+        self,
+        bandwidth: float | Sequence[float] = 1.0,
+        *,
+        form: Form = "shared",
+        size: int | None = None,
+        output_size: int | None = None,
+        parameterization: Parameterization = "log_bandwidth",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            "gaussian",
+            bandwidth,
+            form=form,
+            size=size,
+            output_size=output_size,
+            parameterization=parameterization,
+            device=device,
+            dtype=dtype,
+        )
+
+    def extra_repr(self) -> str:
+        """Show the current widths."""
+        return self._widths_repr()
+
+
+def _differentiable(kernel: str | Kernel) -> str:
+    """Return the name of a kernel that has a differentiable twin for torch."""
+    record = get_kernel(kernel)
+    if not is_built_in(record):
+        raise ValueError(
+            f"{record!r} is made of NumPy functions, which have no gradients in torch; use one of "
+            f"{', '.join(LOG_PROFILES)}, or write an nn.Module (query, key) -> log K"
+        )
+    return record.name
+
+
+def _center_of(key: Tensor) -> Tensor:
+    """Return the mean of the finite keys, which no distance depends on: near it, mapped points lose few digits."""
+    key = key.detach()
+    return torch.where(torch.isfinite(key), key, 0.0).sum(dim=-2, keepdim=True) / max(key.shape[-2], 1)
+
+
+@explain_calls
+class DotProductSimilarity(nn.Module):
+    """Scaled dot product: ``s(q, k) = q @ k / sqrt(E)``. It learns nothing itself.
+
+    Examples
+    --------
+    >>> import torch
+    >>> DotProductSimilarity()(torch.ones(1, 4), torch.ones(2, 4)).tolist()
+    [[2.0, 2.0]]
+    """
+
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the points whose product it is."""
+        check_sizes(query, key)
+        return query, key
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
+        query, key = self.points(query, key)
+        return query @ key.transpose(-2, -1) / math.sqrt(max(query.shape[-1], 1))
+
+
+@explain_calls
+class AdditiveSimilarity(nn.Module):
+    """Additive score: ``s(q, k) = v @ tanh(W_q q + W_k k)``, for queries and keys of different sizes.
+
+    Parameters
+    ----------
+    query_size, key_size, hidden_size : int
+        Sizes of queries, keys, and of the hidden layer.
+    device, dtype
+        As for any module.
+
+    References
+    ----------
+    .. [1] D. Bahdanau, K. Cho and Y. Bengio, "Neural machine translation by jointly learning to align and translate",
+       arXiv:1409.0473, appendix A.1.2.
+
+    Notes
+    -----
+    Memory is O(L S hidden_size).
+
+    Examples
+    --------
+    >>> import torch
+    >>> AdditiveSimilarity(20, 2, 8)(torch.randn(2, 1, 20), torch.ones(2, 10, 2)).shape
+    torch.Size([2, 1, 10])
+    """
+
+    def __init__(
+        self,
+        query_size: int,
+        key_size: int,
+        hidden_size: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.query_size, self.key_size = query_size, key_size
+        self.query_map = nn.Linear(query_size, hidden_size, bias=False, device=device, dtype=dtype)
+        self.key_map = nn.Linear(key_size, hidden_size, bias=False, device=device, dtype=dtype)
+        self.score = nn.Linear(hidden_size, 1, bias=False, device=device, dtype=dtype)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return logits of shape (..., L, S) for queries (..., L, query_size) and keys (..., S, key_size)."""
+        check_sizes(query, key, self.query_size, self.key_size)
+        hidden = torch.tanh(self.query_map(query).unsqueeze(-2) + self.key_map(key).unsqueeze(-3))
+        logits: Tensor = self.score(hidden).squeeze(-1)
+        return logits
+
+
+@explain_calls
+class BilinearSimilarity(nn.Module):
+    """Bilinear score: ``s(q, k) = q @ W k``, for queries and keys of different sizes.
+
+    Parameters
+    ----------
+    query_size, key_size : int
+        Sizes of queries and keys.
+    device, dtype
+        As for any module.
+
+    References
+    ----------
+    .. [1] M.-T. Luong, H. Pham and C. D. Manning, "Effective approaches to attention-based neural machine translation",
+       arXiv:1508.04025, equation 8 ("general").
+
+    Examples
+    --------
+    >>> import torch
+    >>> BilinearSimilarity(3, 2)(torch.randn(5, 3), torch.randn(4, 2)).shape
+    torch.Size([5, 4])
+    """
+
+    def __init__(
+        self,
+        query_size: int,
+        key_size: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.query_size, self.key_size = query_size, key_size
+        self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
+
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the points whose product it is: queries, and mapped keys."""
+        check_sizes(query, key, self.query_size, self.key_size)
+        return query, self.key_map(key)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return logits of shape (..., L, S) for queries (..., L, query_size) and keys (..., S, key_size)."""
+        query, key = self.points(query, key)
+        return query @ key.transpose(-2, -1)

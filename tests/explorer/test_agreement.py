@@ -1,0 +1,224 @@
+"""The page's numbers are those of the engine: every weight, value and slope, in a real browser."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+import kernpool
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning
+from kernpool.core.problem import Problem
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.explorer.bundle import bundle
+from kernpool.pooling.arrays import local_fit
+from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
+from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
+
+KERNELS = kernpool.kernel_names()[:11]
+BANDWIDTHS = (0.003, 0.02, 0.1, 0.5, 3.0, 1e6)
+# Of what lies between weights of a fit and the rounding of its logits, which are up to 745.
+WEIGHTS, VALUES = 1e-12, 1e-10
+# A slope that is not determined is bounded by covariances of which the engine has half of the digits left.
+UNDETERMINED = 4.0 * np.finfo(np.float64).eps / RANK_TOLERANCE
+
+ANSWER = """(payloads, cases) => {
+  const data = payloads.map(readData);
+  const join = (parts) => pack(Float64Array.from(parts.flatMap((part) => Array.from(part))));
+  return cases.map(({ payload, settings, numeric, codes }) => {
+    const rows = unpack(numeric), d = data[payload].numeric.length, m = rows.length / d, levels = unpack(codes);
+    const queries = Array.from({ length: m }, (_, i) => ({
+      numeric: Array.from(rows.subarray(i * d, (i + 1) * d)),
+      codes: Array.from(levels.subarray((i * levels.length) / m, ((i + 1) * levels.length) / m)),
+    }));
+    const pool = makePool(data[payload], settings), seen = queries.map((query) => pool.at(query));
+    const places = Float64Array.from(queries, (query) => query.numeric[0]);
+    return {
+      weight: join(seen.map((one) => one.weight)),
+      value: join(seen.map((one) => one.value)),
+      values: pack(pool.values(queries)),
+      curve: pack(pool.curve(0, places, queries[0])),
+      slope: settings.degree ? join(seen.map((one) => one.slope)) : null,
+      counts: join(seen.map((one) => [one.effectiveSize, one.reach, one.nearest, Number(one.empty), one.rank])),
+    };
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def page(browser):  # noqa: F811  # a fixture
+    names = ("readData", "unpack", "pack", "makePool")
+    module = bundle(["data.js", "pool.js"], KERNELS)
+    with opened(browser, page_of(module, names)) as found:
+        yield found
+
+
+def case(payload, query, settings, codes=()):
+    return {
+        "payload": payload,
+        "settings": settings,
+        "numeric": packed(np.asarray(query, dtype=float)),
+        "codes": packed(np.asarray(codes, dtype=int)),
+    }
+
+
+def assert_close(found, expected, tolerance, what):
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected), err_msg=what)
+    wrong = np.abs(found - expected) > tolerance
+    worst = np.argwhere(wrong)[:3].tolist()
+    assert not wrong.any(), f"{what} at {worst}: {found[wrong][:3]} is not {expected[wrong][:3]}"
+
+
+@cache
+def line():
+    """One column, denser in the middle, with two equal rows, an isolated one, and queries on rows and off the data."""
+    g = np.random.default_rng(1)
+    x = np.sort(np.r_[g.uniform(size=60), g.normal(0.5, 0.05, 40), 0.25, 0.25, 1.4])[:, None]
+    y = np.sin(6 * x[:, 0]) + 100 + 0.2 * g.normal(size=len(x))
+    query = np.r_[np.linspace(-0.5, 1.6, 22), x[[0, 30, -1], 0], 0.25][:, None]
+    return x, y, query
+
+
+def expected_fit(problem):
+    """The plane of estimators, which is what the page shows; where sums keep it, pool's, with all digits."""
+    fit, exact = local_fit(problem, complete=False), local_fit(problem, complete=True)
+    undetermined = fit.occupied & (fit.rank < problem.key.shape[1])
+    pick = np.where(undetermined[:, None], fit.intercept, exact.intercept)
+    pick = np.where(fit.occupied[:, None], pick, np.nan)
+    if not problem.degree:
+        return pick, None, np.zeros_like(undetermined), fit.rank
+    slope = np.where(undetermined[:, None, None], fit.slope, exact.slope) / problem.similarity.bandwidth[:, None]
+    return pick, np.where(fit.occupied[:, None, None], slope, np.nan), undetermined, fit.rank
+
+
+def compare(reply, x, y, query, kernel, h, degree, composition="radial", weight=None):
+    """Compare every answer with the engine's; return how many fits were of a plane that is not determined."""
+    what = f"{kernel} h={h} degree={degree} {composition}"
+    y, n, m = y.reshape(len(y), -1), len(x), len(query)
+    c, d = y.shape[1], x.shape[1]
+    options = {"kernel": kernel, "bandwidth": h, "composition": composition, "key_weight": weight}
+    alpha = kernpool.pooling_weights(query, x, **options, empty="zero")
+    found = unpacked(reply["weight"], m, n)
+    assert_close(found, alpha, WEIGHTS, f"weights, {what}")
+    problem = Problem.from_arrays(query, x, y, **options, degree=degree)
+    value, slope, undetermined, rank = expected_fit(problem)
+    size = np.ptp(y)
+    tolerance = np.where(undetermined, UNDETERMINED, VALUES)[:, None] * size
+    assert_close(unpacked(reply["value"], m, c), value, tolerance, f"values, {what}")
+    assert_close(unpacked(reply["values"], c, m).T, value, tolerance, f"values of many, {what}")
+    counts = unpacked(reply["counts"], m, 5)
+    squares = np.sum(alpha**2 / (1.0 if weight is None else np.where(weight > 0, weight, 1.0)), axis=1)
+    effective = np.divide(1.0, squares, where=squares > 0, out=np.zeros(m))
+    np.testing.assert_allclose(counts[:, 0], effective, rtol=1e-10, err_msg=f"effective size, {what}")
+    np.testing.assert_array_equal(counts[:, 3], ~alpha.any(axis=1), err_msg=f"empty windows, {what}")
+    in_reach = np.sum(alpha > 0, axis=1)
+    assert np.all(np.abs(counts[:, 1] - in_reach) <= np.sum((alpha < 1e-300) & (found < 1e-300), axis=1)), what
+    if degree:
+        found = unpacked(reply["slope"], m, d, c)
+        # Of a plane that is not determined the engine's slope is rounding over next to nothing, and moves no value.
+        sure = ~undetermined
+        steep = np.maximum(np.abs(slope), size / np.broadcast_to(h, d)[None, :, None])
+        assert_close(found[sure], slope[sure], VALUES * steep[sure], f"slopes, {what}")
+        assert np.isfinite(found[undetermined]).all(), what
+        np.testing.assert_array_equal(counts[:, 4], rank, err_msg=f"rank, {what}")
+    return int(np.count_nonzero(undetermined))
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_along_a_line(page, degree):
+    x, y, query = line()
+    combinations = [(kernel, h) for kernel in KERNELS for h in BANDWIDTHS]
+    replies = ask(
+        page, ANSWER, [payload_of_arrays(x, y)], [case(0, query, settings(*one, degree)) for one in combinations]
+    )
+    for (kernel, h), reply in zip(combinations, replies, strict=True):
+        compare(reply, x, y, query, kernel, h, degree)
+        np.testing.assert_array_equal(unpacked(reply["curve"]), unpacked(reply["values"]))
+
+
+@cache
+def plane():
+    """Two columns of different units, frequencies with zeros, two outputs."""
+    g = np.random.default_rng(2)
+    x = g.uniform(size=(90, 2)) * [1.0, 20.0]
+    y = np.column_stack([np.cos(4 * x[:, 0]) + 0.1 * x[:, 1], 50 + g.normal(size=90)])
+    weight = g.integers(0, 4, 90).astype(float)
+    query = np.r_[g.uniform(-0.2, 1.2, size=(18, 2)) * [1.0, 20.0], x[[0, 5]]]
+    return x, y, weight, query
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_in_two_columns_with_frequencies(page, degree):
+    x, y, weight, query = plane()
+    widths = [np.array([0.02, 0.7]), np.array([0.3, 6.0]), np.array([30.0, 1e4])]
+    payloads = [payload_of_arrays(x, y[:, j], weight) for j in range(2)]
+    combinations = [
+        (kernel, h, composition) for kernel in KERNELS for h in widths for composition in ("radial", "product")
+    ]
+    cases = [
+        case(j, query, settings(kernel, h, degree, composition))
+        for kernel, h, composition in combinations
+        for j in (0, 1)
+    ]
+    replies = ask(page, ANSWER, payloads, cases)
+    for i, (kernel, h, composition) in enumerate(combinations):
+        for j in (0, 1):
+            compare(replies[2 * i + j], x, y[:, j], query, kernel, h, degree, composition, weight)
+
+
+@cache
+def mixed():
+    """A numeric column, an unordered one and an ordered one, and queries that meet every pair of levels."""
+    g = np.random.default_rng(3)
+    n = 80
+    x, color, size = g.uniform(size=n), g.integers(0, 3, n), g.integers(0, 4, n)
+    y = x + color - 0.5 * size + 0.2 * g.normal(size=n)
+    query = np.column_stack([g.uniform(-0.1, 1.1, 24), np.tile(np.arange(3), 8), np.repeat(np.arange(4), 6)])
+    return np.column_stack([x, color, size]), y, query
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("unordered", ["aitchison_aitken", "li_racine"])
+@pytest.mark.parametrize("ordered", ["wang_van_ryzin", "li_racine_ordered"])
+def test_levels(page, model, unordered, ordered):
+    rows, y, query = mixed()
+    n, m, codes = len(rows), len(query), rows[:, 1:].astype(int)
+    levels = [(codes[:, 0], 3, unordered, None), (codes[:, 1], 4, ordered, range(4))]
+    payload = payload_of_arrays(rows[:, :1], y, levels=levels)
+    degree = int(model is LocalLinearRegressor)
+    combinations = [
+        (kernel, smoothing)
+        for kernel in ("gaussian", "epanechnikov", "cosine", "laplace")
+        for smoothing in ((0.0, 0.0), (0.3, 0.5), (1e-3, 0.9))
+    ]
+    replies = ask(
+        page,
+        ANSWER,
+        [payload],
+        [
+            case(0, query[:, :1], settings(kernel, [0.3], degree, smoothing=smoothing), query[:, 1:])
+            for kernel, smoothing in combinations
+        ],
+    )
+    for (kernel, smoothing), reply in zip(combinations, replies, strict=True):
+        fitted = model(
+            kernel,
+            0.3,
+            unordered=[1],
+            ordered=[2],
+            unordered_kernel=unordered,
+            ordered_kernel=ordered,
+            smoothing=list(smoothing),
+            **({"ridge": 0.0} if degree else {}),
+        ).fit(rows, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptyWindowWarning)
+            warnings.simplefilter("ignore", RankDeficiencyWarning)
+            value = fitted.predict(query)
+            alpha = KernelSmoother.attention_weights(fitted, query)  # of a plane, too: weights, not shares
+        what = f"{kernel} {smoothing}"
+        assert_close(unpacked(reply["weight"], m, n), np.nan_to_num(alpha), WEIGHTS, f"weights, {what}")
+        assert_close(unpacked(reply["values"]), value, VALUES * np.ptp(y), f"values, {what}")

@@ -1,0 +1,289 @@
+"""What the page is told: no lost digit, no name that ends a script, and refusals with the remedy."""
+
+import json
+import sys
+from base64 import b64decode
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernpool import (
+    LearnedPoolingRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    explore,
+    open_chunks,
+)
+from kernpool.datasets import make_sine_linear
+from kernpool.explorer.bundle import packed_module
+from kernpool.explorer.model import payload_of
+from kernpool.kernels import BUILT_IN
+
+X = np.array([[0.1], [0.2], [1 / 3], [np.pi]])
+Y = np.array([1.0, 2.0, 1e-300, 0.1 + 0.2])
+
+
+def floats(packed):
+    return np.frombuffer(b64decode(packed["f64"]), dtype="<f8")
+
+
+def integers(packed):
+    return np.frombuffer(b64decode(packed["i32"]), dtype="<i4")
+
+
+def payload(*arguments, **keywords):
+    found = payload_of(explore(*arguments, **keywords).subject)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    return found
+
+
+def test_numbers_arrive_bit_by_bit():
+    found = payload(X, Y, bandwidth=0.5)
+    np.testing.assert_array_equal(floats(found["columns"][0]["values"]), X[:, 0])
+    np.testing.assert_array_equal(floats(found["target"]["values"]), Y)
+    assert found["settings"]["bandwidth"] == [0.5]
+    assert (found["task"], found["rows"], found["weight"], found["truth"]) == ("regression", 4, None, None)
+
+
+def test_columns_are_told_in_their_order():
+    frame = pd.DataFrame({"town": ["b", "a", "b", "c"], "x": X[:, 0], "year": [2000, 2001, 2003, 2001]})
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.1, 0.2], ordered=["year"]).fit(frame, Y)
+    town, x, year = payload(model)["columns"]
+    assert (town["kind"], town["levels"], integers(town["codes"]).tolist()) == (
+        "unordered",
+        ["a", "b", "c"],
+        [1, 0, 1, 2],
+    )
+    assert (x["name"], x["kind"]) == ("x", "numeric")
+    assert (year["kind"], year["levels"], year["places"]) == (
+        "ordered",
+        ["2000", "2001", "2003"],
+        [2000.0, 2001.0, 2003.0],
+    )
+    assert town["largest"] == pytest.approx(2 / 3)
+
+
+def test_levels_are_told_as_python_has_them():
+    """Text that looks like a number stays text, a number stays a number."""
+    frame = pd.DataFrame({"zip": ["02139", "94305", "02139", 'a "b"\\\n'], "x": X[:, 0], "year": [1, 2, 3, 2]})
+    model = NadarayaWatsonRegressor(
+        bandwidth=0.3, smoothing=[0.1, 0.2], ordered=["year"], ordered_by="rank", unseen="unlike"
+    ).fit(frame, Y, sample_weight=[1, 2, 1, 1], groups=[0, 0, 1, 1])
+    found = payload(model)
+    code, _, year = found["columns"]
+    assert [eval(literal) for literal in code["literals"]] == ["02139", "94305", 'a "b"\\\n']
+    assert year["literals"] == ["1", "2", "3"]
+    told = {name: found["python"][name] for name in ("weighted", "grouped", "unseen", "orderedBy", "extrapolate")}
+    expected = {"weighted": True, "grouped": True, "unseen": "unlike", "orderedBy": "rank", "extrapolate": "plane"}
+    assert told == expected
+    plain = payload(X, Y, bandwidth=1.0)["python"]
+    assert (plain["weighted"], plain["grouped"], plain["unseen"]) == (False, False, "raise")
+
+
+def test_columns_of_two_levels_are_numbers_with_levels():
+    """In a plane: what the page shows as a choice, and Python is told by name."""
+    frame = pd.DataFrame(
+        {"smoker": ["yes", "no", "no", "yes"] * 6, "x": np.linspace(0, 1, 24), "ok": [True, False] * 12}
+    )
+    model = LocalLinearRegressor(bandwidth=[1.0, 0.5, 1.0], ridge=0.5).fit(frame, np.arange(24.0))
+    found = payload(model)
+    smoker, x, ok = found["columns"]
+    assert (smoker["kind"], smoker["levels"], smoker["literals"]) == ("numeric", ["no", "yes"], ["'no'", "'yes'"])
+    assert floats(smoker["values"])[:4].tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert (x["kind"], "levels" in x) == ("numeric", False)
+    assert ok["kind"] == "numeric"
+    assert found["column"] == 1  # x: of two levels there is no curve
+    for keywords, words in (
+        ({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"),
+        ({"truth": np.sin}, "two levels"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explore(model, **keywords)
+    assert payload(model, query=["yes", 0.25, False])["query"] == {"numeric": [1.0, 0.25, 0.0], "codes": []}
+
+
+def test_relevance_is_of_numbers_and_then_of_levels():
+    """As bandwidths and smoothing are, wherever the columns stand."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"town": rng.choice(list("abc"), 60), "a": rng.uniform(size=60), "b": rng.uniform(size=60)})
+    model = NadarayaWatsonRegressor().fit(frame, np.sin(6 * frame.a) + (frame.town == "a"))
+    town, a, b = model.relevance_
+    assert payload(model)["relevance"] == [a, b, town]
+    assert a > 1.0 > town > b  # so that the test can tell
+    assert payload(X, Y, bandwidth=1.0)["relevance"] is None
+
+
+def test_clipped_planes_have_limits():
+    model = LocalLinearRegressor(bandwidth=0.5, extrapolate="clip").fit(X, [0.0, 10.0, 5.0, 3.0])
+    assert payload(model)["settings"]["clip"] == [-1.0, 11.0]
+    assert payload(model)["python"]["extrapolate"] == "clip"
+    assert payload(LocalLinearRegressor(bandwidth=0.5).fit(X, Y))["settings"]["clip"] is None
+    assert payload(X, Y, bandwidth=0.5)["settings"]["clip"] is None
+
+
+def test_y_keeps_its_name():
+    assert payload(X, pd.Series(Y, name="foodexp"), bandwidth=0.5)["target"]["name"] == "foodexp"
+    assert payload(X, pd.Series(Y, name="foodexp"), bandwidth=0.5, target="food")["target"]["name"] == "food"
+    assert payload(X, pd.Series(Y), bandwidth=0.5)["target"]["name"] == "y"
+
+
+def test_classes_have_names_and_numbers():
+    found = payload(X, ["no", "yes", "no", "yes"], bandwidth=1.0)
+    assert found["task"] == "classification"
+    assert found["target"]["classes"] == ["no", "yes"]
+    assert integers(found["target"]["codes"]).tolist() == [0, 1, 0, 1]
+    assert 0.0 < found["settings"]["priorShare"] < 1.0
+
+
+def test_a_ridge_is_told():
+    model = LocalLinearRegressor(bandwidth=0.5, ridge=0.25).fit(X, Y)
+    assert (payload(model)["settings"]["degree"], payload(model)["settings"]["ridge"]) == (1, 0.25)
+
+
+def test_weights_and_groups_are_told():
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y, sample_weight=[1, 2, 3, 4], groups=["a", "a", "b", "b"])
+    found = payload(model)
+    assert floats(found["weight"]).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert integers(found["group"]).tolist() == [0, 0, 1, 1]
+
+
+def test_generators_come_with_seeds_for_a_class():
+    found = payload("make_sine_linear", seed=3)
+    assert {(sample["generator"], sample["seed"]) for sample in found["samples"]} == {
+        (name, seed) for name in ("make_sine_linear", "make_sine_power") for seed in range(10)
+    }
+    sample = make_sine_linear(random_state=3)
+    np.testing.assert_array_equal(floats(found["columns"][0]["values"]), sample.x_train)
+    np.testing.assert_array_equal(floats(found["truth"]["y"]), sample.y_truth)
+    namespace = {}
+    exec(found["python"]["load"], namespace)
+    np.testing.assert_array_equal(namespace["X"][:, 0], sample.x_train)
+    np.testing.assert_array_equal(namespace["y"], sample.y_train)
+    assert len(payload("make_sine_linear", seed=77)["samples"]) == 21
+
+
+def test_generators_are_fitted_as_asked():
+    found = payload("make_sine_power", degree=1, kernel="boxcar", bandwidth=0.3, target="height")
+    settings = found["settings"]
+    assert (settings["degree"], settings["kernel"], settings["bandwidth"]) == (1, "boxcar", [0.3])
+    assert (found["target"]["name"], found["python"]["estimator"], len(found["samples"])) == (
+        "height",
+        "LocalLinearRegressor",
+        20,
+    )
+
+
+def test_truth_is_a_function_a_pair_or_of_the_sample():
+    along = payload(X, Y, truth=np.sin)["truth"]
+    np.testing.assert_array_equal(floats(along["y"]), np.sin(floats(along["x"])))
+    pair = payload(X, Y, truth=([2.0, 1.0], [5.0, 6.0]))["truth"]
+    assert (floats(pair["x"]).tolist(), floats(pair["y"]).tolist()) == ([1.0, 2.0], [6.0, 5.0])
+    sample = make_sine_linear(random_state=0)
+    np.testing.assert_array_equal(floats(payload(sample)["truth"]["x"]), sample.x_test)
+
+
+def test_column_and_query_to_begin_with():
+    frame = pd.DataFrame({"town": ["b", "a", "b", "c"], "x": X[:, 0], "z": Y})
+    model = NadarayaWatsonRegressor(bandwidth=[0.3, 1.0], smoothing=[0.1]).fit(frame, Y)
+    found = payload(model, column="z", query=["c", 0.25, 2.5])
+    assert (found["column"], found["query"]) == (1, {"numeric": [0.25, 2.5], "codes": [2]})
+    assert payload(model, column=1)["column"] == 0
+    found = payload(X, Y, bandwidth=1.0, query=[0.5])
+    assert (found["column"], found["query"]) == (0, {"numeric": [0.5], "codes": []})
+    for keywords, words in (
+        ({"column": "town"}, "'x', 'z'; got 'town'"),
+        ({"column": 7}, "got 7"),
+        ({"query": [1.0]}, "with 3 cells, got 1"),
+        ({"query": ["c", np.nan, 1.0]}, "query must be a row of X: column 1 of X is missing"),
+        ({"query": ["d", 1.0, 1.0]}, "query must be a row of X: .*'d'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explore(model, **keywords)
+
+
+def test_sizes():
+    """What a page carries: the module of all kernels in 61 kB, a page of 1000 rows in 200 kB."""
+    rng = np.random.default_rng(0)
+    page = explore(rng.uniform(size=(1000, 1)), rng.normal(size=1000), bandwidth=0.1, truth=np.sin).html()
+    assert len(packed_module(BUILT_IN)) < 61_000
+    assert len(page.encode()) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "kind", "words"),
+    [
+        ((X,), {}, ValueError, r"explore\(X, y\)"),
+        ((7,), {}, TypeError, "explore takes a fitted"),
+        ((LearnedPoolingRegressor(),), {}, TypeError, "explore takes a fitted"),
+        ((NadarayaWatsonRegressor(),), {}, ValueError, "not fitted"),
+        (("make_moons",), {}, ValueError, "make_sine_power"),
+        (("make_sine_power", Y), {}, TypeError, "y: a generator makes its rows"),
+        (("make_sine_power",), {"load": "X = y = 1"}, TypeError, "load: a generator makes its rows"),
+        (("make_sine_power",), {"degree": 2}, ValueError, "degree must be 0 or 1"),
+        (("make_sine_power",), {"kernel": "none"}, ValueError, "none"),
+        ((X, Y), {"degree": 2}, ValueError, "degree must be 0 or 1"),
+        ((X, Y), {"seed": 2}, TypeError, "seed: is of generators"),
+        ((X, [0, 1, 0, 1]), {"degree": 1, "bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
+        (
+            (NadarayaWatsonClassifier(bandwidth=1.0, recalibrate="isotonic").fit(X, [0, 1, 0, 1]),),
+            {},
+            ValueError,
+            "recalibrate=None",
+        ),
+        ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"degree": 1}, TypeError, "degree: a fitted"),
+        ((X, ["a", "b", "a", "b"]), {"degree": 1}, ValueError, "labels"),
+        ((X, Y), {"truth": lambda x: x[:2]}, ValueError, "one finite value a place"),
+        ((X, Y), {"truth": lambda x: np.nan * x}, ValueError, "one finite value a place"),
+        ((X, Y), {"truth": ([1.0], [1.0], [1.0])}, ValueError, "pair"),
+        ((X, Y), {"language": "fr"}, ValueError, "language must be"),
+        ((X, np.column_stack([Y, Y])), {"bandwidth": 1.0}, TypeError, "one output"),
+        ((X, Y), {"bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
+        ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"bandwidth": 2.0}, TypeError, "bandwidth: a fitted"),
+        ((NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([(X, Y)])),), {}, TypeError, "chunks"),
+        (
+            (NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),),
+            {},
+            ValueError,
+            "levels alone",
+        ),
+    ],
+)
+def test_what_cannot_be_explored_is_refused_with_the_remedy(arguments, keywords, kind, words):
+    with pytest.raises(kind, match=words):
+        explore(*arguments, **keywords)
+
+
+def test_pages_are_whole_or_not_there(tmp_path):
+    explorer = explore(X, Y, bandwidth=0.5, title="</script><b>&", target='"y"')
+    path = explorer.to_html(tmp_path / "page.html")
+    text = path.read_text(encoding="utf-8")
+    assert text.count("</script>") == 2
+    assert "<title>&lt;/script&gt;&lt;b&gt;&amp;</title>" in text
+    with pytest.raises(FileExistsError):
+        explorer.to_html(path)
+    assert explorer.to_html(path, force=True).read_text(encoding="utf-8") == text
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_more_rows_than_a_page_holds_are_refused():
+    many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
+    with pytest.raises(ValueError, match="kernpool explore"):
+        explore(many).html()
+
+
+def test_more_rows_than_a_page_holds_are_named_where_nothing_can_be_shown(monkeypatch):
+    """A notebook without anywidget shows text with the remedy, and no traceback."""
+    monkeypatch.setitem(sys.modules, "kernpool.explorer.widget", None)  # importing it fails
+    many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
+    shown = explore(many)._repr_mimebundle_()
+    assert list(shown) == ["text/plain"]
+    assert "kernpool[widget]" in shown["text/plain"]
+    assert "100001 rows" in shown["text/plain"]
+    assert "<iframe" in explore(X, Y, bandwidth=1.0)._repr_mimebundle_()["text/html"]
+
+
+def test_classifier_of_numbers_is_explored_as_one():
+    model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, [0, 1, 0, 1])
+    assert payload(model)["target"]["classes"] == ["0", "1"]

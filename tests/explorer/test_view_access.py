@@ -1,0 +1,172 @@
+"""The explorer can be read and operated by all: contrast, names and order for axe-core, widths, themes, many rows."""
+
+import numpy as np
+import pytest
+
+from kernpool import NadarayaWatsonClassifier
+from kernpool.explorer.explore import explore
+from tests.support.browser import browser, opened, violations  # noqa: F401  # fixtures
+from tests.support.explorer_view import control, facts, number, settle
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):  # noqa: F811  # a fixture
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 5, (60, 2))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    path = explore(X, y, bandwidth=[0.4, 0.8], title="two columns").to_html(
+        tmp_path_factory.mktemp("view") / "two.html"
+    )
+    with opened(browser, path.as_uri(), viewport={"width": 1200, "height": 1000}, locale="en-US") as found:
+        found.wait_for_selector("path.kp-curve[d]", state="attached")
+        yield found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_axe_finds_no_violation_of_level_a_or_aa(page, theme, language):
+    page.evaluate(f"location.hash = '#kernpool?theme={theme}&lang={language}'")
+    control(page, "pin").click()
+    settle(page)
+    page.wait_for_timeout(300)
+    assert violations(page) == []
+    if language == "en":
+        control(page, "copy.python").click()
+        found = violations(page)
+        page.locator("dialog button").click()
+        assert found == []
+
+
+@pytest.mark.parametrize("width", [500, 900, 1600])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nothing_is_cut_off_or_scrolls_sideways(page, width, language):
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.evaluate(f"location.hash = '#kernpool?lang={language}'")
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    cut = """() => [...document.querySelectorAll(".kp button, .kp h2, .kp dt, .kp dd, .kp output, .kp label span")]
+      .filter((element) => element.scrollWidth > element.clientWidth + 1)
+      .filter((element) => getComputedStyle(element).display !== "inline")
+      .map((element) => element.textContent)"""
+    assert page.evaluate(cut) == []
+    beyond = """() => [...document.querySelectorAll("[data-panel=scatter] svg text")].filter((text) => {
+      const box = text.getBoundingClientRect(), picture = text.ownerSVGElement.getBoundingClientRect();
+      return text.textContent && (box.left < picture.left - 1 || box.right > picture.right + 1
+        || box.top < picture.top - 1 || box.bottom > picture.bottom + 1);
+    }).map((text) => text.textContent)"""
+    assert page.evaluate(beyond) == []
+
+
+def test_the_theme_follows_the_system_and_the_button(page):
+    paper = "getComputedStyle(document.querySelector('.kp')).backgroundColor"
+    page.evaluate("location.hash = '#kernpool?theme=auto&lang=en'")
+    page.emulate_media(color_scheme="dark")
+    settle(page)
+    dark = page.evaluate(paper)
+    page.emulate_media(color_scheme="light")
+    settle(page)
+    light = page.evaluate(paper)
+    assert light == "rgb(255, 255, 255)" != dark
+    control(page, "theme").click()
+    settle(page)
+    assert page.evaluate(paper) == dark == page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert control(page, "theme").inner_text() == "Light"
+
+
+def test_every_control_is_reached_by_tab_and_has_a_name(page):
+    page.evaluate("document.activeElement.blur()")
+    wanted = page.locator(".kp [data-control]:enabled").count()
+    names = []
+    for _ in range(wanted + 30):
+        page.keyboard.press("Tab")
+        name = page.evaluate("document.activeElement.dataset.control")
+        if name and name not in names:
+            names.append(name)
+    assert len(names) == wanted
+    assert names.index("query") < names.index("bandwidth-0") < names.index("kernel")
+
+
+def test_two_columns_have_two_bandwidths_of_which_the_grip_drags_that_of_the_axis(page):
+    page.set_viewport_size({"width": 1200, "height": 1000})
+    page.evaluate("location.hash = '#kernpool?lang=en&column=1'")
+    settle(page)
+    assert page.locator("[data-panel=scatter] .kp-name").first.text_content() == "x2"
+    outputs = page.locator(".kp-slider output")
+    before = outputs.all_inner_texts()
+    box = page.locator("[data-part=strip]").bounding_box()
+    page.mouse.move(box["x"] + 10, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 40, box["y"] + 20)
+    page.mouse.up()
+    settle(page)
+    after = outputs.all_inner_texts()
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):  # noqa: F811  # a fixture
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 5, (2500, 1))
+    path = explore(X, np.sin(X[:, 0]), bandwidth=0.2).to_html(tmp_path / "many.html")
+    with opened(browser, path.as_uri(), viewport={"width": 900, "height": 900}) as page:
+        page.wait_for_selector("path.kp-curve[d]", state="attached")
+        settle(page)
+        assert page.locator("path.kp-points").get_attribute("d") is None
+        ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map((canvas) => {
+          const { width, height } = canvas;
+          const pen = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+          pen.drawImage(canvas, 0, 0);
+          return pen.getImageData(0, 0, width, height).data.filter((v, i) => i % 4 === 3 && v).length;
+        })"""
+        points, discs = page.evaluate(ink)
+        assert points > 1000
+        assert discs > 500
+        control(page, "bandwidth-0").fill("50")
+        settle(page)
+        assert page.evaluate(ink)[0] == points
+        assert page.evaluate(ink)[1] != discs
+
+
+def test_what_is_spoken_is_in_the_language_of_the_page(page):
+    for language, tag in (("zh", "zh-Hans"), ("en", "en")):
+        page.evaluate(f"location.hash = '#kernpool?lang={language}'")
+        settle(page)
+        assert page.locator("[aria-live=polite].kp-spoken").get_attribute("lang") == tag
+        assert page.locator("html").get_attribute("lang") == tag
+
+
+def test_keys_act_with_the_focus_inside_and_are_listed(page):
+    assert "Keyboard" in page.locator("[data-panel=controls]").inner_text()
+    page.mouse.move(300, 300)
+    page.evaluate("document.activeElement.blur()")
+    sliders = page.locator("[data-control^=bandwidth-]")
+    read = "(all) => all.map((slider) => slider.value)"
+    before = sliders.evaluate_all(read)
+    page.keyboard.press("]")
+    settle(page)
+    assert sliders.evaluate_all(read) == before
+    control(page, "query").focus()
+    page.keyboard.press("]")
+    settle(page)
+    assert sliders.evaluate_all(read) != before  # that of the axis
+
+
+# A fixture.
+def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(browser, tmp_path):  # noqa: F811
+    X = np.arange(120.0)[:, None]
+    model = NadarayaWatsonClassifier(bandwidth=8.0).fit(X, np.array(list("abcdef"))[np.arange(120) // 20])
+    path = explore(model, query=[110.0], language="en").to_html(tmp_path / "classes.html")
+    with opened(browser, path.as_uri()) as page:
+        page.wait_for_selector("path.kp-curve[d]", state="attached")
+        settle(page)
+        for part in ("path.kp-curve", ".kp-key-class path"):
+            dashes = page.locator(part).evaluate_all(
+                "(all) => all.map((path) => path.getAttribute('stroke-dasharray'))"
+            )
+            assert len(set(dashes)) == 6
+        shown = facts(page)
+        expected = model.predict_proba([[110.0]])[0]
+        order = np.argsort(-expected, kind="stable")
+        assert [name for name in shown if name.startswith("P(")] == [f"P({'abcdef'[j]})" for j in order[:4]]
+        assert number(shown["P(f)"]) == pytest.approx(expected[5], rel=6e-4)
+        assert number(shown["2 other classes"]) == pytest.approx(expected[order[4:]].sum(), rel=6e-3)

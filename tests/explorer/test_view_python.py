@@ -1,0 +1,206 @@
+"""What "copy as Python" gives runs, and says what the page says: levels, weights, groups, pairs, clipped lines."""
+
+import ast
+import re
+
+import numpy as np
+import polars
+import pytest
+
+import kernpool
+from kernpool.explorer.explore import explore
+from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.explorer_view import control, facts, number, settle, state
+
+SIZE = {"width": 1200, "height": 1000}
+ROWS = "import numpy as np\nrng = np.random.default_rng(0)\nsize = rng.uniform(0, 9, 80)\n"
+ZIPS = """import pandas as pd
+X = pd.DataFrame({"size": size, "zip": rng.choice(["02139", "94305", "1"], 80)})
+y = size + (X["zip"] == "02139") + rng.normal(0, 0.1, 80)
+"""
+NUMBERS = """import pandas as pd
+X = pd.DataFrame({"size": size, "town": pd.Categorical(rng.integers(0, 3, 80))})
+y = size + X["town"].astype(int) + rng.normal(0, 0.1, 80)
+"""
+FRAME = ZIPS + 'import polars\nX = polars.DataFrame({"size": size, "zip": list(X["zip"])})\n'
+PAIRS = """import pandas as pd
+X = pd.DataFrame({"smoker": rng.choice(["no", "yes"], 80), "size": size})
+y = np.sin(size) + 2 * (X["smoker"] == "yes") + rng.normal(0, 0.2, 80)
+"""
+LINE = "X, y = size[:, None], size + rng.normal(0, 0.1, 80)\n"
+
+
+@pytest.fixture
+def shown(browser, tmp_path):  # noqa: F811  # a fixture
+    """Explore what some lines of Python make; return the page and the names that these lines made."""
+    pages = []
+
+    def show(load, make, **options):
+        names = {"kernpool": kernpool}
+        exec(load, names)
+        explorer = eval(make, {**names, "explore": lambda *a, **k: explore(*a, load=load, **k)})
+        context = opened(browser, explorer.to_html(tmp_path / "page.html").as_uri(), viewport=SIZE, locale="en-US")
+        page = context.__enter__()
+        pages.append(context)
+        page.wait_for_selector("path.kp-curve[d]", state="attached")
+        settle(page)
+        return page, names
+
+    yield show
+    for context in pages:
+        context.__exit__(None, None, None)
+
+
+def run_copied(page, **known):
+    """Run what is copied, its last call included; return the text and the names it made."""
+    control(page, "copy.python").click()
+    code = page.locator("[data-part=copied]").input_value()
+    page.locator("dialog button").click()
+    tree = ast.parse(code)
+    tree.body[-1] = ast.Assign([ast.Name("explorer", ast.Store())], tree.body[-1].value)
+    names = dict(known)
+    exec(compile(ast.fix_missing_locations(tree), "copied", "exec"), names)
+    return code, names
+
+
+def assert_reproduces(page, names):
+    model, query = names["model"], names["query"]
+    assert number(facts(page)["Estimate"]) == pytest.approx(model.predict(query)[0], rel=6e-4)
+    size = model.effective_sample_size(query)[0]
+    assert number(facts(page)["Effective sample size"]) == pytest.approx(size, rel=6e-3)
+    again = names["explorer"].subject
+    numeric, codes = again.query
+    assert [*numeric, *codes] == state(page)["query"]
+
+
+@pytest.mark.parametrize("load", [ZIPS, NUMBERS, FRAME], ids=["text that looks like numbers", "numbers", "polars"])
+def test_levels_are_written_as_python_has_them(shown, load):
+    page, names = shown(ROWS + load, "explore(X, y, bandwidth=[2.0], smoothing=[0.2])")
+    for code in ("0", "1", "2"):
+        page.locator("[data-panel=slices] tbody select").select_option(code)
+        settle(page)
+        _, names = run_copied(page)
+        assert_reproduces(page, names)
+    if load == FRAME:
+        assert isinstance(names["query"], polars.DataFrame)
+
+
+def test_weights_and_groups_are_named_and_passed(shown):
+    load = ROWS + LINE + "weights, group = rng.integers(1, 5, 80), np.arange(80) // 4\n"
+    page, made = shown(
+        load,
+        "explore(kernpool.NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y, sample_weight=weights, groups=group))",
+    )
+    control(page, "bandwidth-0").fill("210")
+    settle(page)
+    code, names = run_copied(page, sample_weight=made["weights"], groups=made["group"])
+    assert "# sample_weight: " in code
+    assert "# groups: " in code
+    assert_reproduces(page, names)
+    assert names["model"].key_group_ is not None
+
+
+def test_a_level_that_no_row_has(shown):
+    make = 'kernpool.NadarayaWatsonRegressor(bandwidth=[1.0], smoothing=[0.3], unseen="unlike").fit(X, y)'
+    page, _ = shown(ROWS + ZIPS, f"explore({make}, query=[3.0, 'elsewhere'])")
+    control(page, "bandwidth-0").fill("210")
+    settle(page)
+    code, names = run_copied(page)
+    assert 'unseen="unlike"' in code
+    assert_reproduces(page, names)
+
+
+def test_empty_windows_stay_what_they_are_when_the_degree_changes(shown):
+    make = 'kernpool.NadarayaWatsonRegressor(kernel="boxcar", bandwidth=0.5, empty="nearest").fit(X, y)'
+    page, _ = shown(ROWS + LINE, f"explore({make})")
+    control(page, "degree").select_option("1")
+    settle(page)
+    _, names = run_copied(page)
+    assert names["model"].empty == "nearest"
+    assert_reproduces(page, names)
+
+
+@pytest.mark.parametrize("ridge", [0.7, None])
+def test_columns_of_two_levels_are_a_choice_and_written_as_levels(shown, ridge):
+    more = "" if ridge is None else f", ridge={ridge}, bandwidth=[1.5, 0.8]"
+    page, _ = shown(ROWS + PAIRS, f"explore(X, y, degree=1{more})")
+    slices = page.locator("[data-panel=slices]")
+    assert slices.locator("select").count() == 1
+    assert slices.locator("input[type=range]").count() == 1
+    assert slices.locator("input[type=radio]").count() == 1  # a pair is no axis
+    assert "size" in page.locator("[data-panel=scatter] .kp-axes .kp-name").first.text_content()
+    assert control(page, "degree").count() == 0  # as levels they would need a smoothing
+    values = []
+    for level in ("no", "yes"):
+        slices.locator("select").select_option(label=level)
+        settle(page)
+        code, names = run_copied(page)
+        assert f'query = [["{level}",' in code.replace("'", '"')
+        assert_reproduces(page, names)
+        values.append(number(facts(page)["Estimate"]))
+    assert values[1] - values[0] > 1  # so that the test can tell
+    control(page, "pin").click()
+    settle(page)
+    assert "yes" in page.locator("[data-part=compare]").inner_text()
+
+
+def test_lines_that_are_clipped(shown):
+    load = ROWS + LINE + "X, y = np.array([[0.0], [1], [2], [2.2]]), np.array([0.0, 3, 5, 9])\n"
+    page, _ = shown(
+        load,
+        'explore(kernpool.LocalLinearRegressor(bandwidth=0.3, extrapolate="clip").fit(X, y), query=[2.28])',
+    )
+    assert number(facts(page)["Estimate"]) == 9.9  # a tenth of the range beyond the largest value
+    control(page, "bandwidth-0").fill("245")
+    settle(page)
+    _, names = run_copied(page)
+    assert_reproduces(page, names)
+    drawn = page.evaluate("Array.from(document.querySelector('[data-panel=scatter]').numbers.values)")
+    places = page.evaluate("Array.from(document.querySelector('[data-panel=scatter]').numbers.places)")
+    np.testing.assert_allclose(drawn, names["model"].predict(np.array(places)[:, None]), rtol=1e-12, atol=1e-12)
+    assert np.max(drawn) == pytest.approx(9.9)
+    control(page, "degree").select_option("0")
+    settle(page)
+    assert "clip" not in run_copied(page)[0]
+
+
+def test_names_title_and_truth_of_a_generator(shown):
+    page, _ = shown("", "kernpool.explore('make_sine_linear', seed=2, target='price', language='en')")
+    page.locator("[data-option=seed]").select_option("5")
+    settle(page)
+    code, names = run_copied(page)
+    assert "make_sine_linear(random_state=5)" in code
+    subject = names["explorer"].subject
+    assert (subject.target, subject.title) == ("price", "make_sine_linear")
+    np.testing.assert_array_equal(subject.truth[1], names["sample"].y_truth)
+    assert_reproduces(page, names)
+
+
+def test_a_truth_that_the_page_cannot_write_is_said(shown):
+    page, _ = shown(ROWS + LINE, "explore(X, y, bandwidth=1.0, truth=np.sin, title='a\"b')")
+    code, names = run_copied(page)
+    assert re.search(r"^# .*truth=", code, re.MULTILINE)
+    assert names["explorer"].subject.title == 'a"b'
+
+
+DATES = """import pandas as pd
+day = pd.Timestamp("2021-05-01", tz="UTC") + pd.to_timedelta(np.sort(rng.integers(0, 500, 80)), unit="D")
+X = pd.DataFrame({"day": day, "wait": pd.to_timedelta(size, unit="D"), "size": size[::-1]})
+y = np.sin(np.arange(80) / 9) + rng.normal(0, 0.1, 80)
+"""
+
+
+def test_dates_and_durations(shown):
+    """Axes have ticks of dates, the query is a date, and what is copied runs and predicts what the page shows."""
+    make = "explore(kernpool.NadarayaWatsonRegressor(bandwidth=[30.0, 2.0, 3.0]).fit(X, y))"
+    page, _ = shown(ROWS + DATES, make)
+    ticks = page.locator(".kp-axes text").all_text_contents()
+    assert "day (UTC)" in ticks
+    assert any(re.fullmatch(r"202[12]-\d\d", tick) for tick in ticks)
+    slider = page.locator("input[type=range][aria-valuetext]").first
+    assert re.search(r"\d{4}-\d\d-\d\d", slider.get_attribute("aria-valuetext"))
+    code, made = run_copied(page)
+    assert re.search(r'datetime\.fromisoformat\("202[12]-', code)
+    assert "timedelta(days=" in code
+    estimate = number(facts(page)["Estimate"])
+    np.testing.assert_allclose(made["model"].predict(made["query"])[0], estimate, rtol=1e-3)
