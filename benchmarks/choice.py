@@ -116,7 +116,7 @@ def can(problem: Problem, name: str) -> bool:
 def seconds_of(name: str, problem: Problem, limit: float) -> float:
     """Time an algorithm; where it exceeds the limit, extrapolate from its progress."""
     watch = Watch(limit)
-    return watch.time(lambda: choose(problem, name, often=True).reduce(problem, n_jobs=THREADS, progress=watch))
+    return watch.time(lambda: choose(problem, name, reuse=True).reduce(problem, n_jobs=THREADS, progress=watch))
 
 
 def race(problem: Problem, names: list[str], least: float, most: float) -> dict[str, float]:
@@ -140,7 +140,7 @@ def pick(trial: Trial, problem: Problem, names: list[str]) -> Trial:
     choosing = []
     for _ in range(3):
         started = time.perf_counter()
-        picked = choose(problem, often=True).algorithm
+        picked = choose(problem, reuse=True).algorithm
         choosing.append(time.perf_counter() - started)
     seconds = dict.fromkeys(names, np.nan) if problem.factors else estimates(problem)
     if picked == "cells":  # what each cell is summed by
@@ -156,7 +156,7 @@ def run(trial: Trial) -> Trial:
         names.append("auto")
     small = problem.block(slice(0, 400), slice(0, 400))
     for name in names:  # loads and compiles
-        choose(small, name, often=True).reduce(small, n_jobs=THREADS)
+        choose(small, name, reuse=True).reduce(small, n_jobs=THREADS)
     trial = pick(trial, problem, names)
     names.sort(key=lambda name: (name != trial.picked, trial.estimates[name]))  # NaN stays where it is
     seconds = race(problem, names, LEAST, MOST)

@@ -32,7 +32,7 @@ KINDS = {
 }
 DISPLAYS = {
     "curve": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, band="confidence"),
-    "slope": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, of="derivative"),
+    "slope": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, quantity="derivative"),
     "fan": lambda model, X: QuantileFanDisplay.from_estimator(model, X, Y),
     "SiZer": lambda model, _: SiZerDisplay.from_estimator(model, bandwidths=[10.0, 40.0, 90.0]),
     "residuals": lambda model, _: ResidualDisplay.from_estimator(model, against="when"),

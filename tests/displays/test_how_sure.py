@@ -61,12 +61,12 @@ def entries(ax):
 @pytest.mark.parametrize("of", ["fit", "derivative"])
 @pytest.mark.parametrize("band", ["confidence", "simultaneous"])
 def test_shades_are_the_intervals_of_the_model(rows, model, of, band):
-    display = KernelCurveDisplay.from_estimator(model, *rows, of=of, band=band, level=0.9, target="yield")
+    display = KernelCurveDisplay.from_estimator(model, *rows, quantity=of, band=band, level=0.9, target="yield")
     at = display.x[:, None]
     kinds = [True, False] if band == "simultaneous" else [False]
     assert len(display.bands_) == len(kinds)
     for shade, simultaneous in zip(display.bands_, kinds, strict=True):
-        expected = model.confidence_interval(at, level=0.9, of=of, simultaneous=simultaneous)
+        expected = model.confidence_interval(at, level=0.9, quantity=of, simultaneous=simultaneous)
         x, lower, upper = ends(shade)
         np.testing.assert_array_equal(x, display.x)
         np.testing.assert_array_equal(lower, expected.lower.ravel())
@@ -121,9 +121,9 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
     X = np.c_[rows[0], np.cos(np.arange(80))]
     model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.8]).fit(X, rows[1])
     for of in ("fit", "derivative"):
-        display = KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, of=of, band="confidence")
+        display = KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, quantity=of, band="confidence")
         at = np.c_[np.full(display.x.size, np.median(X[:, 0])), display.x]
-        expected = model.confidence_interval(at, of=of)
+        expected = model.confidence_interval(at, quantity=of)
         lower = expected.lower if of == "fit" else expected.lower[:, 1]
         np.testing.assert_array_equal(ends(display.bands_[0])[1], lower)
     both = KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, band="simultaneous")
@@ -181,7 +181,7 @@ def test_what_has_no_band(rows, model):
         ({"band": "prediction"}, "band must be one of 'confidence', 'simultaneous', None, got 'prediction'"),
         ({"band": "confidence", "level": 95}, "95 percent is level"),
         ({"band": "confidence", "method": "none"}, "method must be one of"),
-        ({"of": "slope"}, "of must be 'fit' or 'derivative', got 'slope'"),
+        ({"quantity": "slope"}, "quantity must be 'fit' or 'derivative', got 'slope'"),
     ):
         with pytest.raises(ValueError, match=message):
             KernelCurveDisplay.from_estimator(model, X, y, **options)

@@ -225,7 +225,7 @@ def test_what_has_no_prediction_band(rows, model):
     for options, message in (
         ({"prediction": 90}, "90 percent is"),
         ({"prediction": 0.9, "prediction_method": "best"}, "method must be one of"),
-        ({"prediction": 0.9, "of": "derivative"}, "no slope is observed; leave prediction out"),
+        ({"prediction": 0.9, "quantity": "derivative"}, "no slope is observed; leave prediction out"),
     ):
         with pytest.raises(ValueError, match=message):
             KernelCurveDisplay.from_estimator(model, X, y, **options)

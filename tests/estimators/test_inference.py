@@ -70,7 +70,9 @@ def test_least_squares_of_statsmodels():
     at = g.normal(size=(6, 2))
     for kind in ("hc0", "hc1", "hc2", "hc3"):
         ols = sm.OLS(y, sm.add_constant(design)).fit(cov_type=kind.upper())
-        np.testing.assert_allclose(model.standard_error(at, variance=kind, of="derivative")[0], ols.bse[1:], rtol=1e-11)
+        np.testing.assert_allclose(
+            model.standard_error(at, variance=kind, quantity="derivative")[0], ols.bse[1:], rtol=1e-11
+        )
         mean = sm.add_constant(at, has_constant="add")
         target = np.sqrt(np.einsum("ma,ab,mb->m", mean, ols.cov_params(), mean))
         np.testing.assert_allclose(model.standard_error(at, variance=kind), target, rtol=1e-11)
@@ -82,11 +84,11 @@ def test_derivatives_have_shapes_of_derivatives():
     two = np.column_stack([Z.sum(axis=1), Z[:, 0]]) + 0.1 * g.normal(size=(60, 2))
     for regressor in BOTH:
         model = regressor(bandwidth=0.3).fit(Z, two)
-        naive = model.confidence_interval(at, of="derivative", method="naive")
+        naive = model.confidence_interval(at, quantity="derivative", method="naive")
         np.testing.assert_allclose(naive.center, model.derivative(at), rtol=1e-9, atol=1e-10)
-        assert naive.upper.shape == model.standard_error(at, of="derivative").shape == (4, 2, 2)
-        assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).standard_error(at, of="derivative").shape == (4, 2)
-        assert model.confidence_interval(at, of="derivative").center.shape == (4, 2, 2)
+        assert naive.upper.shape == model.standard_error(at, quantity="derivative").shape == (4, 2, 2)
+        assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).standard_error(at, quantity="derivative").shape == (4, 2)
+        assert model.confidence_interval(at, quantity="derivative").center.shape == (4, 2, 2)
 
 
 def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
@@ -96,10 +98,10 @@ def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
     at, moved = np.exp(3 * Q[1:-1]) + 0.001, scale_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
     np.testing.assert_allclose(raw.confidence_interval(at).upper, same.confidence_interval(moved).upper, rtol=1e-12)
     slope = scale_of(raw).slope(at)
-    expected = same.standard_error(moved, of="derivative") * slope
-    np.testing.assert_allclose(raw.standard_error(at, of="derivative"), expected, rtol=1e-12)
+    expected = same.standard_error(moved, quantity="derivative") * slope
+    np.testing.assert_allclose(raw.standard_error(at, quantity="derivative"), expected, rtol=1e-12)
     np.testing.assert_allclose(
-        raw.confidence_interval(at, of="derivative", method="naive").center, raw.derivative(at), rtol=1e-9
+        raw.confidence_interval(at, quantity="derivative", method="naive").center, raw.derivative(at), rtol=1e-9
     )
 
 
@@ -184,8 +186,8 @@ def test_models_on_chunks_say_the_remedy(regressor):
 
 def test_what_is_not_there_is_not_accepted():
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)
-    with pytest.raises(ValueError, match="of must be 'fit' or 'derivative', got 'slope'"):
-        model.standard_error(Q, of="slope")
+    with pytest.raises(ValueError, match="quantity must be 'fit' or 'derivative', got 'slope'"):
+        model.standard_error(Q, quantity="slope")
     with pytest.raises(ValueError, match="variance must be one of"):
         model.standard_error(Q, variance="hc9")
     with pytest.raises(ValueError, match="2 features"):
@@ -227,7 +229,7 @@ def test_which_correction_the_curve_has_depends_on_where_the_bandwidth_is_from(r
         found, named = model.confidence_interval(Q), model.confidence_interval(Q, method=expected)
         assert found.method == expected
         np.testing.assert_array_equal(found.upper, named.upper)
-        assert model.confidence_interval(Q, of="derivative").method == "robust"
+        assert model.confidence_interval(Q, quantity="derivative").method == "robust"
     moved = regressor(bandwidth="loo").fit(*rows).set_params(bandwidth=0.3)
     assert moved.confidence_interval(Q).method == "robust"
 

@@ -34,7 +34,7 @@ def asked(model, at=Q):
         yield f"interval {variance}", lambda v=variance: model.confidence_interval(at, variance=v).width
     for method in METHODS:
         yield method, lambda m=method: model.confidence_interval(at, method=m).width
-    yield "slope", lambda: model.standard_error(at, of="derivative")
+    yield "slope", lambda: model.standard_error(at, quantity="derivative")
     yield "band", lambda: model.confidence_interval(at, simultaneous=True).width
     yield "summary", model.summary
     for kind in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson"):
@@ -129,11 +129,11 @@ def test_one_row_in_a_window_has_no_slope(variance):
     alone = LocalLinearRegressor("epanechnikov", bandwidth=0.3).fit(np.r_[X, [[9.0]]], np.r_[Y, 1.0])
     at = [[9.0], [0.5]]
     with pytest.warns(RankDeficiencyWarning, match=r"around 1 of 2 queries \(the first is query 0\) the rows tell"):
-        error = alone.standard_error(at, of="derivative", variance=variance)
+        error = alone.standard_error(at, quantity="derivative", variance=variance)
     assert np.isnan(error[0, 0])
     assert error[1, 0] > 0
     with pytest.warns(RankDeficiencyWarning, match="no slope by column 0"):
-        found = alone.confidence_interval(at, of="derivative", variance=variance)
+        found = alone.confidence_interval(at, quantity="derivative", variance=variance)
     assert np.isnan(found.lower[0, 0])
     assert np.isnan(found.upper[0, 0])
     assert found.width[1, 0] > 0
@@ -181,15 +181,15 @@ def test_columns_without_a_slope_beside_one_that_has_it():
     flat = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(np.c_[X, np.full(40, 0.3)], Y)
     at = [[0.5, 0.3], [0.2, 0.1]]
     with pytest.warns(RankDeficiencyWarning):
-        error = flat.standard_error(at, of="derivative")
+        error = flat.standard_error(at, quantity="derivative")
     assert np.all(error[:, 0] > 0.1)
     assert np.isnan(error[:, 1]).all()
     wide = LocalLinearRegressor("constant", bandwidth=1.0).fit(1e8 * X, Y)  # little slope is slope
     steep = LocalLinearRegressor("constant", bandwidth=1.0).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = 1e8 * wide.standard_error(1e8 * Q, of="derivative")
-    np.testing.assert_allclose(found, steep.standard_error(Q, of="derivative"), rtol=1e-9)
+        found = 1e8 * wide.standard_error(1e8 * Q, quantity="derivative")
+    np.testing.assert_allclose(found, steep.standard_error(Q, quantity="derivative"), rtol=1e-9)
 
 
 @pytest.mark.parametrize("regressor", BOTH)
@@ -291,7 +291,7 @@ def test_words_that_are_none():
         for name, ask in (
             ("method", lambda w: model.confidence_interval(Q, method=w)),
             ("variance", lambda w: model.standard_error(Q, variance=w)),
-            ("of", lambda w: model.standard_error(Q, of=w)),
+            ("quantity", lambda w: model.standard_error(Q, quantity=w)),
             ("kind", lambda w: model.bootstrap(Q, kind=w)),
             ("kind", lambda w: model.significance_test(0, kind=w)),
             ("method", lambda w: model.significance_test(0, method=w)),

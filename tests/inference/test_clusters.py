@@ -115,12 +115,13 @@ def test_clusters_of_single_rows_are_the_sandwich(degree, of):
     x, y = bend()
     model = (NadarayaWatsonRegressor, LocalLinearRegressor)[degree](bandwidth=0.06).fit(x[:, None], y)
     at = np.linspace(0, 1, 9)[:, None]
-    one = model.confidence_interval(at, groups=range(200), of=of)
-    other = model.confidence_interval(at, variance="sandwich", of=of)
+    one = model.confidence_interval(at, groups=range(200), quantity=of)
+    other = model.confidence_interval(at, variance="sandwich", quantity=of)
     np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-11)
     np.testing.assert_array_equal(one.center, other.center)
     np.testing.assert_allclose(
-        model.standard_error(at, groups=range(200), of=of), model.standard_error(at, variance="sandwich", of=of),
+        model.standard_error(at, groups=range(200), quantity=of),
+        model.standard_error(at, variance="sandwich", quantity=of),
         rtol=1e-11,
     )  # fmt: skip
 
@@ -290,7 +291,7 @@ def test_groups_of_the_fit_are_the_default():
     at = np.linspace(0, 1, 5)[:, None]
     for of in ("fit", "derivative"):
         for name in ("standard_error", "confidence_interval"):
-            one, other = getattr(model, name)(at, of=of), getattr(plain, name)(at, of=of, groups=groups)
+            one, other = getattr(model, name)(at, quantity=of), getattr(plain, name)(at, quantity=of, groups=groups)
             for field in NAMES if name == "confidence_interval" else ("real",):
                 np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
     alone = model.confidence_interval(at, groups=range(120)).standard_error
@@ -309,7 +310,7 @@ def test_what_is_exact_or_has_no_slope_is_told():
         np.repeat(np.arange(10.0), 10)[:, None], np.random.default_rng(0).normal(size=100)
     )
     with pytest.warns(RankDeficiencyWarning, match="tell no slope by column 0"):
-        found = tied.confidence_interval([[1.0], [2.0]], of="derivative", groups=np.arange(100) % 20)
+        found = tied.confidence_interval([[1.0], [2.0]], quantity="derivative", groups=np.arange(100) % 20)
     assert np.isnan(found.lower).all()
 
 
@@ -317,7 +318,7 @@ def test_slopes_have_degrees_of_freedom_of_their_own():
     random = np.random.default_rng(0)
     X, y = random.uniform(size=(120, 2)), random.normal(size=120)
     model = LocalLinearRegressor(bandwidth=[0.3, 0.4]).fit(X, y)
-    found = model.confidence_interval(X[:5], of="derivative", groups=np.arange(120) % 12)
+    found = model.confidence_interval(X[:5], quantity="derivative", groups=np.arange(120) % 12)
     half = stdtrit(found.df, 0.975) * found.standard_error
     np.testing.assert_allclose(found.upper - found.center, half, rtol=1e-12)
     assert found.df.shape == (5, 2)

@@ -65,7 +65,7 @@ def test_outputs_and_slopes_have_their_names(columns, outputs, of, labels, group
     Z = np.column_stack([X[:, 0], np.cos(9 * X[:, 0])])[:, :columns]
     y = np.column_stack([Y, Y**2]) if outputs == 2 else Y
     model = LocalLinearRegressor(bandwidth=0.5).fit(Z, y)
-    found = model.confidence_interval(Z[:3], of=of, groups=groups, simultaneous=True, n_resamples=39)
+    found = model.confidence_interval(Z[:3], quantity=of, groups=groups, simultaneous=True, n_resamples=39)
     _, names, rows = table(str(found))
     assert names == ["place", *labels, "center", "lower", "upper", "se", "df", "n_eff"]
     sizes = model.effective_sample_size(Z[:3])

@@ -52,7 +52,7 @@ def test_no_standard_error_is_zero_where_there_is_noise(regressor):
         X, y, _ = isolated(gap)
         model = regressor(bandwidth=1.0).fit(X, y)
         for of in ("fit", "derivative"):
-            found = model.confidence_interval(gap + np.linspace(0.0, 3.0, 13)[:, None], of=of)
+            found = model.confidence_interval(gap + np.linspace(0.0, 3.0, 13)[:, None], quantity=of)
             known = np.isfinite(found.standard_error)
             assert (found.standard_error[known] > 1e-3).all()
             assert known.all() or of == "derivative"

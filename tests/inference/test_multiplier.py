@@ -114,9 +114,9 @@ def test_several_outputs_are_one_by_one_and_slopes_have_shapes():
     alone = [LocalLinearRegressor(bandwidth=0.3).fit(X, column) for column in y.T]
     options = {"simultaneous": True, "n_resamples": 199}
     for variance, of in [("local", "fit"), ("sandwich", "fit"), ("local", "derivative"), ("sandwich", "derivative")]:
-        found = both.confidence_interval(at, variance=variance, of=of, **options)
+        found = both.confidence_interval(at, variance=variance, quantity=of, **options)
         for c, model in enumerate(alone):
-            one = model.confidence_interval(at, variance=variance, of=of, **options)
+            one = model.confidence_interval(at, variance=variance, quantity=of, **options)
             np.testing.assert_allclose(found.upper[..., c], one.upper, rtol=1e-10)
             critical = np.broadcast_to(found.critical, found.center.shape[1:])[..., c]
             np.testing.assert_allclose(critical, one.critical, rtol=1e-11)

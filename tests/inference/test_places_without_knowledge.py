@@ -37,7 +37,7 @@ def told(ask):
 def test_two_equal_columns_are_named_by_an_interval_as_by_a_prediction(method, of):
     twice = np.hstack([X, X])
     model = LocalLinearRegressor(bandwidth=0.1).fit(twice, Y)
-    _, said = told(lambda: model.confidence_interval(twice[:9], method=method, of=of))
+    _, said = told(lambda: model.confidence_interval(twice[:9], method=method, quantity=of))
     (message,) = [words for category, words in said if category is RankDeficiencyWarning and "tell no" not in words]
     assert "columns 0, 1 are linearly dependent" in message
     assert told(lambda: model.predict(twice[:9]))[1] == []  # it was said, once per fit
@@ -138,7 +138,7 @@ def test_a_window_without_rows_has_no_standard_error(regressor, variance, exact,
     if variance in ("clusters", "cr0"):
         options = {"groups": np.arange(70) // 2, "variance": "local" if variance == "clusters" else "hc0"}
     for of in ("fit", "derivative") if regressor is LocalLinearRegressor else ("fit",):
-        found = model.standard_error(at, of=of, **options)
+        found = model.standard_error(at, quantity=of, **options)
         assert np.isnan(found[empty]).all()
         assert np.isfinite(found[~empty]).any() or exact
     whole = model.confidence_interval(at, method="naive", **options)

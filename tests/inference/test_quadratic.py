@@ -61,8 +61,8 @@ def test_a_quadratic_surface_has_no_bias(columns, variance, of, generator):
         "derivative": 1.0 + places @ (curve + curve.T),
     }[of]
     model = LocalLinearRegressor(bandwidth=0.7).fit(x, y)
-    found = model.confidence_interval(places, method="quadratic", variance=variance, of=of)
-    plain = model.confidence_interval(places, method="naive", variance=variance, of=of)
+    found = model.confidence_interval(places, method="quadratic", variance=variance, quantity=of)
+    plain = model.confidence_interval(places, method="naive", variance=variance, quantity=of)
     np.testing.assert_allclose(found.center, truth, atol=1e-7)
     assert np.abs(plain.center - truth).max() > 1e-2
     assert np.all(found.standard_error > 0)

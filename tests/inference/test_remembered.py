@@ -104,7 +104,7 @@ def test_how_many_passes_an_interval_takes(kernel, passes, monkeypatch):
     for of in ("fit", "derivative"):
         made.clear()
         model = LocalLinearRegressor(kernel, bandwidth=0.5).fit(x, np.cos(9 * np.arange(60)))
-        model.confidence_interval(x[:5], method="robust", of=of)
+        model.confidence_interval(x[:5], method="robust", quantity=of)
         assert len(made) == passes
 
 
@@ -119,7 +119,7 @@ def test_answers_do_not_depend_on_what_was_asked_before(make, kernel):
         lambda model: model.standard_error(x),
         lambda model: model.confidence_interval(q, simultaneous="tube").lower,
         lambda model: model.confidence_interval(q, method="quadratic").lower,
-        lambda model: model.confidence_interval(q, of="derivative").lower,
+        lambda model: model.confidence_interval(q, quantity="derivative").lower,
         lambda model: model.confidence_interval(x).upper,
         lambda model: model.confidence_interval(q).upper,
         lambda model: np.array([model.summary().trace_squared]),
@@ -207,7 +207,7 @@ def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
             "interval": lambda: model.confidence_interval(X).upper,
             "band": lambda: model.confidence_interval(X, simultaneous=True).upper,
             "error": lambda: model.standard_error(X),
-            "slopes": lambda: model.standard_error(X, of="derivative"),
+            "slopes": lambda: model.standard_error(X, quantity="derivative"),
             "norm": lambda: np.array(model.summary().trace_squared),
         }
         return {name: asked[name]() for name in order}

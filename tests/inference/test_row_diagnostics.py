@@ -105,7 +105,9 @@ def test_a_row_of_the_map_is_the_slope_at_its_bandwidth(rows, Regressor, simulta
     np.testing.assert_array_equal(found.x, at[:, 0])
     for i, h in enumerate(widths):
         model = LocalLinearRegressor(bandwidth=h).fit(X, y, sample_weight=weight)
-        slope = model.confidence_interval(at, of="derivative", method="naive", level=0.9, simultaneous=simultaneous)
+        slope = model.confidence_interval(
+            at, quantity="derivative", method="naive", level=0.9, simultaneous=simultaneous
+        )
         count = np.exp(-0.5 * ((at - X.T) / h) ** 2) @ weight
         np.testing.assert_allclose(found.rows[i], count, rtol=1e-10)
         np.testing.assert_array_equal(found.enough[i], count >= 5)
@@ -145,7 +147,7 @@ def test_ranks_turn_no_sign_around(rows):
     assert found.x[0] == np.exp(2 * X).min()
     at = found.x[:, None]
     slope = LocalLinearRegressor(bandwidth=found.bandwidth[20], scale="rank").fit(np.exp(2 * X), y)
-    slope = slope.confidence_interval(at, of="derivative", method="naive", simultaneous=True)
+    slope = slope.confidence_interval(at, quantity="derivative", method="naive", simultaneous=True)
     expected = (slope.lower[:, 0] > 0) * 1 - (slope.upper[:, 0] < 0) * 1
     np.testing.assert_array_equal(found.sign[20], np.where(found.enough[20], expected, 0))
 

@@ -80,7 +80,7 @@ def problem_of(m, n, d, options):
 
 def take(case):
     problem = problem_of(*case)
-    return {"chosen": choose(problem, often=True).algorithm, "seconds": estimates(problem)}
+    return {"chosen": choose(problem, reuse=True).algorithm, "seconds": estimates(problem)}
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def test_the_same_algorithm_is_chosen_for_the_same_reason(case, bits):
 def test_a_single_call_of_few_pairs_loads_no_compiler():
     """A hundred thousand pairs take milliseconds either way; what is summed often is worth the wait."""
     assert choose(problem_of(300, 300, 2, {})).algorithm == "reference"
-    assert choose(problem_of(300, 300, 2, {}), often=True).algorithm == "brute"
+    assert choose(problem_of(300, 300, 2, {}), reuse=True).algorithm == "brute"
     assert choose(problem_of(900, 1000, 2, {})).algorithm == "brute"
 
 

@@ -34,7 +34,7 @@ def make_problem(x, y, group, weight=None, *, h=0.6, **options):
 
 
 def fit_of(problem, algorithm="auto"):
-    state = choose(problem, algorithm, often=True).reduce(problem.without_center())
+    state = choose(problem, algorithm, reuse=True).reduce(problem.without_center())
     return solve(state, problem.layout).intercept + problem.value_center
 
 
@@ -153,7 +153,7 @@ def test_gradients_agree_with_differences(kernel, degree, columns):
 
     theta = np.log(np.linspace(1.4, 1.9, columns) * (2.0 if kernel == "biweight" else 0.5))
     problem = make(theta)
-    plan = choose(problem, often=True)
+    plan = choose(problem, reuse=True)
     state = plan.reduce(problem)
     for b in range(2):
         cotangent = np.zeros(y.shape)

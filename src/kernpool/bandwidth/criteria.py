@@ -294,7 +294,7 @@ def leave_one_out(
     >>> leave_one_out(problem).error
     13.5
     """
-    plan, n = choose(problem, algorithm, often=True), len(problem.query)
+    plan, n = choose(problem, algorithm, reuse=True), len(problem.query)
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
     prediction, squared, occupied = np.empty_like(problem.value), np.empty(n), np.empty(n, dtype=bool)
     for rows in cut(n, ROWS_AT_ONCE):

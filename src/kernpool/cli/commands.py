@@ -140,7 +140,7 @@ Report = dict[str, Any]
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
     """Describe a fit, and how well it predicts rows, or whole clusters, that it has not seen."""
     result, y = model.leave_one_out(), training.target
-    plan = choose(problem_of(model, None), model.algorithm, often=True)
+    plan = choose(problem_of(model, None), model.algorithm, reuse=True)
     report: Report = {
         "estimator": type(model).__name__,
         "rows": len(y),

@@ -39,7 +39,7 @@ def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: An
     band : {"confidence", "simultaneous"} or None
         The second is both.
     **options
-        `level`, `of`, `method`, `variance` of `confidence_interval`.
+        `level`, `quantity`, `method`, `variance` of `confidence_interval`.
 
     Returns
     -------
@@ -73,12 +73,12 @@ def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: An
     return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
 
 
-def curve_along(estimator: Any, section: InputGrid, of: str) -> Array:
-    """Return the predictions of an estimator along a section, or their slopes, as `of` says."""
+def curve_along(estimator: Any, section: InputGrid, quantity: str) -> Array:
+    """Return the predictions of an estimator along a section, or their slopes, as `quantity` says."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
-        if of == "derivative":
+        if quantity == "derivative":
             curve = np.asarray(estimator.derivative(section.query))[:, section.column]
         else:
             curve = np.asarray(estimator.predict(section.query))

@@ -190,7 +190,7 @@ class KernelCurveDisplay:
         y: ArrayLike | None = None,
         *,
         feature: int | str | None = None,
-        of: str = "fit",
+        quantity: str = "fit",
         band: str | None = None,
         level: float = 0.95,
         method: str = "auto",
@@ -217,7 +217,7 @@ class KernelCurveDisplay:
             Training outputs, likewise.
         feature : int or str, optional
             Which column; needed if there are several.
-        of : {"fit", "derivative"}, default="fit"
+        quantity : {"fit", "derivative"}, default="fit"
             The curve of `predict`, or its slope by that column, of `derivative`; slopes have no samples.
         band : {None, "confidence", "simultaneous"}, default=None
             How sure the curve is. ``"confidence"`` shades the intervals that cover the truth at each place by itself;
@@ -256,13 +256,13 @@ class KernelCurveDisplay:
         ------
         ValueError
             If one of X and y is given without the other; neither is, and the estimator does not hold numbers alone; X
-            has several columns and `feature` is not given or not one of them; or `of`, `band`, a level or a method
-            are none of the above; or a slope is to have a prediction band.
+            has several columns and `feature` is not given or not one of them; or `quantity`, `band`, a level or a
+            method are invalid; or a slope is to have a prediction band.
         TypeError
             If a band is asked for, and the estimator has no intervals or was fitted to chunks.
         """
-        check_choice("of", of, ("fit", "derivative"))
-        is_slope = of == "derivative"
+        check_choice("quantity", quantity, ("fit", "derivative"))
+        is_slope = quantity == "derivative"
         if is_slope and prediction is not None:
             raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
         X, y = training_rows(estimator, X, y)
@@ -270,8 +270,8 @@ class KernelCurveDisplay:
         inputs, column = section.inputs, section.column
         if len(output) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
-        curve = curve_along(estimator, section, of)
-        bands = bands_of(estimator, section, band, level=level, of=of, method=method, variance=variance)
+        curve = curve_along(estimator, section, quantity)
+        bands = bands_of(estimator, section, band, level=level, quantity=quantity, method=method, variance=variance)
         kept = evenly(len(inputs), subsample)
         per = "day" if section.kind != "numeric" else f"unit of {section.label}"
         display = cls(

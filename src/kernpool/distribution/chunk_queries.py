@@ -261,7 +261,7 @@ class WeightHistogram:
         recipe = self.asked.recipe
         for i in some:
             part = problem.part(queries, slice(place[i], place[i + 1]))
-            state = choose(part, recipe.algorithm, often=True).reduce(part, n_jobs=recipe.n_jobs)
+            state = choose(part, recipe.algorithm, reuse=True).reduce(part, n_jobs=recipe.n_jobs)
             mass[:, i] = in_unit(state, self.unit[queries])
 
 

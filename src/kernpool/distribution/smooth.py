@@ -58,7 +58,7 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
         return everyone, np.ones(m, dtype=bool)
     if bare.key_weight is not None and not bare.key_weight.any():
         return everyone[:0], np.zeros(m, dtype=bool)
-    state = choose(bare, "auto", often=True).reduce(bare, n_jobs=recipe.n_jobs)
+    state = choose(bare, "auto", reuse=True).reduce(bare, n_jobs=recipe.n_jobs)
     occupied, unit, near = state.denominator > 0, np.zeros(m), state.denominator > 0
     if not bare.similarity.kernel.is_compact:
         mass = np.where(occupied, state.log_denominator, 0.0) - np.log(bare.weight_unit)
@@ -194,7 +194,7 @@ def _pooled(
         part = replace(problem, value=column - first, value_center=np.zeros(column.shape[1]), degree=0)
         if part.key_weight is not None and not part.key_weight.any():
             break
-        state = choose(part, algorithm, often=True).reduce(part, n_jobs=recipe.n_jobs)
+        state = choose(part, algorithm, reuse=True).reduce(part, n_jobs=recipe.n_jobs)
         occupied = state.denominator > 0
         mean = state.numerator[occupied] / state.denominator[occupied, None]
         found[occupied, some] = np.maximum(mean, 0.0) + first

@@ -210,7 +210,7 @@ def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) 
 
 def _summed(recipe: Recipe, part: Problem) -> PoolState:
     """Sum by the algorithm that was asked for where that can do it, which not all can under a mask."""
-    return choose(part, algorithm_within(part, recipe.algorithm), often=True).reduce(part, n_jobs=recipe.n_jobs)
+    return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 @dataclass(frozen=True)

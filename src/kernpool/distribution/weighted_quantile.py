@@ -306,10 +306,10 @@ class Bisection:
                 continue
             lower = slice(node.keys.start, (node.keys.start + node.keys.stop) // 2)
             part = self.problem.part(queries, lower)
-            if choose(part.without_factors(), self.recipe.algorithm, often=True).algorithm in PAIR_BY_PAIR:
+            if choose(part.without_factors(), self.recipe.algorithm, reuse=True).algorithm in PAIR_BY_PAIR:
                 leaves += self._cut(node, pairs)
                 continue
-            state = choose(part, self.recipe.algorithm, often=True).reduce(part, n_jobs=self.recipe.n_jobs)
+            state = choose(part, self.recipe.algorithm, reuse=True).reduce(part, n_jobs=self.recipe.n_jobs)
             mass = self.masses(state, queries)[inverse]
             left = (mass >= node.need) & (mass > 0)
             passed.put(node.requests[~left], lower, mass[~left])

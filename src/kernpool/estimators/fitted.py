@@ -386,7 +386,7 @@ def _story(groups: Groups, names: Sequence[str]) -> str:
     )
 
 
-OF = ("fit", "derivative")
+QUANTITIES = ("fit", "derivative")
 
 
 def need_rows(model: Any, what: str = "standard errors need") -> None:
@@ -467,16 +467,18 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoint
     return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
 
-def read_places(model: Any, X: ArrayLike, of: str, *, warn: bool = True) -> tuple[Smoother, EvaluationPoints, Training]:
+def read_places(
+    model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
+) -> tuple[Smoother, EvaluationPoints, Training]:
     """Read places of X, with the rows in their own fit; refuse a question that is none."""
-    check_choice("of", of, OF)
+    check_choice("quantity", quantity, QUANTITIES)
     smoother = smoother_of(model)
     return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
 
 
-def columns_of(smoother: Smoother, of: str) -> list[int | None]:
+def columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
     """Return the columns to go through: none for the value, all for slopes."""
-    return [None] if of == "fit" else list(range(smoother.columns))
+    return [None] if quantity == "fit" else list(range(smoother.columns))
 
 
 def rank_reporter(model: Any) -> ReportRank:
@@ -508,10 +510,10 @@ def rank_reporter(model: Any) -> ReportRank:
     return report
 
 
-def shaped(model: Any, X: ArrayLike, columns: list[Array], of: str) -> Array:
+def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
     """Return one array of (m, c) per column in the shape of `predict` or `derivative`."""
     one = model.value_.ndim == 1
-    if of == "fit":
+    if quantity == "fit":
         return columns[0][:, 0] if one else columns[0]
     slopes = np.stack(columns, axis=1)
     scale = scale_of(model)

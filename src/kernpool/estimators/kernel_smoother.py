@@ -329,7 +329,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
             support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
         problem = problem_of(self, X, warn=False)
-        occupied = choose(problem, self.algorithm, often=True).reduce(problem, n_jobs=self.n_jobs).denominator > 0
+        occupied = choose(problem, self.algorithm, reuse=True).reduce(problem, n_jobs=self.n_jobs).denominator > 0
         return np.asarray(occupied)
 
     def leave_one_out(self) -> LeaveOneOut:

@@ -465,7 +465,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
         """
         model = snapshot(self)
         problem, progress = problem_of(model, X), current_progress()
-        plan = choose(problem, self.algorithm, often=True)
+        plan = choose(problem, self.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)
         (m, d), c = problem.query.shape, problem.value.shape[1]
         slopes = np.empty((m, d, c))

@@ -270,12 +270,12 @@ class KeyPairs:
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
         """Say by which algorithm they would be summed, and why."""
-        return choose(self.problem(recipe, query), recipe.algorithm, often=True)
+        return choose(self.problem(recipe, query), recipe.algorithm, reuse=True)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum over all keys."""
         problem = self.problem(recipe, query)
-        return sum_problems(recipe, lambda _: problem, 1, progress, often=True)
+        return sum_problems(recipe, lambda _: problem, 1, progress, reuse=True)
 
 
 def sum_problems(
@@ -285,7 +285,7 @@ def sum_problems(
     progress: Progress | None = None,
     *,
     complete: bool = False,
-    often: bool = False,
+    reuse: bool = False,
     together: tuple[PoolState, Array] | None = None,
 ) -> Sums:
     """Sum problems of the same shape, one after the other.
@@ -302,7 +302,7 @@ def sum_problems(
         Called as ``progress(done, total)`` in queries of all items.
     complete : bool, default=False
         Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
-    often : bool, default=False
+    reuse : bool, default=False
         As of `choose`.
     together : (PoolState, ndarray of shape (items, c)), optional
         Of `sum_stack`, if the items have been summed together.
@@ -315,7 +315,7 @@ def sum_problems(
     first = problem(0)
     m, centered = len(first.query), bool(first.degree or first.factors)
     if together is None:
-        state, centers = _sum_all(recipe, problem, items, progress, centered=centered, often=often)
+        state, centers = _sum_all(recipe, problem, items, progress, centered=centered, reuse=reuse)
     else:
         state, centers = together[0] if centered else _with_centers(first, *together), list(together[1])
 
@@ -338,7 +338,7 @@ def sum_states(
     recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
 ) -> PoolState:
     """Return the state of all items, of the values themselves; parameters as of `sum_problems`."""
-    return _sum_all(recipe, problem, items, progress, centered=False, often=False)[0]
+    return _sum_all(recipe, problem, items, progress, centered=False, reuse=False)[0]
 
 
 def _sum_all(
@@ -348,7 +348,7 @@ def _sum_all(
     progress: Progress | None,
     *,
     centered: bool,
-    often: bool,
+    reuse: bool,
 ) -> tuple[PoolState, list[Array]]:
     """Return the state of all items, of values less the center of their item or not, and these centers."""
     states, centers = [], []
@@ -357,7 +357,7 @@ def _sum_all(
         centers.append(one.value_center)
         one = one.without_center() if centered else one
         report = None if progress is None else partial(_report, progress, i, items)
-        states.append(choose(one, recipe.algorithm, often=often).reduce(one, n_jobs=recipe.n_jobs, progress=report))
+        states.append(choose(one, recipe.algorithm, reuse=reuse).reduce(one, n_jobs=recipe.n_jobs, progress=report))
     return _joined(states), centers
 
 
@@ -395,7 +395,7 @@ def local_fit(
     >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
     array([[[2.]]])
     """
-    plan = choose(problem, algorithm, often=True)
+    plan = choose(problem, algorithm, reuse=True)
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
     lost = partial(fit_lost, problem) if complete and problem.degree and problem.factors is None else None
     return Sums(state, problem.layout, problem.value_center, complete=lost).fit(ridge)

@@ -265,7 +265,7 @@ def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, p
 
 
 @explain_calls
-def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan | GroupPlan:
+def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) -> Plan | CellPlan | GroupPlan:
     """Choose an algorithm for a problem, and say why; nothing is computed.
 
     Parameters
@@ -277,7 +277,7 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
         those that can do the problem (`Algorithm.seconds`). For large problems of several columns the estimate looks at
         64 queries and 2048 keys, which takes some milliseconds.
 
-    often : bool, default=False
+    reuse : bool, default=False
         Whether such problems will be summed many times, as by a fitted model or a search for bandwidths. Then compiled
         loops, which take half a second to load, are wanted for small problems too; `pool` asks with False.
 
@@ -301,7 +301,7 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
     problem and the kind of processor, and not on what the process did before. For a single call of up to about a
     hundred thousand pairs it is a dense NumPy expression, which takes half a millisecond and loads no compiler. Beyond,
     it is compiled loops, though the first call of a process waits half a second to a second for them to load, and
-    several where they have never been compiled: 1000 x 1000 pairs then take 1 ms in place of 5. With `often` the
+    several where they have never been compiled: 1000 x 1000 pairs then take 1 ms in place of 5. With `reuse` the
     limit is some ten thousand pairs: a search for a bandwidth makes hundreds of passes and has won the time back when
     it ends (300 rows of two columns: 0.3 s in place of 1.6).
 
@@ -316,19 +316,19 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
     """
     if problem.groups is not None:
         check_algorithm(algorithm)
-        part = partial(_choose_part, algorithm=algorithm, often=often)
+        part = partial(_choose_part, algorithm=algorithm, reuse=reuse)
         return plan_of_groups(problem, part, name_of_each(algorithm))
-    return _choose_without_groups(problem, algorithm, often=often)
+    return _choose_without_groups(problem, algorithm, reuse=reuse)
 
 
-def _choose_without_groups(problem: Problem, algorithm: str, *, often: bool) -> Plan | CellPlan:
+def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
     if problem.factors is not None:
         return choose_for_levels(problem, algorithm)
-    return choose_algorithm(problem, algorithm, often=often)
+    return choose_algorithm(problem, algorithm, reuse=reuse)
 
 
-def _choose_part(problem: Problem, algorithm: str, *, often: bool) -> Plan | CellPlan:
+def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
     """Choose for a part of a problem with groups: few pairs of some groups come under a mask, which not all can do."""
     if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
         algorithm = "auto"
-    return _choose_without_groups(problem, algorithm, often=often)
+    return _choose_without_groups(problem, algorithm, reuse=reuse)

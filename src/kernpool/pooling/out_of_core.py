@@ -156,7 +156,7 @@ class QueryBatch:
             problem = replace(problem, value_center=problem.value_center - center)
         if self.limit is not None:
             problem = limit_problem(problem, self.limit)
-        plan = choose(problem, self.recipe.algorithm, often=True)
+        plan = choose(problem, self.recipe.algorithm, reuse=True)
         return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:

@@ -460,7 +460,7 @@ def algorithm_within(problem: Problem, algorithm: str) -> str:
     return algorithm if able else "auto"
 
 
-def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool = True) -> Plan:
+def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
     """Choose an algorithm for a problem without categorical columns; as `choose`, which asks this."""
     check_algorithm(algorithm)
     if algorithm != "auto":
@@ -470,12 +470,12 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, often: bool =
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
         return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
     (m, n), chosen = problem.shape, REFERENCE
-    if not often and is_dense(problem):
+    if not reuse and is_dense(problem):
         densely = _brief(chosen.seconds(problem, PairSample(problem), {}))
         why = f"about {densely} for {m} queries x {n} keys, before compiled loops would be loaded"
         return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)
     seconds = estimates(problem)
-    if not often:
+    if not reuse:
         seconds = {name: s + (0.0 if name == REFERENCE.name else LOADING) for name, s in seconds.items()}
     best, *others = sorted(seconds, key=seconds.__getitem__)
     why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"

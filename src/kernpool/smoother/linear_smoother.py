@@ -306,7 +306,7 @@ class Smoother:
         """Sum a problem, of values less their center, by the algorithm of the recipe where that can do it."""
 
         def make() -> PoolState:
-            plan = choose(problem, algorithm_within(problem, self.recipe.algorithm), often=True)
+            plan = choose(problem, algorithm_within(problem, self.recipe.algorithm), reuse=True)
             return plan.reduce(problem.without_center(), n_jobs=self.recipe.n_jobs)
 
         return make() if self.kept is None else self.kept.get(problem, make)

@@ -238,7 +238,7 @@ def pool_pairs(
             pooled[at] = np.nan
             continue
         centered = problem.without_center()
-        state = choose(centered, often=True).reduce(centered, n_jobs=torch.get_num_threads())
+        state = choose(centered, reuse=True).reduce(centered, n_jobs=torch.get_num_threads())
         fit = solve(state, problem.layout)
         pooled[at] = np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0)
         shift[at], denominator[at], numerator[at] = state.shift, state.denominator, state.numerator
@@ -286,7 +286,7 @@ def _differentiate(
 ) -> Gradients:
     """Return the wanted gradients, and maybe others; rows of that by log bandwidths are to be summed."""
     centered = problem.without_center()
-    plan, n_jobs = choose(centered, often=True), torch.get_num_threads()
+    plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
     if choose_width_gradient(centered, state, wanted, masked=mask is not None).way == "pairs":
         return plan.pullback(centered, state, cotangent, wanted, n_jobs=n_jobs)
     places = wanted - {"log_bandwidth"} | {"query", "key"}

@@ -248,7 +248,7 @@ def draw_uncertainty(n: Namespace, words: Words) -> Figures:
     figure, axes = _panels(1, 2, 10.0, 4.5)
     for ax, of, name in zip(axes, ("fit", "derivative"), ("progression", "slope of the curve"), strict=True):
         display = KernelCurveDisplay.from_estimator(
-            n["curve"], n["blood_fat"], n["progress"], of=of, band="simultaneous", ax=ax, name=words["the curve"],
+            n["curve"], n["blood_fat"], n["progress"], quantity=of, band="simultaneous", ax=ax, name=words["the curve"],
             center_kwargs={"label": words["bias taken off"]}, scatter_kwargs={"label": words["patients"]},
         )  # fmt: skip
         for shade, kind in zip(display.bands_, ("simultaneous", "pointwise"), strict=True):

@@ -253,7 +253,7 @@ curve = LocalLinearRegressor().fit(blood_fat, progress)
 at_five = curve.confidence_interval([[5.0]])
 places = np.linspace(blood_fat.min(), blood_fat.max(), 201)[:, None]
 whole = curve.confidence_interval(places, simultaneous=True)
-rise = curve.confidence_interval(places, of="derivative", simultaneous=True)
+rise = curve.confidence_interval(places, quantity="derivative", simultaneous=True)
 rising = places[rise.lower > 0]
 KernelCurveDisplay.from_estimator(curve, blood_fat, progress, band="simultaneous")
 """,

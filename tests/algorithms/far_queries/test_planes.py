@@ -267,7 +267,7 @@ def test_ordinary_queries_are_left_alone(columns, generator, monkeypatch):
     value = generator.normal(size=2000)
     for kernel in ("gaussian", "laplace", "epanechnikov"):
         problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.3, degree=1)
-        plain = solve(choose(problem, often=True).reduce(problem.without_center()), problem.layout).intercept
+        plain = solve(choose(problem, reuse=True).reduce(problem.without_center()), problem.layout).intercept
         np.testing.assert_array_equal(local_fit(problem).intercept, plain + problem.value_center)
     outside = np.where(generator.random((200, columns)) < 0.5, 1.6, -0.6)
     silent(outside, key, value, bandwidth=0.3)
@@ -280,7 +280,7 @@ def test_collinear_columns_are_left_as_they_were(generator, monkeypatch):
     key = np.column_stack([x, 3 * x, np.full(300, 7.0)])
     query = np.vstack([key[:20], key[:20] + np.array([0.0, 0.5, 1.0])])
     problem = Problem.from_arrays(query, key, x, bandwidth=0.4, degree=1)
-    plain = solve(choose(problem, often=True).reduce(problem.without_center()), problem.layout)
+    plain = solve(choose(problem, reuse=True).reduce(problem.without_center()), problem.layout)
     assert plain.lost[20:].any()
     monkeypatch.setattr("kernpool.algorithms.far_queries.refit._Keys.fit", None)
     found = local_fit(problem)

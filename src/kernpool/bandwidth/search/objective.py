@@ -541,7 +541,7 @@ class Objective:
     def evaluate(self, theta: Array) -> Evaluation:
         """Return the criterion at these log bandwidths and smoothings, and remember it in `tried`."""
         problem = self.at(theta)
-        plan = choose(problem, self.algorithm, often=True)
+        plan = choose(problem, self.algorithm, reuse=True)
         at = self.judge(theta, problem, plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress))
         self.tried.append(at.tried)
         return at
@@ -704,7 +704,7 @@ class Objective:
     def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
         """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
-        plan = choose(problem, self.algorithm, often=True)
+        plan = choose(problem, self.algorithm, reuse=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
         return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
 

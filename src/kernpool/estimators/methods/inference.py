@@ -45,7 +45,7 @@ class Inference:
     """Standard errors and intervals of a regressor."""
 
     def standard_error(
-        self, X: ArrayLike, *, variance: str = "local", of: str = "fit", groups: ArrayLike | None = None
+        self, X: ArrayLike, *, variance: str = "local", quantity: str = "fit", groups: ArrayLike | None = None
     ) -> Array:
         r"""Estimate the standard deviation of a prediction, as an estimate of the curve.
 
@@ -65,7 +65,7 @@ class Inference:
             residuals from the three nearest rows, as in R's nprobust. ``"hc0"`` to ``"hc2"``: other residuals, for
             comparison. With groups ``"hc0"`` and ``"hc1"`` are the cluster-robust CR0 and CR1, of residuals of the fit
             itself, and the default leaves whole clusters out; ``"nn"`` and ``"hc2"`` are refused.
-        of : {"fit", "derivative"}, default="fit"
+        quantity : {"fit", "derivative"}, default="fit"
             Of `predict`, or of `derivative`.
         groups : array_like of shape (n,), optional
             Cluster of each training row, such as a school or a patient, where rows of a cluster share noise; as for
@@ -110,15 +110,15 @@ class Inference:
         >>> LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).standard_error([[2.0]]).round(3)
         array([0.077])
         """
-        smoother, places, training = read_places(self, X, of)
+        smoother, places, training = read_places(self, X, quantity)
         clusters = clusters_of(self, smoother, groups)
-        found = estimates(smoother, places, "naive", columns_of(smoother, of))
+        found = estimates(smoother, places, "naive", columns_of(smoother, quantity))
         of_columns = errors_of_each(smoother, training, places, found, variance, clusters)
         if smoother.recipe.degree:
             warn_of_ranks(found[0], smoother.columns, rank_reporter(self))
         warn_of_empty(found[0])
         errors = [checked_errors(*both)[0] for both in zip(found, of_columns, strict=True)]
-        return shaped(self, X, errors, of)
+        return shaped(self, X, errors, quantity)
 
     def confidence_interval(
         self,
@@ -129,7 +129,7 @@ class Inference:
         variance: str = "local",
         groups: ArrayLike | None = None,
         simultaneous: bool | str = False,
-        of: str = "fit",
+        quantity: str = "fit",
         n_resamples: int = 999,
         random_state: Any = 0,
     ) -> Interval:
@@ -166,7 +166,7 @@ class Inference:
             least and the largest place in X, by the tube formula; for one numeric column, at one combination of levels,
             with a kernel without an edge and independent rows. ``"multiplier"``: at all places of X, whatever they are,
             by random draws. True takes the former where it holds.
-        of : {"fit", "derivative"}, default="fit"
+        quantity : {"fit", "derivative"}, default="fit"
             The curve, or its slope per unit of each numeric column.
         n_resamples : int, default=999
             Draws of the multiplier bootstrap, whose critical value has an error of about .03 then.
@@ -259,13 +259,13 @@ class Inference:
         array([2.4, 2.6])
         """
         check_options(level, method, variance, simultaneous)
-        smoother, places, training = read_places(self, X, of)
-        method = default_method(self, of) if method == "auto" else method
+        smoother, places, training = read_places(self, X, quantity)
+        method = default_method(self, quantity) if method == "auto" else method
         found = intervals(
             smoother,
             training,
             places,
-            columns_of(smoother, of),
+            columns_of(smoother, quantity),
             level=level,
             method=method,
             variance=variance,
@@ -276,13 +276,13 @@ class Inference:
             report_rank=rank_reporter(self),
         )
         center, lower, upper, error = (
-            shaped(self, X, [getattr(one, name) for one in found], of)
+            shaped(self, X, [getattr(one, name) for one in found], quantity)
             for name in ("center", "lower", "upper", "standard_error")
         )
         critical = shaped_critical([one.critical for one in found], center.shape[1:])
         first, dfs = found[0], [one.df for one in found]
         df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
-        axes = ("output",) if of == "fit" else ("column", "output")
+        axes = ("output",) if quantity == "fit" else ("column", "output")
         sizes = smoother.effective_rows(places)
         return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
 
@@ -336,7 +336,7 @@ class Inference:
         return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
 
 
-def default_method(model: Any, of: str) -> str:
+def default_method(model: Any, quantity: str) -> str:
     """Return the method of intervals that covers: the quadratic one unless the rows chose the bandwidth.
 
     A bandwidth that minimises an error leaves a bias that the default correction removes; a larger one does not. The
@@ -344,7 +344,7 @@ def default_method(model: Any, of: str) -> str:
     """
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
     chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
-    return "robust" if of != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"
+    return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"
 
 
 BANDWIDTHS, PLACES = 40, 201
@@ -496,7 +496,7 @@ class Diagnostics:
         if model.key_group_ is not None:
             raise ValueError(
                 "a slope map takes rows as independent, and this model was fitted with groups=; use "
-                "confidence_interval(of='derivative'), which counts groups, at one bandwidth after the other"
+                "confidence_interval(quantity='derivative'), which counts groups, at one bandwidth after the other"
             )
         if columns != 1:
             raise ValueError(f"a slope map is for one column, and this model has {columns}; fit a model of one column")

@@ -136,7 +136,7 @@ def monotonicity_test(
         raise ValueError(
             f"monotonicity_test needs at least {LEAST_ROWS} rows of positive weight, got {len(sample)}: with fewer, "
             "p-values of .01 come several times as often as they should; gather more rows, or look at intervals of the "
-            "slope, confidence_interval(of='derivative') of a LocalLinearRegressor"
+            "slope, confidence_interval(quantity='derivative') of a LocalLinearRegressor"
         )
     if sample.X.shape[1] != 1:
         raise ValueError(

@@ -258,7 +258,7 @@ def slope_norms(planes: SmootherMatrix) -> Array:
     recipe, problem = planes.recipe, planes.of(np.zeros((len(planes.problem.key), 1)))
 
     def sums(problem: Problem) -> PoolState:
-        return choose(problem, recipe.algorithm, often=True).reduce(problem, n_jobs=recipe.n_jobs)
+        return choose(problem, recipe.algorithm, reuse=True).reduce(problem, n_jobs=recipe.n_jobs)
 
     ridge, bandwidth = recipe.ridge_weight(problem.key.shape[1]), problem.similarity.bandwidth
     shares = slope_shares(problem, sums(problem), ridge)

@@ -118,7 +118,7 @@ class SmootherMatrix:
     def sums(self, value: Array) -> Array:
         """Return the sums of weight times value themselves, of shape (m, columns)."""
         problem = self.of(value)
-        plan = choose(problem, self.recipe.algorithm, often=True)
+        plan = choose(problem, self.recipe.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=self.recipe.n_jobs)
         unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
