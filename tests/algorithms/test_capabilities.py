@@ -9,7 +9,7 @@ import pytest
 
 from kernpool import choose, get_kernel, kernel_names
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core.moments import MOST_COLUMNS
+from kernpool.core import MOST_COLUMNS
 from kernpool.kernels import is_built_in
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import missing_package, param, tiny_problem

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernpool import Problem, choose, kernel_names, pool
+from kernpool import PoolState, Problem, choose, kernel_names, pool
 from kernpool.algorithms import ALGORITHMS, verification
 from kernpool.algorithms.tree import blocks as tree_block
 from kernpool.algorithms.verification import FAULTS, SAMPLE_QUERIES, corrected
-from kernpool.core.local_fit import solve
-from kernpool.core.state import PoolState
+from kernpool.core import solve
 from tests.support.problems import VARIANTS, make_problem
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel, kernel_names
-from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth import CRITERIA, canonical_rows
 from kernpool.bandwidth.search import fast_objectives
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
-from kernpool.bandwidth.search.objective import Objective, canonical_rows
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 
 SLOPED = [name for name in kernel_names() if name != "boxcar"]

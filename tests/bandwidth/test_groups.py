@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth, search_log_loss
+from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth, search_log_loss
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import search
-from kernpool.bandwidth.search.objective import Objective, canonical_rows
-from kernpool.core.pair_factors import Categories
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.dense_groups import left_out, mean_of_others
 

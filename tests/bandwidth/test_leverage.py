@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
 from kernpool.bandwidth.criteria import SAFE, count_deleted
-from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.bandwidth.search.objective import Objective
 
 PENALISED = ("aicc", "gcv")
 

@@ -5,14 +5,13 @@ import pytest
 from scipy.optimize import check_grad
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, column_spread, search_log_loss
+from kernpool.bandwidth import CRITERIA, canonical_rows, column_spread, search_log_loss
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import log_loss
 from kernpool.bandwidth.search.config import SearchConfig
 from kernpool.bandwidth.search.log_loss import LogLoss
-from kernpool.bandwidth.search.objective import canonical_rows
 from kernpool.bandwidth.search.progress import TimeLimit
-from kernpool.core.pair_factors import Categories
+from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 
 GAUSSIAN = get_kernel("gaussian")

@@ -5,10 +5,10 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.bandwidth import CRITERIA, canonical_rows
 from kernpool.bandwidth.search.config import WithRidge
-from kernpool.bandwidth.search.objective import FARTHEST, Objective, Penalty, canonical_rows
-from kernpool.core.pair_factors import Categories
+from kernpool.bandwidth.search.objective import FARTHEST, Objective, Penalty
+from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel, get_kernel
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
 from kernpool.bandwidth.search.gauss_newton import _learn
-from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.bandwidth.search.objective import Objective
 from tests.support.thinning import thinned
 
 GAUSSIAN = get_kernel("gaussian")

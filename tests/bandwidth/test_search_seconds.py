@@ -10,8 +10,8 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWat
 from kernpool.bandwidth import search_bandwidth
 from kernpool.bandwidth.search import log_loss, search
 from kernpool.bandwidth.search.progress import TimeLimit
-from kernpool.core.pair_factors import Categories
-from kernpool.execution.progress import report_progress
+from kernpool.core import Categories
+from kernpool.execution import report_progress
 from kernpool.kernels import get_categorical_kernel
 
 GAUSSIAN = get_kernel("gaussian")

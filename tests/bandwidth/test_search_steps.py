@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth
+from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
 from kernpool.bandwidth.search import common_scale, per_column, search
 from kernpool.bandwidth.search.gauss_newton import descend
-from kernpool.bandwidth.search.objective import Objective, canonical_rows
-from kernpool.core.pair_factors import Categories
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.thinning import slow, thinned
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, search_bandwidth, search_log_loss
+from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth, search_log_loss
 from kernpool.bandwidth.search import log_loss
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
-from kernpool.bandwidth.search.objective import Objective, canonical_rows
+from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.progress import choose_way
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories
+from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 
 

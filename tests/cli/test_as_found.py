@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernpool.data.checks import TableError
+from kernpool.data import TableError
 from kernpool.tables import text as texts
 from kernpool.tables.formats import read_table
 from kernpool.tables.text import TextFormat

@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.main import main
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
+from kernpool.cli import main
 from kernpool.cli.terminal import UsageError, bar, parse_memory
 from kernpool.data.chunks.base import FEWEST_ROWS
-from kernpool.pooling.pool import pool
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
 parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
@@ -297,7 +296,7 @@ def test_the_bar_shows_rows_and_starts_again(capsys, monkeypatch):
 
 
 def test_rows_are_reported(fitted, monkeypatch):
-    from kernpool.execution.progress import report_progress
+    from kernpool.execution import report_progress
 
     seen = []
     with report_progress(lambda done, total: seen.append((done, total))):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.main import main
+from kernpool.cli import main
 from kernpool.cli.terminal import bar, progress_bar
 from kernpool.data.files import ModelFileError
 from tests.support.commands import kernpool, process

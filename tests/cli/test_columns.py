@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model
-from kernpool.data.columns import MixedTable
+from kernpool.data import MixedTable
 from kernpool.data.files import ModelFileError, read_header, write_header
 from kernpool.estimators.persistence import MODELS
 from kernpool.tables.formats import read_table

@@ -9,7 +9,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.options import INTERVAL_METHODS, SET_METHODS
 from kernpool.cli.terminal import UsageError, parse_levels
-from kernpool.conformal.methods import METHODS
+from kernpool.conformal import METHODS
 from kernpool.conformal.sets.prediction_sets import SET_METHODS as KNOWN_SETS
 from kernpool.data.chunks.base import FEWEST_ROWS
 from tests.support.commands import kernpool, process

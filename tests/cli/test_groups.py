@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, load_model
-from kernpool.data.checks import TableError
+from kernpool.data import TableError
 from kernpool.tables.formats import read_table
 from tests.support.commands import kernpool, process
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.main import main
+from kernpool.cli import main
 from kernpool.tables.formats import row_writer
 
 ROWS = "dose,effect\n" + "".join(f"{i / 7},{(i / 7) ** 2}\n" for i in range(12))

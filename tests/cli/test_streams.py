@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.main import main
+from kernpool.cli import main
 from kernpool.cli.options import build_parser
 from tests.support.commands import kernpool
 

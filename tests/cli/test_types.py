@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.columns import MixedTable
+from kernpool.data import MixedTable
 from tests.support.commands import kernpool
 
 N = 40

@@ -115,8 +115,8 @@ def test_the_enclosure_contains_the_full_interval(kernel, situation, degree):
 
 def test_the_enclosure_is_tight_where_windows_are_full():
     generator = np.random.default_rng(0)
-    from kernpool.core.inputs import Keys
-    from kernpool.pooling.recipe import Recipe
+    from kernpool.core import Keys
+    from kernpool.pooling import Recipe
     from kernpool.smoother import Smoother
 
     x = generator.uniform(size=3000)

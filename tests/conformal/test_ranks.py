@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool.conformal import as_level
-from kernpool.conformal.order_statistics import (
-    least_rows,
-    lower_rank,
-    lower_statistic,
-    upper_rank,
-    upper_statistic,
-    warn_of_few,
-)
+from kernpool.conformal import as_level, least_rows
+from kernpool.conformal.order_statistics import lower_rank, lower_statistic, upper_rank, upper_statistic, warn_of_few
 from kernpool.inference import InferenceWarning
 
 

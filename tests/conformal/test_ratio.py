@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from kernpool import InferenceWarning, density_ratio
-from kernpool.bandwidth.rules import rule_of_thumb
+from kernpool.bandwidth import rule_of_thumb
 
 
 def samples(n=80, m=60, d=1, seed=0):

@@ -8,8 +8,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem, choose
 from kernpool.algorithms.tree.kd_tree import plant
-from kernpool.core import Keys
-from kernpool.core.inputs import Prepared
+from kernpool.core import Keys, Prepared
 from tests.support.capabilities import algorithms, fitting_columns
 
 

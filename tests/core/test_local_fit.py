@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kernpool import (
     EmptyWindowWarning,
+    PoolState,
     Problem,
     RankDeficiencyWarning,
     choose,
@@ -21,11 +22,10 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core.local_fit import LocalFit, _solve_lines, _solve_rows, bounded_inverse, solve
-from kernpool.core.moments import Layout
-from kernpool.core.state import PoolState
+from kernpool.core import Layout, LocalFit, solve
+from kernpool.core.local_fit import _solve_lines, _solve_rows, bounded_inverse
 from kernpool.kernels import COMPILED
-from kernpool.pooling.arrays import local_fit
+from kernpool.pooling import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
 from tests.support.moments import check_moments, least_squares

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose
-from kernpool.core import local_fit
-from kernpool.core.local_fit import solve
+from kernpool.core import local_fit, solve
 
 
 @pytest.mark.parametrize("kind", ["plain", "constant", "duplicated", "few keys"])

@@ -24,12 +24,10 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.bandwidth.search import search_bandwidth
-from kernpool.core import Factors
-from kernpool.core.local_fit import solve
-from kernpool.core.moments import Layout, monomials
+from kernpool.bandwidth import search_bandwidth
+from kernpool.core import Factors, Layout, monomials, solve
 from kernpool.kernels import COMPILED, get_categorical_kernel
-from kernpool.pooling.arrays import local_fit
+from kernpool.pooling import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.moments import check_moments, least_squares
 from tests.support.problems import make_problem

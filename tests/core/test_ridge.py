@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.core.local_fit import as_ridge, change_by_ridge, solve, with_ridge
-from kernpool.core.moments import Layout
+from kernpool.core import Layout, solve, with_ridge
+from kernpool.core.local_fit import as_ridge, change_by_ridge
 
 KERNELS = ["gaussian", "epanechnikov", "laplace", "tricube"]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from kernpool import Problem, choose, pool_state, pooling_weights
-from kernpool.core.local_fit import in_other_bandwidths, mean_product, solve
-from kernpool.core.moments import Layout, monomials
+from kernpool.core import Layout, monomials, solve
+from kernpool.core.local_fit import in_other_bandwidths, mean_product
 
 
 def regressors_of(problem, degree):

@@ -22,8 +22,7 @@ da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
 from kernpool.dask import connect, pool, pool_cdf, pool_quantile
 from kernpool.dask.pool import compute
-from kernpool.data import TableError
-from kernpool.data.chunks.base import ArrayChunks
+from kernpool.data import ArrayChunks, TableError
 
 RNG = np.random.default_rng(0)
 KEY = RNG.normal(size=(3000, 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import open_chunks
-from kernpool.data.checks import TableError
+from kernpool.data import TableError
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(5000, 4))

@@ -9,7 +9,7 @@ pd = pytest.importorskip("pandas", reason="frames need pandas")
 pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, open_chunks, pool, save_model
-from kernpool.data.checks import TableError
+from kernpool.data import TableError
 from tests.support.commands import kernpool
 
 N = 300

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import SuspectColumnWarning, kernel_names, merge, open_chunks, pool
-from kernpool.data.checks import TableError
-from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data import Chunk, Chunks, TableError
 from kernpool.data.chunks.opening import reopen
-from kernpool.pooling.out_of_core import QueryBatch, read_queries, sum_on_a_line
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import QueryBatch, Recipe
+from kernpool.pooling.out_of_core import read_queries, sum_on_a_line
 from tests.support.lines import FAR_SUMS
 
 pyarrow = pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")

@@ -20,7 +20,7 @@ from kernpool import (
     pooling_weights,
     save_model,
 )
-from kernpool.data.columns import plain_label
+from kernpool.data import plain_label
 
 pandas = pytest.importorskip("pandas", reason="frames of pandas are half of what this is about")
 polars = pytest.importorskip("polars", reason="frames of polars are the other half")

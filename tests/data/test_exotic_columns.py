@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor
-from kernpool.cli.main import main
+from kernpool.cli import main
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
 parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")

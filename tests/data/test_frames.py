@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool.data.columns import Columns
-from kernpool.data.encoding import Encoding
+from kernpool.data import Columns, Encoding
 from kernpool.kernels import get_categorical_kernel
 
 SIZES = ["small", "medium", "large"]

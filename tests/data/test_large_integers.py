@@ -16,8 +16,8 @@ from kernpool import (
     pool,
     pooling_weights,
 )
-from kernpool.cli.main import main
-from kernpool.data.checks import TableError
+from kernpool.cli import main
+from kernpool.data import TableError
 
 BIG = 2**53
 INEXACT = (BIG + 1, -BIG - 1, 2**60 + 1, 2**63 - 1, 10**23, 10**30 + 1)
@@ -252,7 +252,7 @@ def test_dask():
         pytest.importorskip("pandas", reason="frames need pandas"),
     )
     from kernpool import DaskNadarayaWatsonRegressor
-    from kernpool.dask.pool import pool as dask_pool
+    from kernpool.dask import pool as dask_pool
 
     key, value = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
     with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):

@@ -7,8 +7,8 @@ import pytest
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.dates import TIME_KINDS, Times, times_of, times_of_text
-from kernpool.data.encoding import Encoding
+from kernpool.data import TIME_KINDS, Encoding, Times
+from kernpool.data.dates import times_of, times_of_text
 
 pandas = pytest.importorskip("pandas", reason="frames of pandas are most of what this is about")
 

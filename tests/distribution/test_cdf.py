@@ -19,7 +19,7 @@ from kernpool.core import Factors
 from kernpool.distribution import shares_below, weighted_cdf
 from kernpool.distribution.weighted_cdf import ranks
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables
 from tests.support.dense_distribution import dense_cdf
 

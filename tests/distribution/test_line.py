@@ -11,7 +11,7 @@ from kernpool.distribution import KernelWeights, sorted_line
 from kernpool.distribution import weighted_quantile as of_places
 from kernpool.distribution.sorted_line import smoothness_of
 from kernpool.kernels import get_kernel
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from tests.support.dense_quantiles import assert_quantiles
 
 LEVELS = [0.4983, 0.9017, 1.0, 0.0123, 0.2571]  # that no few equal weights meet

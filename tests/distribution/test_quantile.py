@@ -10,7 +10,7 @@ from kernpool.core import Factors
 from kernpool.distribution import KernelWeights, sorted_line, weighted_quantile
 from kernpool.distribution import weighted_quantile as of_places
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables
 from tests.support.dense_quantiles import assert_quantiles
 

@@ -10,8 +10,7 @@ from kernpool.core import Factors
 from kernpool.distribution import smooth, weighted_cdf
 from kernpool.distribution.scores import known_crps, known_pit
 from kernpool.distribution.smooth import known_smooth
-from kernpool.pooling.recipe import Recipe
-from kernpool.pooling.weights import weight_rows
+from kernpool.pooling import Recipe, weight_rows
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
 
 

@@ -10,7 +10,7 @@ from kernpool import Problem, kernel_names, pooling_weights
 from kernpool.distribution import smooth
 from kernpool.distribution.scores import find_y_bandwidth, indicators
 from kernpool.distribution.smooth import known_smooth, known_smooth_quantiles
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from tests.support.dense_distribution import dense_smooth, shares
 
 LEVELS = np.array([0.5, 0.001, 0.9, 0.05])

@@ -15,8 +15,8 @@ from kernpool import (
     NadarayaWatsonRegressor,
     open_chunks,
 )
-from kernpool.bandwidth.rules import rate_factor
-from kernpool.data.checks import TableError
+from kernpool.bandwidth import rate_factor
+from kernpool.data import TableError
 from kernpool.estimators.bandwidth import draw, seed_of
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")

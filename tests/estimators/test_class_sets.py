@@ -290,7 +290,7 @@ def test_what_was_left_out_is_found_once(model, rows, monkeypatch):
     X, _ = rows
     model.predict_set(X)
     calls = []
-    from kernpool.smoother.linear_smoother import Smoother
+    from kernpool.smoother import Smoother
 
     found = Smoother.sums
     monkeypatch.setattr(

@@ -26,7 +26,7 @@ from kernpool import (
 )
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.datasets import make_sine_power
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 
 
 @pytest.fixture

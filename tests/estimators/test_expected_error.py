@@ -6,7 +6,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import scaled_keys
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 from tests.support.thinning import slow
 
 

@@ -14,7 +14,7 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.bandwidth.search.objective import canonical_rows
+from kernpool.bandwidth import canonical_rows
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import _folds
 from tests.support.dense_groups import left_out, mean_of_others

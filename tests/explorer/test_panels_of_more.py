@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.explorer.explore import explore
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
 

@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, pool, pooling_weights
+from kernpool import NadarayaWatsonRegressor, explore, pool, pooling_weights
 from kernpool.datasets import make_sine_linear, make_sine_power
-from kernpool.explorer.explore import explore
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
 

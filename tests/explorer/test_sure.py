@@ -11,8 +11,8 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    RankDeficiencyWarning,
 )
-from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.explorer.bundle import bundle
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonClassifier
-from kernpool.explorer.explore import explore
+from kernpool import NadarayaWatsonClassifier, explore
 from tests.support.browser import browser, opened, violations  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, facts, number, settle
 

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor
+from kernpool import NadarayaWatsonRegressor, explore
 from kernpool.explorer.bundle import bundle
-from kernpool.explorer.explore import explore
 from kernpool.explorer.model import payload_of
 from kernpool.explorer.server import answer
 from tests.support.browser import browser, opened, page_of  # noqa: F401  # fixtures

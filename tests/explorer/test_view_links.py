@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import kernpool.explorer as explorer_room
-from kernpool.explorer.explore import _framed, explore
+from kernpool import explore
+from kernpool.explorer.explore import _framed
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, facts, link_state, number, settle, state
 

@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
 from kernpool.datasets import make_sine_power
-from kernpool.explorer.explore import explore
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 

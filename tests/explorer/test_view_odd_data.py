@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool.explorer.explore import explore
+from kernpool import explore
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_panels import wait_until_idle
 from tests.support.explorer_view import control, facts

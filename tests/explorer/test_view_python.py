@@ -8,7 +8,7 @@ import polars
 import pytest
 
 import kernpool
-from kernpool.explorer.explore import explore
+from kernpool import explore
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, facts, number, settle, state
 

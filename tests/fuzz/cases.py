@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernpool import Problem
-from kernpool.core.moments import MOST_COLUMNS
+from kernpool.core import MOST_COLUMNS
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from tests.fuzz.natures import NATURES, far_from_zero, lattice
 from tests.fuzz.regimes import kernel_of, plan_of

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from kernpool import choose, pool
+from kernpool import PoolState, choose, pool
 from kernpool.core import Factors
-from kernpool.core.state import PoolState
 from kernpool.pooling import rounding_bound
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able

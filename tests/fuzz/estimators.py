@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Problem, choose
-from kernpool.core.local_fit import solve
+from kernpool.core import solve
 from kernpool.pooling import rounding_bound
 from kernpool.pooling.rounding import rounding_of_weights
 from tests.fuzz import truth

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernpool import choose
-from kernpool.core.local_fit import solve
+from kernpool.core import solve
 from kernpool.pooling.rounding import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able

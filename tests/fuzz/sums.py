@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernpool import choose
-from kernpool.core.state import PoolState
+from kernpool import PoolState, choose
 from kernpool.pooling import rounding_bound
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able

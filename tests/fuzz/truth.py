@@ -6,7 +6,7 @@ lets in; everything after that has 64 bits of mantissa where the processor has t
 
 import numpy as np
 
-from kernpool.core.moments import monomials
+from kernpool.core import monomials
 
 LONG = np.longdouble
 WELL_POSED = 1e-3  # eigenvalue, as `conditioning` returns it, from which on local planes are compared

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from kernpool import kernel_names
-from kernpool.core.inputs import Keys
-from kernpool.inference import fit_training, interval, squared_residuals
-from kernpool.inference.variance.residuals import RESIDUALS, local_noise
+from kernpool.core import Keys
+from kernpool.inference import fit_training, interval, local_noise, squared_residuals
+from kernpool.inference.variance.residuals import RESIDUALS
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import Smoother
-from kernpool.smoother.bias_correction import METHODS, estimate
+from kernpool.smoother import Smoother, estimate
+from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import pair
 
 # Samples of tests are not about the bias that these bandwidths leave.

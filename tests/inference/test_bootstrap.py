@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 from kernpool.inference.resampling import draws
 from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.support.dense_resampling import leave_one_out, smoother

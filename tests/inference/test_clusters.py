@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
-from kernpool.core.inputs import Keys
-from kernpool.core.local_fit import RankDeficiencyWarning
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
+from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_clusters, fit_training, interval, number_clusters
 from kernpool.inference.resampling import draws
 from kernpool.inference.variance.clusters import cluster_errors
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.pooling.recipe import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother
-from kernpool.smoother.bias_correction import estimate
-from kernpool.smoother.quadratic_forms import squared_norm
+from kernpool.pooling import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.

@@ -6,7 +6,7 @@ import pytest
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, open_chunks
 from kernpool.core import Factors
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 from kernpool.inference.hypothesis_tests.significance import SlopeStatistic, ZhengStatistic, slope_norms
 from kernpool.inference.resampling import draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix

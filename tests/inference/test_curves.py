@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from kernpool import compare_curves
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 from kernpool.inference.resampling import draws
 from tests.support.dense_resampling import leave_one_out, p_value, smoother, two_curves
 

@@ -5,9 +5,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.fitted import smoother_of
-from kernpool.smoother.bias_correction import estimate
-from kernpool.smoother.linear_smoother import EvaluationPoints
-from kernpool.smoother.quadratic_forms import WeightTables, inner, squared_norm
+from kernpool.smoother import EvaluationPoints, WeightTables, estimate, inner, squared_norm
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning", "ignore::kernpool.InferenceWarning")
 

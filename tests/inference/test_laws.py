@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning
-from kernpool.core.inputs import Keys
+from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_training, interval, squared_residuals
 from kernpool.inference.variance.residuals import nearest_residuals
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 

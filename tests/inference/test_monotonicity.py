@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, monotonicity_test
-from kernpool.bandwidth.rules import canonical_ratio
-from kernpool.execution.progress import report_progress
+from kernpool.bandwidth import canonical_ratio
+from kernpool.execution import report_progress
 from kernpool.inference.resampling import draws
 from kernpool.kernels import get_kernel
 from tests.support.dense_resampling import kernel_matrix, p_value, shares, smoother

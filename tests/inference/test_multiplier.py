@@ -5,13 +5,13 @@ import pytest
 from scipy.special import ndtri
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
-from kernpool.core.inputs import Keys
+from kernpool.core import Keys
 from kernpool.inference import fit_training, interval
 from kernpool.inference.confidence.simultaneous_bands import critical_values, largest_errors
 from kernpool.inference.resampling import draws
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints, Smoother
-from kernpool.smoother.bias_correction import METHODS, estimate
+from kernpool.smoother import EvaluationPoints, Smoother, estimate
+from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.

@@ -5,7 +5,7 @@ import pytest
 
 from kernpool import compare_curves
 from kernpool.inference.hypothesis_tests.curve_equality import LEAST_SHARE, out_of_reach
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from tests.support.dense_resampling import kernel_matrix
 
 

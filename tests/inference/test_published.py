@@ -5,8 +5,7 @@ import pytest
 
 from kernpool.inference import fit_training, interval
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints
-from kernpool.smoother.bias_correction import estimate
+from kernpool.smoother import EvaluationPoints, estimate
 from tests.support.inference_cases import PLACES, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning
-from kernpool.core.inputs import Keys
+from kernpool.core import Keys
 from kernpool.inference import fit_training, interval
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.pooling.recipe import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother
-from kernpool.smoother.bias_correction import estimate
+from kernpool.pooling import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother, estimate
 from tests.support.inference_cases import PLACES, bend, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.

@@ -6,13 +6,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.core import Problem
-from kernpool.core.pair_factors import Groups
-from kernpool.pooling.plan import Plan
-from kernpool.smoother.bias_correction import estimate
-from kernpool.smoother.linear_smoother import MOST_BYTES, MOST_PLACES, SharedSums, Smoother, SumCache
-from kernpool.smoother.quadratic_forms import squared_norm
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan
+from kernpool.core import Groups, Problem
+from kernpool.smoother import SharedSums, Smoother, estimate, squared_norm
+from kernpool.smoother.linear_smoother import MOST_BYTES, MOST_PLACES, SumCache
 from tests.support.inference_cases import pair
 
 # Samples of tests are not about the bias that these bandwidths leave.

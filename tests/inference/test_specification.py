@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 from kernpool import specification_test
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 from kernpool.inference.resampling import draws
 from tests.support.dense_resampling import kernel_matrix, p_value, pair_statistic
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan, open_chunks
 from kernpool.inference import fit_training, summarise
-from kernpool.pooling.plan import Plan
-from kernpool.smoother.bias_correction import value_shares
+from kernpool.smoother import value_shares
 from kernpool.smoother.linear_smoother import MOST_PLACES
 from tests.support.inference_cases import bend, pair
 

@@ -9,8 +9,7 @@ import pytest
 from scipy.integrate import quad
 
 from kernpool import Kernel, get_kernel, kernel_names, make_kernel, pool, register_kernel
-from kernpool.kernels import BUILT_IN
-from kernpool.kernels.registry import Exponential, Flat, Gaussian, Polynomial
+from kernpool.kernels import BUILT_IN, Exponential, Flat, Gaussian, Polynomial
 
 FINITE = [name for name in BUILT_IN if name != "constant"]
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from kernpool import get_kernel, kernel_names, make_kernel, register_kernel
-from kernpool.kernels import COMPILED, INTERNAL, is_built_in, is_compiled, products, square
-from kernpool.kernels.registry import Polynomial
+from kernpool.kernels import COMPILED, INTERNAL, Polynomial, is_built_in, is_compiled, products, square
 
 NAMES = kernel_names()
 OWN = make_kernel("cauchy of products", lambda u: 1 / (1 + u**2) ** 2)

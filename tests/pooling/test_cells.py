@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import Problem, choose, get_kernel, pool
-from kernpool.core import Factors
-from kernpool.core.local_fit import solve
-from kernpool.core.state import PoolState
+from kernpool import PoolState, Problem, choose, get_kernel, pool
+from kernpool.core import Factors, solve
 from kernpool.kernels import get_categorical_kernel
 from tests.support.capabilities import OTHERS, algorithms, fitting_columns
 from tests.support.thinning import slow

@@ -5,13 +5,10 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
-from kernpool.core import Factors
-from kernpool.core.local_fit import solve
-from kernpool.core.pair_factors import Groups
+from kernpool.core import Factors, Groups, solve
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import choice as of_groups
-from kernpool.pooling import rounding
-from kernpool.pooling.arrays import local_fit
+from kernpool.pooling import local_fit, rounding
 from tests.support.capabilities import algorithms
 from tests.support.dense_groups import left_out, mean_of_others
 

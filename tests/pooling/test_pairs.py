@@ -5,10 +5,8 @@ import pytest
 
 from kernpool import RunningPool, open_chunks, pool
 from kernpool.core import Factors, Keys
-from kernpool.pooling import Recipe
-from kernpool.pooling.arrays import ArrayPairs, KeyPairs
-from kernpool.pooling.out_of_core import ChunkPairs, MapPairs
-from kernpool.pooling.recipe import settle
+from kernpool.pooling import ArrayPairs, ChunkPairs, KeyPairs, Recipe, settle
+from kernpool.pooling.out_of_core import MapPairs
 
 
 def rows():

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import kernel_names, pool
-from kernpool.pooling import arrays
+from kernpool.pooling import Recipe, arrays
 from kernpool.pooling.arrays import sum_small
-from kernpool.pooling.recipe import Recipe
 
 SEEDS = st.integers(0, 2**32 - 1)
 

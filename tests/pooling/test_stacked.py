@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import kernel_names, pool, pool_state
-from kernpool.pooling import arrays
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe, arrays
 from tests.support.thinning import thinned
 
 ITEMS, QUERIES, KEYS = 60, 13, 50

@@ -9,8 +9,7 @@ from kernpool import Problem, pool
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Factors
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling.arrays import local_fit
-from kernpool.pooling.weights import weight_rows
+from kernpool.pooling import local_fit, weight_rows
 
 
 def make_mixed(generator, kernel, smoothing, **options):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kernpool.cli.main import main
+from kernpool.cli import main
 
 
 def process(*arguments, stdin=b"", cwd=None):

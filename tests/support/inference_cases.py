@@ -4,10 +4,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from kernpool import get_kernel
-from kernpool.core.inputs import Keys
-from kernpool.core.pair_factors import Categories
+from kernpool.core import Categories, Keys
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.dense_inference import Dense
 

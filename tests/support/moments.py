@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernpool import choose
-from kernpool.core.moments import monomials
+from kernpool.core import monomials
 
 
 def check_moments(problem, algorithm, twin, err_msg=""):

@@ -9,7 +9,7 @@ from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute.fused import FusedMoments
 from kernpool.algorithms.brute.staged import CompiledBlocks
-from kernpool.core.moments import Layout
+from kernpool.core import Layout
 
 KEYS, QUERIES = 1100, 203  # two tiles and a rest
 

@@ -16,9 +16,9 @@ from kernpool import (
     pool,
 )
 from kernpool.algorithms.far_queries.refit import SCANNED, fit_lost
-from kernpool.core.local_fit import solve
+from kernpool.core import solve
 from kernpool.pooling import arrays as fits_module
-from kernpool.pooling.arrays import local_fit
+from kernpool.pooling import local_fit
 from tests.support.capabilities import algorithms
 from tests.support.log_kernels import LOG
 from tests.support.thinning import slow

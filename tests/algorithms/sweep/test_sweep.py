@@ -14,7 +14,7 @@ from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.sweep import sorted_column as bins_module
 from kernpool.algorithms.sweep import windows
 from kernpool.algorithms.sweep.sorted_column import OVERFULL, SortedKeys, make_bins
-from kernpool.core.local_fit import solve
+from kernpool.core import solve
 from kernpool.kernels import COMPILED
 from tests.support.lines import (
     FAR_SUMS,

@@ -22,7 +22,7 @@ from kernpool import (
 )
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.estimators.learned.models import split_rows
-from kernpool.execution.progress import report_progress
+from kernpool.execution import report_progress
 from kernpool.torch import AttentionPooling, GaussianSimilarity
 from kernpool.torch.learning.encoders import make_map, map_shapes, principal_start
 from kernpool.torch.learning.training import gaussian_by_product, log_loss

@@ -20,7 +20,7 @@ from kernpool import (
     load_model,
     save_model,
 )
-from kernpool.data.checks import TableError
+from kernpool.data import TableError
 from kernpool.data.files import ModelFileError, checksum, sha256
 from tests.support.thinning import slow
 

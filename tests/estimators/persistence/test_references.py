@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, open_chunks, save_model
-from kernpool.data.checks import TableError
+from kernpool.data import TableError
 from kernpool.data.files import ModelFileError, checksum
 
 QUERY = np.linspace(-1, 1, 7)[:, None]
