@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.conformal import PredictionInterval
 from kernpool.core.state import PoolState, empty_state
-from kernpool.dask.distribution import partition_functions, partition_quantiles
 from kernpool.dask.leave_one_out import draw_rows, joined
 from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import RETRIES, PartitionPairs, block_state, center_task, compute, merge_tree, sent_once
+from kernpool.dask.quantiles import partition_functions, partition_quantiles
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.columns import Kind
 from kernpool.distribution import as_levels

@@ -23,7 +23,7 @@ from kernpool.core.problem import Problem
 from kernpool.data.files import Record, read_record, write_record
 from kernpool.estimators.extrapolation import reach_of_rows, warn_of_extrapolation
 from kernpool.estimators.fitted import read_query
-from kernpool.estimators.learned.records import FEWEST_ROWS, VERSION, check_parameters, record_of, restored
+from kernpool.estimators.learned.model_record import FEWEST_ROWS, VERSION, check_parameters, record_of, restored
 from kernpool.estimators.parameters import NamedCalls
 from kernpool.estimators.rows import Scoring, class_prior, mixed, one_hot, read_numbers
 from kernpool.execution.progress import current_progress

@@ -1,4 +1,4 @@
 """Compiled loops of inference: cluster-robust sums over pairs of queries and keys.
 
-Read `clusters.py` first: it is the only file.
+Read `cluster_sums.py` first: it is the only file.
 """

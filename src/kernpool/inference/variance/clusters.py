@@ -219,7 +219,7 @@ def _sum_by_loops(
     """Sum by compiled loops, blocks of queries on threads."""
     from kernpool.algorithms.brute.products import read_only
     from kernpool.algorithms.brute.staged import kernel_of  # with what loads Numba, which small problems never do
-    from kernpool.inference.loops.clusters import sum_clusters
+    from kernpool.inference.loops.cluster_sums import sum_clusters
 
     shares = [share for _, share in tables.terms]
     problem = shares[0].problem
