@@ -5,8 +5,6 @@ function. Both are estimated here: first by quartic polynomials on blocks, then 
 local linear fits (noise).
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -5,8 +5,6 @@ and `pool_at` predicts. `smoother_of` gives inference the same rows as a linear 
 shapes that the model predicts in.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A `ExplorerModel` is a fitted model, or one fitted to draws of a generator, with
 `payload_of` writes rows, names and settings as JSON, with every digit of floating-point numbers.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -12,8 +12,6 @@ cases are summed by plans: masks, values so tiny that they are counted in larger
 result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
