@@ -106,8 +106,11 @@ def _what(value: Any) -> str:
 
 
 def write_pages(_app: Any = None, _config: Any = None) -> None:
-    """Write what is not there yet or has changed, before autosummary looks for it."""
+    """Write what is not there yet or has changed, before autosummary looks for it; remove what is of no subpackage."""
     pages = {"kernpool": front_page()} | {f"kernpool.{room}": room_page(room) for room in ROOMS}
+    for path in API.glob("kernpool*.rst"):
+        if path.stem not in pages:
+            path.unlink()  # of an earlier layout, which would fail the build
     for name, text in pages.items():
         path = API / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
