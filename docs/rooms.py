@@ -1,8 +1,8 @@
 """Draw the subpackages from their imports: ``python docs/rooms.py`` writes ``docs/images/rooms.svg``.
 
 Rows are the layers of the import contract in ``pyproject.toml``. An arrow means "imports"; what follows from other
-arrows is not drawn (the transitive reduction), or there would be some sixty. Only where a subpackage stands within
-its row and the words in its box are written here. ``tests/docs/test_rooms.py`` fails where the picture no longer agrees.
+arrows is not drawn (the transitive reduction), or there would be some sixty. Only where a subpackage stands within its
+row and the words in its box are written here. ``tests/docs/test_rooms.py`` fails if the picture is out of date.
 """
 
 from __future__ import annotations
