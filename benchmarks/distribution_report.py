@@ -106,7 +106,7 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
         *(" ".join(paragraph.split()) for paragraph in INTRODUCTION.split("\n\n")),
         f"Versions: {versions(PEERS)}.",
         *([f"Not run: {', '.join(absent)}."] if absent else []),
-        f"Bar, on the half that reports: by mean rank among the peers `{OURS}` is the best or the second. "
+        f"Target, on held-out tables: by mean rank among the peers `{OURS}` is the best or the second. "
         + ("**Missed**: " + "; ".join(verdicts) + "." if verdicts else "Met.")
         + f" It is, {told(records, halves['report'])}.",
     ]

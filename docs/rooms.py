@@ -1,8 +1,8 @@
-"""Draw the rooms of the package from its imports: ``python docs/rooms.py`` writes ``docs/images/rooms.svg``.
+"""Draw the subpackages from their imports: ``python docs/rooms.py`` writes ``docs/images/rooms.svg``.
 
 Rows are the layers of the import contract in ``pyproject.toml``. An arrow means "imports"; what follows from other
-arrows is not drawn (the transitive reduction), or there would be some sixty. Only where a room stands within its row
-and the words in its box are written here. ``tests/docs/test_rooms.py`` fails where the picture no longer agrees.
+arrows is not drawn (the transitive reduction), or there would be some sixty. Only where a subpackage stands within its
+row and the words in its box are written here. ``tests/docs/test_rooms.py`` fails if the picture is out of date.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 # The center of each box, from 0 (left) to 100 (right), and what it holds.
 PLACES = {
     "cli": (44, "the command line"),
-    "explorer": (22, "move the bandwidth"),
-    "tour": (77, "the idea on a page"),
+    "explorer": (22, "interactive explorer"),
+    "tour": (77, "illustrated tour"),
     "displays": (33, "pictures, no mathematics"),
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (11, "differentiable layers"),
     "dask": (88, "sums on a cluster"),
     "conformal": (55, "prediction intervals"),
-    "inference": (77, "confidence, tests"),
+    "inference": (77, "intervals, tests"),
     "smoother": (33, "linear weights"),
     "distribution": (88, "quantiles, cdf"),
-    "bandwidth": (66, "which h"),
-    "pooling": (55, "the verbs: pool, choose"),
+    "bandwidth": (66, "bandwidth selection"),
+    "pooling": (55, "pool, choose"),
     "algorithms": (66, "ways to organize the sum"),
     "core": (77, "START HERE: state, problem"),
-    "kernels": (88, "what a pair weighs"),
+    "kernels": (88, "kernel profiles"),
     "execution": (66, "threads, Ctrl-C, compiling"),
     "tables": (11, "text tables"),
-    "data": (44, "whatever holds numbers"),
+    "data": (44, "checked input, files"),
     "datasets": (22, "two synthetic samples"),
 }
 WIDTH, ROW, BOX, LINE, TOP = 960, 78, (190, 48), 16, 24
@@ -131,7 +131,7 @@ def draw(graph: dict[str, set[str]]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'role="img">',
-        f"<title>The rooms of kernpool, each above those that it imports from</title><desc>{words}</desc>",
+        f"<title>The subpackages of kernpool, each above those that it imports from</title><desc>{words}</desc>",
         f"<style>\n{STYLE}\n</style>",
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto">'
         '<path class="tip" d="M0 1 10 5 0 9z"/></marker></defs>',

@@ -22,15 +22,15 @@ GROUPS = {
     "Pooling": "pool pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier LearnedPoolingRegressor "
     "LearnedPoolingClassifier save_model load_model",
-    "How sure": "Interval ProbabilityInterval Residuals Summary ClassSummary SlopeMap InferenceWarning",
-    "Tests": "TestResult specification_test compare_curves monotonicity_test",
-    "What to expect": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
+    "Confidence intervals": "Interval ProbabilityInterval Residuals Summary ClassSummary SlopeMap InferenceWarning",
+    "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
+    "Prediction intervals and sets": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",
-    "Pictures": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
+    "Plots and explorer": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
     "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
     "CoverageDisplay ClassSetDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
-    "What happens, and why": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
+    "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
     "SuspectColumnWarning RepeatedRowsWarning ExtrapolationWarning",
 }
 # Rooms with names of their own, from those that callers meet to those that hold the parts.
