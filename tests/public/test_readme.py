@@ -90,6 +90,17 @@ def test_a_readme_is_short(name):
     assert len(read(name).splitlines()) <= 100
 
 
+@both
+def test_pictures_are_of_modest_size(name):
+    """A forge loads them with the page: 200 kB for the still one, 1 MB for the one that moves, with many frames."""
+    still, moving = (ROOT / link for link in re.findall(r"!\[[^\]]+\]\(([^)]*)\)", read(name)))
+    assert still.stat().st_size < 200_000
+    content = moving.read_bytes()
+    assert len(content) < 1_000_000
+    assert content.count(b"\x21\xf9\x04") > 50  # what stands before each frame of a GIF
+    assert b"NETSCAPE2.0" in content  # it repeats
+
+
 # --- figures
 
 
