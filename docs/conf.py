@@ -99,7 +99,17 @@ html_show_sourcelink = False
 html_context = {"default_mode": "auto"}  # without, the script of the theme calls the empty mode an error, on every page
 html_show_sphinx = False
 html_copy_source = False
-ALONE = ("index", "zh/index", "zh/ten-minutes", "zh/tour", "ten-minutes", "tour", "explorer")  # no pages beside them
+# No pages beside them.
+ALONE = (
+    "index",
+    "zh/index",
+    "zh/ten-minutes",
+    "zh/tour",
+    "zh/what-do-i-call",
+    "ten-minutes",
+    "tour",
+    "explorer",
+)
 html_sidebars = {page: [] for page in ALONE}
 html_theme_options = {
     "logo": {"text": "kernpool"},

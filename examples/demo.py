@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from readme_picture import draw_readme_picture
 
 from kernpool.cli.main import main
 
@@ -40,7 +39,6 @@ def demo() -> None:
     run("fit", co2, "--target", "co2", "--model", OUT / "co2-model", "--plot", OUT / "co2.png")
     run("fit", co2, "--target", "co2", "--bandwidth", "1", "--plot", OUT / "co2-trend.png")
 
-    draw_readme_picture(OUT / "kernel-regression.png")
     run("tour", "--out", OUT / "tour")
     print("\nThe pictures, to be looked at, and the page that tells the whole story:", file=sys.stderr)
     for picture in [*sorted(OUT.glob("*.png")), OUT / "tour" / "index.html"]:

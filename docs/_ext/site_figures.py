@@ -33,11 +33,6 @@ class Picture(NamedTuple):
     draw: Callable[[Path], None]
 
 
-def _curves(folder: Path) -> None:
-    script = runpy.run_path(str(ROOT / "examples" / "readme_picture.py"))
-    script["draw_readme_picture"](folder / "kernel-regression.png")
-
-
 def _start(folder: Path) -> None:
     script = runpy.run_path(str(DOCS / "start_picture.py"))
     for name in script["WORDS"]:
@@ -72,7 +67,6 @@ def _peers(folder: Path) -> None:
 
 
 PICTURES = {
-    "curves": Picture((ROOT / "examples" / "readme_picture.py",), _curves),
     "start": Picture((DOCS / "start_picture.py",), _start),
     "rooms": Picture((DOCS / "rooms.py", ROOT / "pyproject.toml"), _rooms),
     "overfitting": Picture((BENCHMARKS / "overfitting.py",), _overfitting),
