@@ -37,21 +37,21 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CategoricalKernel:
-    r"""A kernel of a categorical column.
+    r"""Kernel of a categorical column: a factor per pair of categories, with a smoothing parameter lambda.
 
     Parameters
     ----------
     name : str
         The name it is found under.
     ordered : bool
-        Whether it wants to know how far levels are apart, and not only whether they differ.
+        Whether the factors depend on how far two categories are apart, and not only on whether they differ.
     factors : callable
-        Maps the distances between levels, of shape (c, c), and lambda to factors of that shape. Distances of an
+        Maps the distances between categories, of shape (c, c), and lambda to factors of that shape. Distances of an
         unordered column are 0 and 1.
     slopes : callable
         Likewise, the derivatives of the factors by lambda.
     largest : callable
-        Maps the number of levels to the upper end of the box of lambda; the lower end is 0 and belongs to it.
+        Maps the number of categories to the largest lambda allowed; the smallest is 0.
 
     Notes
     -----
@@ -74,7 +74,7 @@ class CategoricalKernel:
     largest: Callable[[int], float]
 
     def table(self, levels: int | NDArray[Any], lam: float) -> Array:
-        """Tabulate the factors of all pairs of levels.
+        """Return the factors of all pairs of categories.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class CategoricalKernel:
         return self.factors(distance, self._checked(lam, len(distance)))
 
     def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
-        r"""Tabulate the derivatives of the factors by lambda.
+        r"""Return the derivatives of the factors of all pairs of categories by lambda.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class CategoricalKernel:
         return self.slopes(distance, self._checked(lam, len(distance)))
 
     def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
-        """Whether all levels count alike, so that the column might as well not be there.
+        """Tell whether all factors are equal, so that the column has no effect.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ _KERNELS = {
 
 
 def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
-    """List the kernels of categorical columns.
+    """List the names of the kernels for categorical columns.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
 
 
 def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None = None) -> CategoricalKernel:
-    """Look a kernel of categorical columns up; a `CategoricalKernel` is returned as it is.
+    """Return a kernel for categorical columns by its name; a `CategoricalKernel` is returned as it is.
 
     Parameters
     ----------
