@@ -103,7 +103,7 @@ DEGREES = (
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the suggestion for a name that is not known, as the beginning of a clause; nothing without one.
+    """Suggest a known name in place of an unknown one, as the beginning of a clause; empty if none is close.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def abbreviate(value: Any) -> str:
-    """Return what came as an argument, for messages: its `repr`, or type, shape and first value if that is long.
+    """Describe a value in an error message: its `repr`, or type, shape and first value if that is long.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def abbreviate(value: Any) -> str:
 
 
 def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
-    """Refuse a value that is not one of those an argument may have; suggest the closest one.
+    """Raise ValueError unless a value is one of the choices of an argument, and suggest the closest one.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False: an array here is an argument in the wrong place.
+    """Raise TypeError unless a value is True or False.
 
     Parameters
     ----------
@@ -238,9 +238,9 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def explain_calls(public: Public) -> Public:
-    """Let a public function, or the methods of a public class, answer calls that do not fit as `describe_call` does.
+    """Decorate a public function or class so that calls with wrong arguments raise the messages of `describe_call`.
 
-    Calls that fit cost .2 us more; nothing is looked at before Python has raised a TypeError.
+    Valid calls cost 0.2 us more; arguments are inspected only after Python has raised a TypeError.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
 
 
 def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, Any], error: str) -> str:
-    """Return what is wrong with a call that Python has refused, and the remedy.
+    """Say what is wrong with a call whose arguments do not fit, and the remedy.
 
     Parameters
     ----------
