@@ -23,12 +23,12 @@ LEVELS_SHOWN = 20
 
 
 def is_pair(column: Column) -> bool:
-    """Tell whether a column has two unordered levels, both of which occur."""
+    """Tell whether a column has two unordered categories, both of which occur."""
     return column.kind == "unordered" and len(levels_of(column, False)) == len(set(column.items())) == 2
 
 
 def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
-    """Return the levels of a column: those that are declared, or those that occur."""
+    """Return the categories of a column: those that are declared, otherwise those that occur."""
     items = column.items()  # a missing cell is an error even where levels are declared
     if column.levels is not None and (column.kind == "ordered" or not ordered):
         return column.levels
@@ -43,7 +43,7 @@ def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
 
 
 def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
-    """Return where the levels of an ordered column lie on a line."""
+    """Return the coordinates of the ordered categories of a column on a line."""
     if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
         values = np.array(levels, dtype=np.float64)
         if not np.all(np.isfinite(values)):
@@ -55,7 +55,7 @@ def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tup
 
 
 def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
-    """Return the number of the level of each cell, -1 for one that is not known, or refuse it."""
+    """Return the category code of each cell; for an unknown category -1 or an error."""
     number = {level: i for i, level in enumerate(levels)}
     items = column.items()
     codes = [number.get(item, -1) for item in items]
@@ -76,7 +76,7 @@ NUMBERS = ("numeric", "binary", *TIME_KINDS)
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become numbers and level numbers, decided once, at fit.
+    """Encoding of table columns as numbers and category codes, fixed at fit.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Encoding:
         ordered_by: str = "value",
         binary: bool = False,
     ) -> Encoding:
-        """Decide what columns are, and which levels they have.
+        """Determine the kinds of the columns and their categories.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class Encoding:
 
     @classmethod
     def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
-        """Return the encoding of a table of numbers alone.
+        """Return the encoding of a table with numeric columns only.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Encoding:
         return cls(None if names is None else tuple(names), tuple(kinds), (), ())
 
     def with_dates(self, positions: Iterable[int]) -> Encoding:
-        """Return the encoding in which the numbers of some columns are dates without a time zone."""
+        """Return the encoding in which some numeric columns are dates without a time zone."""
         kinds = list(self.kinds)
         for position in positions:
             if kinds[position] != "numeric":
@@ -214,39 +214,39 @@ class Encoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all columns are numbers, so that an array of them says the same."""
+        """Whether all columns are numeric, so that an array holds the same information."""
         return set(self.kinds) == {"numeric"}
 
     @property
     def numbers_alone(self) -> bool:
-        """Whether there are no categories: all columns are numbers, dates or durations."""
+        """Whether there are no categorical columns: all are numbers, dates or durations."""
         return not (self.levels or self.pairs)
 
     @property
     def dates(self) -> tuple[int, ...]:
-        """Positions of the columns of dates and durations, which are read as days."""
+        """Indices of the columns of dates and durations, which are read as days."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in TIME_KINDS)
 
     @property
     def numeric(self) -> tuple[int, ...]:
-        """Positions of the columns that are read as numbers."""
+        """Indices of the columns that are read as numbers."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in NUMBERS)
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """Positions of the categorical columns."""
+        """Indices of the categorical columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
-        """For each categorical column, what `CategoricalKernel.table` needs: the number of levels, or their places."""
+        """For each categorical column the argument of `CategoricalKernel.table`: category count or coordinates."""
         return tuple(
             len(levels) if places is None else np.array(places)
             for levels, places in zip(self.levels, self.places, strict=True)
         )
 
     def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
-        """Turn a table into numbers and level numbers.
+        """Convert a table to numbers and category codes.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class Encoding:
         return numeric, code
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a JSON file can hold, and `from_json` reads.
+        """Return the encoding as a dict for JSON, which `from_json` reads.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Encoding:
-        """Rebuild the encoding that `to_json` wrote.
+        """Restore the encoding from the result of `to_json`.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
 
 
 def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
-    """Return the number of the group of each row.
+    """Return the integer code of the group of each row.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
 
 
 def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the labels of the groups in their order, and the number of the group of each row; as `group_codes`."""
+    """Return the sorted group labels, and the code of the group of each row; see `group_codes`."""
     refuse_foreign("groups", groups)
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -456,7 +456,7 @@ def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.i
 
 
 def named(label: Any) -> str:
-    """Return a label as messages name it.
+    """Format a label for messages.
 
     Examples
     --------

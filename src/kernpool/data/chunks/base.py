@@ -25,7 +25,7 @@ FEWEST_ROWS = 1 << 10
 
 
 class Chunk(NamedTuple):
-    """Some pairs.
+    """One chunk of key-value pairs.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks(ABC):
-    """Pairs in chunks.
+    """Key-value pairs read chunk by chunk.
 
     Attributes
     ----------
@@ -75,20 +75,20 @@ class Chunks(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the pairs, in order."""
+        """Iterate over the chunks, in order."""
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """What queries may call the columns of keys: the names, but not the numbers that those of a matrix have."""
+        """Names by which queries may refer to the key columns; column numbers of a matrix are not names."""
         named = self.names is not None and not all(name.isdecimal() for name in self.names)
         return self.names if named else None
 
     def reference(self) -> dict[str, Any] | None:
-        """Return a reference by which a model file can find the pairs again; None if they are not in a file."""
+        """Return a reference by which a model file can find the data again; None if they are not in a file."""
         return None
 
     def parts(self) -> list[Chunks]:
-        """Cut into chunks for other processes: together the same pairs, in the same order.
+        """Split into chunks for other processes; together they hold the same pairs in the same order.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Chunks(ABC):
 
 
 class ArrayChunks(Chunks):
-    """Slices of arrays or memory maps, converted when their turn comes.
+    """Slices of arrays or memory maps, each converted when it is read.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class ArrayChunks(Chunks):
         self._first = 0  # row, where this is a part
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the slices."""
+        """Iterate over the slices."""
         for start in range(0, self.rows or 0, self._step):
             parts = {}
             for name, array in self._parts.items():
@@ -163,7 +163,7 @@ class ArrayChunks(Chunks):
             yield Chunk(**parts)
 
     def parts(self) -> list[Chunks]:
-        """Return the slices; those of a memory map are pickled with their numbers, those of a named file are not."""
+        """Return the slices; a pickle contains the numbers of a memory map, but only the name of a `.npy` file."""
         parts: list[Chunks] = []
         for start in range(0, self.rows or 0, self._step):
             slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
@@ -174,7 +174,7 @@ class ArrayChunks(Chunks):
 
     @property
     def shape(self) -> tuple[int, int | None]:
-        """Columns of keys, and of values; None for values without an axis of columns."""
+        """Numbers of key and value columns; None in place of the latter for one-dimensional values."""
         key, value = self._parts["key"], self._parts["value"]
         return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
 
@@ -183,7 +183,7 @@ class ArrayChunks(Chunks):
 
 
 class IteratedChunks(Chunks):
-    """What yields pairs of arrays, or triples with weights.
+    """Chunks from an iterable of array pairs, or of triples with weights.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class IteratedChunks(Chunks):
         self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the pairs."""
+        """Iterate over the chunks."""
         for part in self._arrays():
             yield from part
 
@@ -230,7 +230,7 @@ class IteratedChunks(Chunks):
 
 
 def rows_per_chunk(columns: int, memory: int | None = None) -> int:
-    """Return how many rows of so many numbers make a chunk.
+    """Return the number of rows per chunk that fits the memory limit.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def rows_per_chunk(columns: int, memory: int | None = None) -> int:
 
 
 def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
-    """Refuse integers that float64 would round, and say where they are.
+    """Raise an error for integers that float64 would round, with their position.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
 
 
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
-    """Refuse numbers that are not finite, and say where they are.
+    """Raise an error for numbers that are not finite, with their position.
 
     Parameters
     ----------
