@@ -80,9 +80,9 @@ COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
 def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of shape (m, d, d), and say of which rank they are.
+    """Invert designs of shape (m, d, d), and return their ranks.
 
-    Elimination is five times as fast as eigenvalues, and exact enough where it shows that none of them is small.
+    Elimination is five times as fast as eigenvalues, and accurate enough where it shows that no eigenvalue is small.
     """
     m, d, _ = design.shape
     inverse, rank = _eliminated(design), np.full(m, d)
@@ -97,7 +97,7 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of one column, of shape (m,), as `invert` does those of shape (m, 1, 1), to the same bits."""
+    """Invert designs of one column, of shape (m,); same bits as `invert` on shape (m, 1, 1)."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / design
         sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
@@ -108,7 +108,7 @@ def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _eliminated(design: Array) -> Array:
-    """Return inverses, of all matrices in step or, with many columns, one by one; anything where there are none."""
+    """Return inverses by elimination, of all matrices at once or, with many columns, one by one."""
     if design.shape[1] >= COLUMNS_FOR_LAPACK:
         try:
             return np.asarray(np.linalg.inv(design), dtype=np.float64)
@@ -126,7 +126,7 @@ def _eliminated(design: Array) -> Array:
 
 
 def solve_safely(design: Array, right: Array) -> Array | None:
-    """Solve systems of many columns all of whose eigenvalues are sure, else return None.
+    """Solve systems of many columns if all eigenvalues are certainly large enough, else return None.
 
     A Cholesky factor of the designs less a multiple of the identity is the proof. With the solution it takes half as
     long as inverses, which say how small the eigenvalues are.
@@ -141,7 +141,7 @@ def solve_safely(design: Array, right: Array) -> Array | None:
 
 
 def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
-    """Tell where spread is small beside distance; an eigenvalue that is small by itself is collinearity."""
+    """Find windows whose spread is small compared with their distance; a small eigenvalue alone is collinearity."""
     lost = np.zeros(len(covariance), dtype=np.int8)
     sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
     (few,) = np.nonzero(~sure)
@@ -155,15 +155,15 @@ def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Invert the eigenvalues of a local design, and decide its rank: the one place that does, for NumPy and torch.
+    r"""Invert the eigenvalues of a local design, and determine its rank, for NumPy and torch.
 
     The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
-    is, about, the squared spread of the keys in some direction beside their squared distance from the query. Up to the
-    `tolerance` it is taken for zero, and the fit becomes local constant in that direction. It does so continuously:
+    is, about, the squared spread of the keys in some direction divided by their squared distance from the query. An
+    eigenvalue below the `tolerance` is treated as zero: the fit becomes local constant in that direction, continuously:
 
     .. math:: \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
 
-    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and none in the others.
+    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and no ridge in the others.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
     Returns
     -------
     inverse : array or tensor of shape (..., d)
-        What to multiply by.
+        Reciprocals of the eigenvalues, shrunk as above.
     rank : array or tensor of int, shape (...)
         Number of eigenvalues above the tolerance.
 
@@ -196,7 +196,7 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
 
 
 class Quadratics(NamedTuple):
-    """Fits of m queries; names and units as of `LocalFit`."""
+    """Local quadratic fits of m queries; names and units as in `LocalFit`."""
 
     intercept: Array
     slope: Array
@@ -219,7 +219,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     Returns
     -------
     Quadratics
-        What the moments tell.
+        Fits and ranks.
     """
     m, c, d = len(mean), layout.values, layout.columns
     (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
@@ -238,7 +238,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
 
     def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
-        """Solve for slopes and curvatures of columns of right sides, in units of their regressors."""
+        """Solve for slopes and curvatures of several right-hand sides, in units of their regressors."""
         curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
         return by_slope @ right - carried @ curve, curve
 
@@ -265,9 +265,9 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
 
 
 def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
-    """Return means of products of offsets from their mean, and of which queries these are numbers.
+    """Return means of products of centered offsets, and which queries have finite ones.
 
-    Fourth powers beyond all numbers tell nothing: there, the products that only quadratics have are zero.
+    Where fourth powers overflow, the products that only quadratic fits use are set to zero.
     """
     with np.errstate(all="ignore"):
         central = layout.moved(np.ones(len(mean)), mean, -mean[:, layout.first])
@@ -277,7 +277,7 @@ def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]
 
 
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
-    """Return what offsets and products of two are counted in: as large as what their covariances are rounded beside."""
+    """Return scales of offsets and of products of two: their root mean squares, relative to which they are rounded."""
     (upper, lower), second, fourth = np.triu_indices(layout.columns), layout.places(2), layout.places(4)
     square = mean[:, np.array([second[a, a] for a in range(layout.columns)], dtype=np.intp)]
     squares_of_pair = [fourth[a, a, b, b] for a, b in monomials(layout.columns, 2)]
@@ -288,7 +288,7 @@ def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
 
 
 def table_of(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
-    """Return the mean products of all products of so many offsets with others, of shape (m, rows, columns)."""
+    """Return the mean products of offset monomials of two orders, of shape (m, rows, columns)."""
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
@@ -301,12 +301,12 @@ ROWS, NUMBERS = 1 << 13, 1 << 16
 
 
 class RankDeficiencyWarning(RuntimeWarning):
-    """The keys of some windows do not determine a plane, or a quadratic, so that the fit is of a lower degree there."""
+    """The keys of some windows do not determine a plane or quadratic; the fit has a lower degree there."""
 
 
 @dataclass(frozen=True)
 class LocalFit:
-    r"""Local linear fits of m queries.
+    r"""Local polynomial fits of m queries.
 
     Parameters
     ----------
@@ -315,8 +315,8 @@ class LocalFit:
     slope : ndarray of shape (m, d, c)
         Its slope, per bandwidth of each column.
     base : ndarray of shape (m,)
-        With `tilt`, the share of a key in the fit: :math:`\partial \beta_0 / \partial v_j = \alpha_j (b + \tau \cdot
-        t_j)`, where alpha are the pooling weights.
+        With `tilt`, the linear weight of a key in the fit:
+        :math:`\partial \beta_0 / \partial v_j = \alpha_j (b + \tau \cdot t_j)`, where alpha are the pooling weights.
     tilt : ndarray of shape (m, regressors)
         See `base`. Of a quadratic fit t is followed by its products :math:`t_a t_b, a \\le b`.
     rank : ndarray of int, shape (m,)
@@ -345,14 +345,14 @@ class LocalFit:
 
     @classmethod
     def joined(cls, fits: Sequence[LocalFit]) -> LocalFit:
-        """Return the fits of several sets of queries as one."""
+        """Concatenate the fits of several sets of queries."""
         if len(fits) == 1:
             return fits[0]
         return cls(*(np.concatenate([getattr(fit, field.name) for fit in fits]) for field in fields(cls)))
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
-    """Fit locally: a plane or a quadratic with moments, a constant without.
+    """Compute local fits: a plane or a quadratic if the state has moments, otherwise a constant.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -
 
 
 def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
-    """Solve for lines in one column: the steps of `_solve_rows`, to the same bits, without matrices of one entry.
+    """Fit lines in one column: as `_solve_rows`, to the same bits, without 1 x 1 matrices.
 
     Of a million rows these took 133 ms on one core, and without them it is 66.
     """
@@ -453,7 +453,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once of windows whose keys do not determine a plane; empty ones are another matter.
+    """Warn once of windows whose keys do not determine a plane; empty windows are excluded.
 
     Parameters
     ----------
@@ -474,7 +474,7 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
 
 
 def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once of windows whose keys do not determine a quadratic; parameters as of `warn_of_rank`."""
+    """Warn once of windows whose keys do not determine a quadratic; parameters as in `warn_of_rank`."""
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
         warn_caller(
@@ -522,7 +522,7 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
 
 
 def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
-    r"""Return how the fit at each query grows with the logarithm of the ridge of each column.
+    r"""Return the derivative of each fit by the logarithm of the ridge of each column.
 
     With the share :math:`\tau_a` of the slope a in the fit,
     :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
@@ -549,7 +549,7 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
 
 
 def diagonal(layout: Layout) -> NDArray[np.intp]:
-    """Return the places of the squared offsets in a numerator.
+    """Return the indices of the squared offsets in a numerator.
 
     Examples
     --------
@@ -561,7 +561,7 @@ def diagonal(layout: Layout) -> NDArray[np.intp]:
 
 
 def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
-    """Read a ridge: one number, or one per column.
+    """Validate a ridge: one number, or one per column.
 
     Raises
     ------
@@ -602,7 +602,7 @@ def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
 
 
 def _unit(state: PoolState) -> Array:
-    """Return one unit of weight in the scale of each state; that of empty windows is not looked at."""
+    """Return one unit of weight in the scale of each state; arbitrary for empty windows."""
     return np.exp(np.minimum(-np.where(np.isfinite(state.shift), state.shift, 0.0), LARGEST_EXPONENT))
 
 
@@ -610,7 +610,7 @@ Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regresso
 
 
 def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
-    """Return tilts for offsets that are counted in other bandwidths.
+    """Rescale tilts to offsets in units of other bandwidths.
 
     Parameters
     ----------
@@ -624,7 +624,7 @@ def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
     Returns
     -------
     ndarray of shape (m, regressors)
-        Products of two offsets count by its square.
+        Tilts of products of two offsets are multiplied by the square of `width`.
 
     Examples
     --------
@@ -651,11 +651,11 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
     Returns
     -------
     ndarray of shape (m,)
-        The means; what windows without keys get does not mean anything.
+        The means; arbitrary for windows without keys.
 
     Examples
     --------
-    The norm of the shares in a local quadratic fit, of which the state of the squared kernel knows nothing but sums.
+    The squared norm of the linear weights of a local quadratic fit, from the sums of the squared kernel.
 
     >>> import kernpool
     >>> from kernpool.core.local_fit import solve
@@ -708,7 +708,7 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
-    """Return the value at the mean of the regressors, and the tilt for offsets from the mean of the keys."""
+    """Return base and tilt for offsets from the mean of the keys."""
     d = layout.columns
     level = base + np.sum(tilt[:, :d] * offset, axis=1)
     if layout.degree == 1:

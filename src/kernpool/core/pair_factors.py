@@ -28,7 +28,7 @@ Some = slice | NDArray[np.intp]
 
 
 class Cell(NamedTuple):
-    """Keys of the same levels.
+    """Keys with the same combination of categories.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Factors:
-    """The categorical columns of queries and keys, and the factors of pairs of their levels.
+    """Categorical columns of queries and keys, and the kernel factors of pairs of categories.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Factors:
                     )
 
     def cells(self, key_weight: Array | None) -> list[Cell]:
-        """Return the keys of positive weight by their levels, in the order of these.
+        """Group the keys of positive weight by their categories, in sorted order.
 
         Parameters
         ----------
@@ -117,11 +117,11 @@ class Factors:
         return [Cell(self.key_code[keys[0]], keys) for keys in parts]
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Factors:
-        """Return those of some queries and some keys."""
+        """Return the factors of some queries and some keys."""
         return replace(self, query_code=self.query_code[queries], key_code=self.key_code[keys])
 
     def logarithms(self) -> list[Array]:
-        """Return the logarithms of the factors of all pairs, of shape (m, n), one array per categorical column."""
+        """Return the log-factors of all pairs, of shape (m, n), one array per categorical column."""
         return [table[query[:, None], key] for table, query, key in self._columns(self.log_tables)]
 
     def pair_slopes(self) -> list[Array]:
@@ -129,7 +129,7 @@ class Factors:
         return [slope[query[:, None], key] for slope, query, key in self._columns(self.padded_slopes)]
 
     def to_cell(self, levels: Codes) -> Array:
-        """Return the logarithms of the factors between the queries and the keys of a cell, of shape (m, k)."""
+        """Return the log-factors between the queries and the keys of a cell, of shape (m, k)."""
         return np.stack(
             [t[q, level] for t, q, level in zip(self.log_tables, self.query_code.T, levels, strict=True)], 1
         )
@@ -148,24 +148,24 @@ class Factors:
 
     @cached_property
     def log_tables(self) -> list[Array]:
-        """Logarithms of the tables, with a last row for the level -1, which is unlike every other."""
+        """Logarithms of the tables, with a last row for the code -1, an unknown category."""
         with np.errstate(divide="ignore"):
             return [np.log(_with_unlike(table)) for table in self.tables]
 
     @cached_property
     def padded_slopes(self) -> list[Array]:
-        """Slopes of the tables, with that row."""
+        """Derivatives of the tables, with a last row for the code -1."""
         return [_with_unlike(slope) for slope in self.slopes]
 
 
 def _with_unlike(table: Array) -> Array:
-    """Add a last row, which the code -1 finds: every level is as unlike as the first and the last one."""
+    """Append a row for the code -1: an unknown category is as unlike each one as the first and the last are."""
     return np.vstack([table, np.full((1, len(table)), table[0, -1])])
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which keys are left out for which queries: those of the same group, with all of their weight.
+    """Groups of queries and keys: observations of the query's own group are excluded.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Groups:
 
     @classmethod
     def read(cls, query_code: Codes, key_code: Codes) -> Groups:
-        """Return groups of numbers that are checked.
+        """Return validated groups.
 
         Parameters
         ----------
@@ -217,11 +217,11 @@ class Groups:
         return cls(query_code, key_code)
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
-        """Return those of some queries and some keys."""
+        """Return the groups of some queries and some keys."""
         return Groups(self.query_code[queries], self.key_code[keys])
 
     def takes_part(self) -> NDArray[np.bool_]:
-        """Return which keys take part for which query, of shape (m, n): those of other groups."""
+        """Return which keys are included for which query, of shape (m, n): those of other groups."""
         return np.asarray(self.query_code[:, None] != self.key_code)
 
 
@@ -254,7 +254,7 @@ def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float
 def weight_left_out(
     weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what leaves the sums of all rows with each row: one unit of it, or all rows of its group.
+    """Return the weight and weighted sum that leave-one-out or leave-group-out removes for each row.
 
     Parameters
     ----------
@@ -268,9 +268,9 @@ def weight_left_out(
     Returns
     -------
     weight : ndarray of shape (n,)
-        That is left out with each row; of a row by itself at most one.
+        Weight removed with each row; at most one without groups.
     weighted : ndarray of shape (n, c)
-        Sum of the numbers that are left out, times their weights.
+        Sum of the removed numbers, times their weights.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def weight_left_out(
 
 @dataclass(frozen=True)
 class Categories:
-    """The categorical columns of a table.
+    """The categorical columns of a table and their kernels.
 
     Parameters
     ----------
@@ -311,24 +311,24 @@ class Categories:
         return len(self.kernels)
 
     def take(self, columns: NDArray[np.intp]) -> Categories:
-        """Return some of the columns, in this order."""
+        """Select some of the columns, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 
     @property
     def largest(self) -> Array:
-        """Upper ends of the boxes of the smoothings, of shape (k,); the lower ends are zero."""
+        """Upper bounds of the smoothings, of shape (k,); the lower bounds are zero."""
         counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
         ends = [kernel.largest(c) if c > 1 else 0.0 for kernel, c in zip(self.kernels, counts, strict=True)]
         return np.array(ends, dtype=np.float64)
 
     def relevance(self, smoothing: Array) -> Array:
-        """Return how far each smoothing is from the upper end of its box, as a share; zero where levels count alike."""
+        """Return 1 minus each smoothing relative to its upper bound; zero if all categories weigh the same."""
         share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
         alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
         return np.where(alike, 0.0, share)
 
     def factors(self, query_code: Codes, key_code: Codes, smoothing: Array) -> Factors:
-        """Return what pairs of rows of these level numbers, (m, k) and (n, k), are multiplied by at smoothings."""
+        """Return the factors of pairs of rows with these category codes, (m, k) and (n, k), at given smoothings."""
         each = self._with(smoothing)
         tables = tuple(kernel.table(levels, lam) for kernel, levels, lam in each)
         return Factors(
