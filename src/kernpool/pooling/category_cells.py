@@ -87,7 +87,7 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
 
 
 def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Mean over the keys of a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
+    r"""Return the mean over a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
     share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
     mean = sums.numerator * share[:, None]
     level = np.sum(cotangent * fit.intercept, axis=1)
@@ -110,7 +110,7 @@ MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a visit
 
 
 class CellVisit(NamedTuple):
-    """A cell, and the queries that have something to do with it.
+    """A cell of keys, and the queries that are summed over it.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class CellVisit(NamedTuple):
 
 @dataclass(frozen=True)
 class CellPlan(FaultCount):
-    """How a problem with categorical columns is summed; `choose` makes one.
+    """Plan for a problem with categorical columns, summed cell by cell or densely; `choose` builds it.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> dict[str, Array]:
-        """Differentiate by what the numeric columns have, given a state of centered values."""
+        """Differentiate by the parameters of the numeric columns, given a state of centered values."""
         sums = {name: np.zeros(problem.query.shape) for name in wanted}
         far = find_far(state)
         if far.size:  # cells are weighed against each other by logits, which is too rough out there
@@ -330,7 +330,7 @@ def _cells(problem: Problem) -> list[Cell]:
 def _visits(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
 ) -> Iterator[CellVisit]:
-    """Go through the cells, with the queries that at most so many factors of zero keep apart from each."""
+    """Iterate over the cells, each with the queries for which at most `zeros` factors are zero."""
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
         report = None
@@ -348,7 +348,7 @@ def _visits(
 
 
 def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str]) -> dict[str, Array]:
-    """Differentiate in one piece, given a state of centered values."""
+    """Differentiate in one dense sum, given a state of centered values."""
     bare, found = problem.without_center(), {}
     numeric = wanted - {"smoothing"}
     if numeric:

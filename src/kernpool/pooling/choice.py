@@ -56,7 +56,7 @@ FAR_PAIRS = 1 << 18  # of far queries, with all keys under a mask
 
 
 class GroupVisit(NamedTuple):
-    """Queries and keys that meet.
+    """A block of queries and the keys that are included for them.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ class GroupVisit(NamedTuple):
 
     @property
     def keys(self) -> Index:
-        """Which keys, in one piece."""
+        """Indices of the keys, in one array."""
         return np.concatenate([self.before, self.after])
 
     @property
     def pairs(self) -> int:
-        """How many pairs there are."""
+        """Number of pairs."""
         return self.queries.size * (self.before.size + self.after.size)
 
 
 @dataclass(frozen=True)
 class GroupPlan(FaultCount):
-    """How a problem is summed whose queries do not meet the keys of their group; `choose` makes one.
+    """Plan for a problem in which keys of the query's own group are excluded; `choose` builds it.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class GroupPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over the keys of all other groups; parameters and result as of `Plan.reduce`.
+        """Sum weights and weighted values over the keys of all other groups; parameters and result as in `Plan.reduce`.
 
         For slopes with all their digits let the problem have a ``value_center`` of zero, as with levels.
         """
@@ -126,7 +126,7 @@ class GroupPlan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)``; parameters and result as of `CellPlan.pullback`.
+        """Differentiate ``sum(cotangent * pooled)``; parameters and result as in `CellPlan.pullback`.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | Cel
 
 
 def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupVisit, Problem, Progress | None]]:
-    """Return the visits, each with its problem, and with what its progress is reported to."""
+    """Return the visits, each with its problem and its progress callback."""
     visits, m = _visits(problem), len(problem.query)
     bare, done = problem.without_center(), 0
     total = sum(visit.pairs for visit in visits)
@@ -214,7 +214,7 @@ def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupV
 
 
 def _masked(problem: Problem) -> Problem:
-    """Return the same problem with a mask in place of the groups: m x n booleans."""
+    """Return the problem with a mask in place of the groups: m x n booleans."""
     mask = cast(Groups, problem.groups).takes_part()
     return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, groups=None)
 
@@ -226,7 +226,7 @@ def _visits(problem: Problem) -> list[GroupVisit]:
 
 
 def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
-    """Cut the pairs of different groups into visits; keys of weight zero are in none."""
+    """Split the pairs of different groups into visits; keys of zero weight are excluded."""
     kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
     keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
     codes = np.unique(groups.key_code[kept])
@@ -266,7 +266,7 @@ def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, p
 
 @explain_calls
 def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) -> Plan | CellPlan | GroupPlan:
-    """Choose an algorithm for a problem, and say why; nothing is computed.
+    """Choose an algorithm for a problem and give the reason; nothing is computed.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def _choose_without_groups(problem: Problem, algorithm: str, *, often: bool) -> 
 
 
 def _choose_part(problem: Problem, algorithm: str, *, often: bool) -> Plan | CellPlan:
-    """Choose for a part of a problem with groups: few pairs of some groups come under a mask, which not all can do."""
+    """Choose for a part of a problem with groups: a few pairs need a mask, which not all algorithms support."""
     if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
         algorithm = "auto"
     return _choose_without_groups(problem, algorithm, often=often)

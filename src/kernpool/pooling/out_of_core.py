@@ -38,7 +38,7 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Whether chunks might be summed in one pass, and some queries in another."""
+    """Tell whether chunks can be summed in one pass over one column, and some queries in a second pass."""
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
 
@@ -46,7 +46,7 @@ def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> 
 def sum_on_a_line(
     recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
 ) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
-    """Sum all chunks.
+    """Sum all chunks of one column in a single pass.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class QueryBatch:
-    """What every chunk is asked.
+    """The queries that are summed over every chunk.
 
     Parameters
     ----------
@@ -115,18 +115,18 @@ class QueryBatch:
 
     @classmethod
     def of(cls, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        """Read queries without batch dimensions, of which there may be none."""
+        """Validate queries without batch dimensions; zero queries are allowed."""
         return cls(recipe, read_queries(query))
 
     def __len__(self) -> int:
         return len(self.query.array)
 
     def layout(self, outputs: int) -> Layout:
-        """Return what numerators hold, for so many value columns."""
+        """Return the layout of numerators, for so many value columns."""
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
     def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
-        """Sum a chunk.
+        """Sum over one chunk.
 
         Parameters
         ----------
@@ -160,19 +160,19 @@ class QueryBatch:
         return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
-        """Return the same for some queries; with a limit, for what fills their empty windows."""
+        """Return the batch of some queries; with a limit, to fill their empty windows."""
         recipe = self.recipe if limit is None else replace(self.recipe, degree=0)
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Return the merged state of all chunks as `settle` takes it; `more` as of `Sums`."""
+        """Return the merged state of all chunks as `Sums`; `more` are further fields of it."""
         layout, m = self.layout(len(center)), len(self)
         shape = (m,) if flat else (m, len(center))
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
 class OpenedChunks(NamedTuple):
-    """Queries and chunks of pairs, and the shape and type of the answers.
+    """Queries and chunks of pairs, and the shape and type of the results.
 
     Parameters
     ----------
@@ -192,27 +192,27 @@ class OpenedChunks(NamedTuple):
     dtype: np.dtype[Any] = FLOAT64
 
     def shaped(self, found: Array, *more: int) -> NDArray[Any]:
-        """Return answers of shape (m, c, ...) in the shape of the queries, with axes `more` last."""
+        """Reshape results (m, c, ...) to the shape of the queries, with axes `more` last."""
         leading = (len(found),) if self.leading is None else self.leading
         columns = () if self.chunks.flat else found.shape[1:2]
         return found.reshape(*leading, *columns, *more)
 
 
 class ChunkReason(NamedTuple):
-    """By which algorithm chunks are summed, and why."""
+    """The algorithm for chunks, and the reason."""
 
     algorithm: str
     reason: str
 
 
 def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
-    """Say that each part of the pairs is summed by itself, and by which algorithm."""
+    """Return the algorithm by which each chunk is summed, and the reason."""
     return ChunkReason(recipe.algorithm, f"{what}, each by {name_of_each(recipe.algorithm)}; {how}")
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkPairs:
-    """Pairs that come in chunks, and need not fit into memory."""
+    """Pairs in chunks, which need not fit into memory."""
 
     chunks: Chunks
 
@@ -221,7 +221,7 @@ class ChunkPairs:
         return OpenedChunks(query, self.chunks)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
-        """Say how the chunks would be summed; none of them is read."""
+        """Return the plan for the chunks; no chunk is read."""
         asked = self._asked(recipe, query)
         if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
             few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
@@ -229,7 +229,7 @@ class ChunkPairs:
         return reason_of_chunks(recipe)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum over all chunks, one after the other: as long as pooling every chunk, with O(m) memory and that of one.
+        """Sum over all chunks in turn; memory is O(m) plus one chunk.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class ChunkPairs:
 
 
 def read_queries(query: ArrayLike) -> Rows:
-    """Read queries for chunks; of no rows, or in the wrong shape, they are what they are."""
+    """Validate queries for chunks; empty ones, and those of a wrong shape, are returned unchanged."""
     read = as_real_array("query", query)
     if read.size and read.ndim in (1, 2):
         return checked_rows("query", read)._replace(labels=labels_of(query))
@@ -269,7 +269,7 @@ def read_queries(query: ArrayLike) -> Rows:
 def reduce_chunks(
     asked: QueryBatch, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
-    """Merge the states of all chunks, in order, and return the center that values were taken from as well."""
+    """Merge the states of all chunks, in order; return the state and the center of the values."""
     recipe = asked.recipe
     if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
         found = sum_on_a_line(recipe, asked.query, chunks, progress)
@@ -326,7 +326,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
 
 
 def center_of(chunk: Chunk) -> Array | None:
-    """Return a median of the values of a chunk, of every k-th if there are many, to be the center of all chunks.
+    """Return a median of the values of a chunk, of every k-th if there are many, as the center for all chunks.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def center_of(chunk: Chunk) -> Array | None:
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
-    """Whether keys are a memory map that is better read chunk by chunk.
+    """Tell whether keys are a memory map that is better read chunk by chunk.
 
     Parameters
     ----------
@@ -361,14 +361,14 @@ def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class MapPairs:
-    """Pairs in large memory maps: the shapes, types and progress of arrays, piece by piece; parameters as in `pool`."""
+    """Pairs in large memory maps, read piece by piece, with the interface of arrays; parameters as in `pool`."""
 
     key: Any
     value: Any
     key_weight: Any = None
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
-        """Say how the pieces would be summed."""
+        """Return the plan for the pieces."""
         opened = self.opened(query)
         return ChunkPairs(opened.chunks).plan(recipe, opened.query)
 

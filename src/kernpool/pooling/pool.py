@@ -140,18 +140,20 @@ def pool(
     pool_state : The sums before the division, which merge over chunks of keys.
     NadarayaWatsonRegressor : The same with a bandwidth found from the data.
 
-    Notes ----- Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`).
-    Memory is O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from
-    all keys, where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found
-    from sums of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of
-    the keys from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at
-    all, the plane is fitted to the keys themselves (`kernpool.algorithms.far_queries`): right to rounding at any
-    distance, and the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or
-    that agree to rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the
-    promise of ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant
-    in such a direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to
-    the fourth power, and the fit turns linear where keys are within a hundredth of their distance from the query,
-    such as ten bandwidths from the nearest key of a Gaussian (see `kernpool.core.local_fit`).
+    Notes
+    -----
+    Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
+    O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from all keys,
+    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums
+    of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys
+    from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the
+    plane is fitted to the keys themselves (`kernpool.algorithms.far_queries`): right to rounding at any distance, and
+    the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to
+    rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise of
+    ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such a
+    direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to the fourth
+    power, and the fit turns linear where keys are within a hundredth of their distance from the query, such as ten
+    bandwidths from the nearest key of a Gaussian (see `kernpool.core.local_fit`).
 
     The result has the same bits for any number of threads, and for every call of the same problem. From about a
     hundred thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
@@ -215,7 +217,7 @@ def as_pairs(
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
 ) -> ArrayPairs | ChunkPairs | MapPairs:
-    """Find out over what to pool; parameters as in `pool`."""
+    """Return keys and values as pairs of arrays, maps or chunks; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
         refuse_keys_alone(key)
@@ -296,7 +298,7 @@ def pool_state(
 
 
 class Reason(Protocol):
-    """What every plan can say of itself."""
+    """Interface of every plan: the algorithm and the reason."""
 
     @property
     def algorithm(self) -> str:
@@ -304,14 +306,14 @@ class Reason(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why this one, in words."""
+        """Reason for the choice, in words."""
 
 
 class Pairs(Protocol):
-    """Keys and values, wherever they are."""
+    """Interface of keys and values in arrays, maps or chunks."""
 
     def plan(self, recipe: Recipe, query: Any) -> Reason:
-        """Say by which algorithm the pairs would be summed for these queries, and why."""
+        """Return the algorithm for these queries, and the reason."""
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
-        """Sum over all pairs, for `settle`."""
+        """Sum over all pairs; `Sums` holds what is needed to compute the pooled values."""

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class Recipe:
-    """How to pool: the same for arrays, levels, chunks, partitions of a cluster and running sums.
+    """Parameters of pooling, for arrays, categories, chunks, partitions of a cluster and running sums alike.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Recipe:
 
     @classmethod
     def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
-        """Read a kernel that may be a name, and a bandwidth that may be one number.
+        """Build a recipe from a kernel name or record and a scalar or vector bandwidth.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Recipe:
     def problem(
         self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any
     ) -> Problem:
-        """Make a problem of some pairs.
+        """Build the problem of some pairs.
 
         Parameters
         ----------
@@ -132,17 +132,17 @@ class Recipe:
         )
 
     def refuse_unable(self, columns: int) -> None:
-        """Raise ValueError if a named algorithm cannot pool so many numeric columns as this recipe says."""
+        """Raise ValueError if the named algorithm does not support so many numeric columns at this degree."""
         if self.algorithm != "auto":
             row = np.zeros((1, columns))
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
-        """Give the rows of empty windows what the recipe says; parameters as of `kernpool.core.state.fill_empty`."""
+        """Apply the recipe's policy for empty windows; parameters as in `kernpool.core.state.fill_empty`."""
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     def ridge_weight(self, columns: int) -> Array | None:
-        """Return the ridge of each column in units of key weight times kernel; None if there is none."""
+        """Return the ridge of each column in units of key weight times kernel; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
@@ -150,7 +150,7 @@ class Recipe:
         return ridge_weight(self.ridge, columns, similarity.log_peak)
 
     def pools_like(self, other: Recipe) -> bool:
-        """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""
+        """Tell whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
         return same and (self.composition, self.degree) == (other.composition, other.degree)
 
@@ -161,7 +161,7 @@ def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:
-    """Return the problem that fills empty windows: weighted means in the limit of a small or of a large bandwidth.
+    """Build the problem that fills empty windows: weighted means for a vanishing or an infinite bandwidth.
 
     The nearest key (keys, if tied) is where a Gaussian of vanishing bandwidth puts its weight, the weighted mean what
     the constant kernel gives; masks, weights and the query itself are respected by construction. Of categorical
@@ -187,13 +187,13 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 
 
 def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
-    """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
+    """Return the values of empty windows under the policy "nearest" or "mean"."""
     limit = limit_problem(problem.block(rows), empty)
     return quotient(choose(limit).reduce(limit, n_jobs=n_jobs))
 
 
 def quotient(state: PoolState) -> Array:
-    """Return weighted means, NaN where no key takes part at all."""
+    """Return weighted means, NaN where no key has positive weight."""
     with np.errstate(invalid="ignore"):
         return np.asarray(state.numerator / state.denominator[:, None])
 
@@ -202,7 +202,7 @@ FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class ReportRank(Protocol):
-    """Who hears of local planes that the keys do not determine."""
+    """Callback for rank-deficient local fits."""
 
     def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Take the parameters of `warn_of_rank`."""
@@ -210,7 +210,7 @@ class ReportRank(Protocol):
 
 @dataclass(frozen=True)
 class Sums:
-    """What is summed over the pairs for some queries, and what only the pairs can add to it.
+    """Sums over the pairs for some queries, with callbacks to the pairs for special cases.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class Sums:
     dtype: np.dtype[Any] = FLOAT64
 
     def fit(self, ridge: Array | None = None) -> LocalFit:
-        """Solve for the constant or the plane around each query; values of empty windows are zero.
+        """Solve the local fit at each query; values of empty windows are zero.
 
         Parameters
         ----------
@@ -262,18 +262,18 @@ def settle(
     report_rank: ReportRank | None = None,
     limits: tuple[Array, Array] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Turn sums into pooled values: solve, give the center back, report ranks, fill empty windows.
+    """Compute pooled values from sums: solve, add the center, report ranks, fill empty windows.
 
     Parameters
     ----------
     recipe : Recipe
-        How was pooled, and what empty windows become.
+        The parameters of pooling, with the policy for empty windows.
     sums : Sums
         Over whatever pairs.
     report_rank : callable, optional
-        Hears of planes that are not determined, once; by default `warn_of_rank`, or `warn_of_curvature`.
+        Called once if planes are not determined; by default `warn_of_rank`, or `warn_of_curvature`.
     limits : (ndarray of shape (c,), ndarray of shape (c,)), optional
-        Between what planes are clipped; what empty windows become is not.
+        Lower and upper bounds of local linear values; the values of empty windows are not clipped.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def settle(
     Raises
     ------
     ValueError
-        If a window is empty, and the recipe says "raise" or asks for what cannot be had from the pairs again.
+        If a window is empty, and the policy is "raise" or needs pairs that cannot be read again.
 
     Examples
     --------

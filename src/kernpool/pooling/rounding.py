@@ -21,7 +21,7 @@ TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2
 
 
 def rounding_bound(problem: Problem, state: PoolState) -> Array:
-    r"""Return how far pooled values may be from the exact ones by rounding alone.
+    r"""Return a bound on the rounding error of pooled values.
 
     .. math:: |\hat y - y| \le 10^{-12} \max\Big(1, \frac{W}{1000 D}\Big) \operatorname{range}(v) + 4 \epsilon |y|
 
@@ -67,7 +67,7 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
 
 
 def rounding_of_weights(problem: Problem, state: PoolState) -> Array:
-    """Return how far pooling weights may be off by rounding alone: the factor of ``range(v)`` in `rounding_bound`.
+    """Return a bound on the relative rounding error of pooling weights: the factor of ``range(v)`` in `rounding_bound`.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 
 
 def _surroundings(problem: Problem) -> Surroundings:
-    """Return, of each query, the distance of its nearest key, the logarithm of the unit of D, and W.
+    """Return for each query the distance of its nearest key, the logarithm of the unit of D, and W.
 
     Only keys that take part for the query count: with weight, under its mask, of another group, and not itself.
     """
@@ -128,14 +128,14 @@ def _by_table(problem: Problem) -> Surroundings:
 
 
 def _by_window(problem: Problem) -> Surroundings:
-    """Count the keys of compact kernels, which need no distance."""
+    """Count the keys of compact kernels; the distance is not needed."""
     boxcar = problem.with_kernel(get_kernel("boxcar"))
     weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
     return np.full(len(weight), np.inf), np.zeros(len(weight)), weight
 
 
 def _by_tree(problem: Problem) -> Surroundings:
-    """Look for the nearest key of each query, or the second where the nearest is itself."""
+    """Find the nearest key of each query, or the second nearest where the nearest is the query itself."""
     from scipy.spatial import KDTree
 
     similarity = problem.similarity
