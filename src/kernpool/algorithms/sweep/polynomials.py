@@ -43,7 +43,7 @@ FARTHEST, TERMS_OF_HIGH = 1.39, 1.0 / 670.0
 def pool_polynomial(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
-    """Pool into `out`; queries that have to be done key by key are marked."""
+    """Pool into `out`; queries to be computed key by key are marked."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
     height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
@@ -87,7 +87,7 @@ def pool_polynomial(
 
 
 def derivatives(inner: int, outer: int) -> Array:
-    """Coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for positive and for negative u.
+    """Return the coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for positive and negative u.
 
     Returns
     -------
@@ -113,7 +113,7 @@ FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel
 def pool_panels(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Pool with moments into `out`, in which all queries are marked; those that have to be done key by key stay so."""
+    """Pool with moments into `out`, where all queries are marked; those to be computed key by key stay marked."""
     keys, queries, h, width = line.keys, line.queries, line.bandwidth, WIDTH[degree]
     starts = join(queries.low, queries.high, queries.offset, width * h, len(queries.x))
     low, high = queries.low[starts[:-1]], queries.high[starts[1:] - 1]
@@ -139,7 +139,7 @@ def pool_panels(
 
 
 def _cut(line: SortedColumn, key_bins: slice, query_groups: slice, middle: float, degree: int) -> SortedColumn:
-    """Return a part of a line whose values are those of a state with moments about the middle."""
+    """Return a part of a line with the values of a state with moments, about the middle."""
     keys, queries = line.keys, line.queries
     start, stop = int(keys.offset[key_bins.start]), int(keys.offset[key_bins.stop])
     begin, end = int(queries.offset[query_groups.start]), int(queries.offset[query_groups.stop])
