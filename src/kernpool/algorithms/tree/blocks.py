@@ -52,7 +52,7 @@ def _plant(
 
 
 class PreparedTree:
-    """Queries and keys of a problem in kd order, ready to be visited."""
+    """Queries and keys of a problem in kd order, with the tree and its loops."""
 
     def __init__(self, problem: Problem, n_jobs: int = 1, leaf: int = LEAF, tile: int = TILE) -> None:
         self.problem, self.tile = problem, tile
@@ -79,7 +79,7 @@ class PreparedTree:
             self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
 
     def blocks(self) -> list[slice]:
-        """Cut the queries: whole tiles, as many as 16 in a block, fewer where there are few."""
+        """Cut the queries into blocks of whole tiles: up to 16 tiles each, fewer if there are few queries."""
         tiles = -(-len(self.query) // self.tile)
         return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))
 
@@ -94,7 +94,7 @@ NEAR = -800.0  # denominators of queries this near, as exponents of two, are far
 
 
 class Block:
-    """A block of queries on its way through the tree.
+    """A block of queries and its partial sums during the traversal of the tree.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Block:
             self.denominator[again], self.numerator[again], collapsed[again] = 0.0, 0.0, 0.0
 
     def infinite(self) -> Iterator[None]:
-        """Sum for a kernel of infinite support: the nearest leaf first, which says how far a query has to look."""
+        """Sum for a kernel of infinite support: the nearest leaf first, which bounds how far a query must look."""
         tree, profile = self.tree, self.profile
         nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
         yield from self.follow(nearest, 0, self.tiles)
@@ -196,7 +196,7 @@ class Block:
         self.denominator += self.far
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
-        """Begin anew with queries whose nearest leaf weighs next to nothing: their nearest key gives them a unit."""
+        """Restart queries whose nearest leaf has almost no weight: their nearest key determines the unit."""
         tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
         tree_visit.find_nearest_key(
             far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
@@ -213,7 +213,7 @@ class Block:
         self.pairs_seen += len(rows) * tree.key.shape[2]
 
     def learn(self) -> None:
-        """Take what has been summed as a lower bound of the denominators."""
+        """Use the sums so far as lower bounds of the denominators."""
         known = (self.denominator > UNDERFLOW) & (self.least < np.inf)
         exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
         np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
@@ -221,7 +221,7 @@ class Block:
     def follow(
         self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
     ) -> Iterator[None]:
-        """Make the visits from `place` to `count`; queries may spend `budget`, and leaves may be far."""
+        """Process visits `place` to `count`; queries may omit up to `budget`, and far leaves may be in float32."""
         planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
         queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
         while place < count:
@@ -253,7 +253,7 @@ class Block:
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
-        """Sum the first of these pairs by the stages of brute force, for which arrays are what they are there."""
+        """Sum the first of these pairs by the staged loops of brute force."""
         tree, profile = self.tree, self.profile
         tree_pairs.sum_stages(
             pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
@@ -265,7 +265,7 @@ class Block:
 def visit_blocks(
     planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[PoolState, int]:
-    """Sum over keys for some blocks of queries; return the state of all and the number of pairs looked at."""
+    """Sum over keys for some blocks of queries; return the state of all and the number of pairs visited."""
     m, c = len(planted.query), planted.problem.value.shape[1]
     state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
 
@@ -291,7 +291,7 @@ SLOPE = 1 / 256  # terms have a factor u**2 beside the weight: where weights are
 def put_in_order(
     problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
 ) -> Problem:
-    """Return the same problem with queries and keys in order."""
+    """Return the problem with queries and keys in order."""
     own = None
     if problem.self_index is not None:
         place = np.empty(len(key), dtype=np.int64)
@@ -309,10 +309,10 @@ def put_in_order(
 
 
 def weakest(problem: Problem, state: PoolState) -> PoolState:
-    """Return a state whose denominators are the least of the sums that must keep their digits, for `find_reach`.
+    """Return the state with each denominator replaced by the smallest sum that must be precise, for `find_reach`.
 
-    With moments that may be the mean square of an offset: where the nearest keys are at the very place of the query, a
-    slope is determined by the next ones, however small their share.
+    With moments that may be the mean square of an offset: where the nearest keys coincide with the query, the next ones
+    determine the slope, however small their weight.
     """
     if not problem.degree:
         return state
@@ -327,7 +327,7 @@ def mean_squares(problem: Problem, state: PoolState) -> Array:
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
-    """How far a query of each block reaches at most, in bandwidths; -1 if all are empty."""
+    """Return the largest reach of a query of each block, in bandwidths; -1 if all are empty."""
     occupied = state.denominator > 0
     if profile.infinite:
         least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
@@ -339,7 +339,7 @@ def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
 
 
 def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
-    """Cut the rows of near blocks, those that follow each other together, into slices of at most so many."""
+    """Cut the rows of consecutive near blocks into slices of limited size."""
     edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
     for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         for piece in cut(min(last, rows) - first, most):

@@ -38,7 +38,7 @@ def add_component(total, x, norm):
 
 @part
 def smallest(low, high, node, lower, upper, scale, norm):
-    """Least squared distance between points of a box and keys of a node."""
+    """Return the smallest squared distance between points of a box and keys of a node."""
     total = 0.0
     for a in range(low.size):
         gap = max(lower[node, a] - high[a], low[a] - upper[node, a])
@@ -48,7 +48,7 @@ def smallest(low, high, node, lower, upper, scale, norm):
 
 @part
 def largest(low, high, node, lower, upper, scale, norm):
-    """Greatest squared distance between points of a box and keys of a node."""
+    """Return the largest squared distance between points of a box and keys of a node."""
     total = 0.0
     for a in range(low.size):
         reach = max(upper[node, a] - low[a], high[a] - lower[node, a])
@@ -58,13 +58,13 @@ def largest(low, high, node, lower, upper, scale, norm):
 
 @part
 def node_name(first, last, leaves):
-    """Row of the node of these leaves in all arrays of nodes, as in `kd_tree.node_names`."""
+    """Return the row of the node of these leaves in all arrays of nodes, as `kd_tree.node_names` does."""
     return first if last - first == 1 else leaves + (first + last) // 2
 
 
 @part
 def ceiling(s, code):
-    """Upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
+    """Return an upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
     if code == GAUSSIAN:
         return -0.5 * LOG2_E * s
     return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
@@ -79,7 +79,7 @@ EARLY = 6.0
 
 @loop
 def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse, visits, nodes):
-    """List what a compact kernel reaches from somewhere in each tile: leaves, and nodes that lie within as a whole.
+    """List for each tile the leaves that a compact kernel reaches, and the nodes that lie within as a whole.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
 
 @loop
 def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visits):
-    """List for each tile the leaves, but for its nearest, whose bound is above the cut.
+    """List for each tile the leaves, except its nearest, whose weight bound is above the cut.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
 def find_nearest_key(
     rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, buffer, out
 ):  # fmt: skip
-    """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, into `out`.
+    """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, to `out`.
 
     Minus infinity if no key takes part.
     """
@@ -235,7 +235,7 @@ def find_nearest_key(
 
 @strict_loop
 def split_nodes(rows, order, first, last, size, scale, all_below):
-    """Split the node of these leaves, of `size` rows each, and maybe all nodes below it.
+    """Split the node of these leaves, of `size` rows each, and optionally all nodes below it.
 
     Each is split along its widest side in bandwidths: rows are reordered until none before the middle is greater than
     one after it (Hoare's FIND). Rows move whole: 1e7 indices into rows that stay would miss the cache at every
