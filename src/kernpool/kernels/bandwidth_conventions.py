@@ -73,7 +73,7 @@ def check_convention(convention: str, name: str = "bandwidth_convention") -> Non
     Parameters
     ----------
     convention : str
-        What the caller passed.
+        Value passed by the caller.
     name : str, default="bandwidth_convention"
         The argument's name.
 

@@ -79,22 +79,22 @@ class CategoricalKernel:
         Parameters
         ----------
         levels : int or ndarray of shape (c,)
-            How many levels there are, for an unordered kernel; their places on the line, for an ordered one. A distance
-            is that of two places, in their unit: give ranks where only the order means something.
+            Number of categories, for an unordered kernel; their coordinates on a line, for an ordered one. The distance
+            of two categories is that of their coordinates: give ranks where only the order is meaningful.
         lam : float
             The smoothing, in the kernel's box.
 
         Returns
         -------
         ndarray of shape (c, c)
-            Symmetric, from 0 to 1. A single level has the factor 1 whatever lambda.
+            Symmetric, from 0 to 1. A single category has the factor 1 for every lambda.
 
         Raises
         ------
         TypeError
-            If `levels` is not what this kernel needs.
+            If `levels` is of the wrong type for this kernel.
         ValueError
-            If `lam` is outside of the box, or a place is not finite.
+            If `lam` is out of its range, or a coordinate is not finite.
 
         Examples
         --------
@@ -286,7 +286,7 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     kernel : str or CategoricalKernel
         Which one.
     ordered : bool, optional
-        What it is needed for: an ordered column or an unordered one.
+        Kind of column that it must support: ordered or unordered.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     Raises
     ------
     ValueError
-        If there is none of this name, or it is for the other kind of column.
+        If no kernel has this name, or it is for the other kind of column.
     TypeError
         If `kernel` is neither a name nor a record.
 
