@@ -30,7 +30,7 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
     Parameters
     ----------
     given : object
-        What the caller passed: an array, nested lists, a frame.
+        Value passed by the caller: an array, nested lists, a frame.
     read : ndarray
         The array it became: of integers, or of floats, in which integers of lists and frames may have been rounded.
 
@@ -246,7 +246,7 @@ def refuse_foreign(name: str, array: Any) -> None:
     name : str
         The argument's name, for messages.
     array : object
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def as_array(name: str, array: Any) -> NDArray[Any]:
     name : str
         The argument's name, for messages.
     array : array_like
-        What the caller passed, where no columns of dates are read.
+        Value passed by the caller, where no columns of dates are read.
 
     Returns
     -------

@@ -42,9 +42,9 @@ class MixedTable:
     Parameters
     ----------
     columns : mapping of str to sequence
-        Arrays of numbers, lists of levels, and dates or durations (`kernpool.data.dates.Times`).
+        Arrays of numbers, lists of categories, and dates or durations (`kernpool.data.dates.Times`).
     ordered : mapping of str to sequence, default={}
-        The declared order of levels of some columns.
+        The declared order of the categories of some columns.
 
     Examples
     --------
@@ -85,11 +85,11 @@ class Column:
     Parameters
     ----------
     label : str
-        What messages call it.
+        Name in messages.
     kind : {"numeric", "unordered", "ordered", "date", "date with a time zone", "duration"}
-        What the table says that it is.
+        Kind of the column in the table.
     levels : tuple of str, bool, int or float, or None
-        The levels that the table declares, in their order.
+        The categories that the table declares, in their order.
     read_numbers, read_items : callable
         Return the cells as an array, and as a list of Python objects.
     times : Times, optional
@@ -173,7 +173,7 @@ class Columns:
     names : tuple of str or None
         Their names; None for arrays, and for frames whose names are not strings.
     columns : tuple of Column
-        What they are.
+        The columns.
     rows : int
         How many rows they have.
     """
@@ -315,7 +315,7 @@ def is_frame(X: Any) -> bool:
     Parameters
     ----------
     X : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -336,7 +336,7 @@ def series_as_frame(X: Any) -> Any:
     Parameters
     ----------
     X : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def labels_of(X: Any) -> list[Any] | None:
     Parameters
     ----------
     X : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -389,8 +389,8 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
     Returns
     -------
     list of int or None
-        Places among the columns of the queries; None if they stay in their order. That is so where one side has no
-        labels, or has names where the other has labels that are not names, such as column numbers.
+        Indices of the columns of the queries; None if they stay in their order, as where one side has no labels, or has
+        names where the other has labels that are not names, such as column numbers.
 
     Raises
     ------

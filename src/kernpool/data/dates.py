@@ -47,7 +47,7 @@ class Times:
     Parameters
     ----------
     kind : {"date", "date with a time zone", "duration"}
-        What they are.
+        Kind of the cells.
     cells : ndarray of datetime64, timedelta64 or float64, shape (n,)
         In any unit, or days; dates with a time zone in UTC. Missing ones are NaT or NaN.
     """
@@ -95,7 +95,7 @@ class Times:
         Parameters
         ----------
         label : str
-            What messages call the column.
+            Name of the column in messages.
 
         Raises
         ------
@@ -130,7 +130,7 @@ def times_of(label: str, column: Any) -> Times | None:
     Parameters
     ----------
     label : str
-        What messages call the column.
+        Name of the column in messages.
     column : Series of pandas or polars, Array or ChunkedArray of pyarrow, ndarray of shape (n,), or sequence
         Of dates with or without a time zone, or durations, in any unit; object columns and sequences hold
         `datetime.date`, `datetime.datetime`, `datetime.timedelta` or NumPy's and pandas' scalars, and may have missing

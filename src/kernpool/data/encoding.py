@@ -84,14 +84,15 @@ class Encoding:
         Names of the columns; None if they had none.
     kinds : tuple of str
         What each column is: "numeric", "unordered", "ordered", "binary", "date", "date with a time zone" or "duration".
-        Binary ones have two unordered levels, which are read as the numbers 0 and 1; dates and durations are read as
-        days since 1970-01-01 UTC, and as days.
+        Binary ones have two unordered categories, which are read as the numbers 0 and 1; dates are read as days since
+        1970-01-01 UTC, durations as days.
     levels : tuple of tuple
-        The levels of each categorical column; the number of a level is its place here.
+        The categories of each categorical column; the code of a category is its index here.
     places : tuple of tuple of float, or None
-        Of each categorical column: where its levels lie on a line, increasing or decreasing, if it is ordered.
+        For each categorical column the coordinates of its categories on a line, increasing or decreasing, if it is
+        ordered.
     pairs : tuple of tuple, default=()
-        The two levels of each binary column.
+        The two categories of each binary column.
     """
 
     names: tuple[str, ...] | None
@@ -117,11 +118,11 @@ class Encoding:
         X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
             The training rows.
         unordered, ordered : collection of str or int
-            Names or positions of columns that are categorical, whatever the table says that they are.
+            Names or positions of columns that are categorical, whatever their types in the table.
         ordered_by : {"value", "rank"}, default="value"
-            How far levels of an ordered column are apart: as far as their values, or as their ranks. Values are what
-            the distances of Wang and van Ryzin and of Li and Racine are meant for: years 5 apart are 5 apart. Levels
-            that are no numbers, or numbers declared in an order that is not theirs, have ranks either way.
+            Distance of categories of an ordered column: difference of their values, or of their ranks. The kernels of
+            Wang and van Ryzin and of Li and Racine are meant for values: years 5 apart are 5 apart. Categories that are
+            not numbers, or numbers declared in another order than their own, have ranks either way.
         binary : bool, default=False
             Read unordered columns of two levels, unless they are named, as 0 and 1: then a plane has a slope in them.
 
@@ -254,22 +255,22 @@ class Encoding:
             With the columns of the training rows, in their order. Where one of the two has no names, columns go by
             position. Dates may be in any unit and of any library, but not numbers.
         unseen : {"raise", "unlike"}, default="raise"
-            What a level becomes that the training rows did not have: an error, or -1, which `Factors` takes for
-            unlike every level; of a binary column one half, as far from either.
+            Treatment of a category that the training rows did not have: an error, or the code -1, which `Factors`
+            treats as different from every category; in a binary column one half, as far from either.
 
         Returns
         -------
         numeric : ndarray of shape (m, numeric columns)
             In float64; in float32 if all numeric columns are.
         code : ndarray of int64, shape (m, categorical columns)
-            Level numbers.
+            Category codes.
 
         Raises
         ------
         ValueError
-            If columns are missing, new or in another order, a cell is missing, a level is unseen, or a numeric column
-            holds text, NaN or infinity; if dates, dates with a time zone, durations and numbers take the place of each
-            other. The message names column, and level or row.
+            If columns are missing, new or in another order, a cell is missing, a category is unseen, or a numeric
+            column holds text, NaN or infinity; if a column is of another kind than at fit: dates, dates with a time
+            zone, durations or numbers. The message names column, and category or row.
 
         Examples
         --------
@@ -333,7 +334,7 @@ class Encoding:
         Raises
         ------
         KeyError, TypeError, ValueError
-            If it is not of the form that `to_json` gives.
+            If it does not have the form of the result of `to_json`.
 
         Examples
         --------
@@ -407,7 +408,7 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
     Parameters
     ----------
     groups : array_like of shape (n,)
-        Labels: numbers, strings, dates, or whatever can be sorted.
+        Labels: numbers, strings, dates, or anything sortable.
     rows : int
         How many rows there are.
 

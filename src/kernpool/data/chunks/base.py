@@ -30,9 +30,9 @@ class Chunk(NamedTuple):
     Parameters
     ----------
     key : ndarray of shape (rows, d)
-        What queries are compared with.
+        Keys, which queries are compared with.
     value : ndarray of shape (rows, c)
-        What is pooled.
+        Values to pool.
     weight : ndarray of shape (rows,) or None
         Frequencies; None is one each.
     """
@@ -59,7 +59,7 @@ class Chunks(ABC):
     names : tuple of str or None
         Of the columns of keys.
     kinds : tuple of str or None
-        What columns of keys are, as in `kernpool.data.columns.Column`, if some are dates or durations, which are in
+        Kinds of the key columns, as in `kernpool.data.columns.Column`, if some are dates or durations, which are in
         days; None for numbers alone.
     left_out : tuple of str
         Columns of labels of rows, as pandas writes its index, that are no columns of keys as they were not named.
@@ -254,7 +254,7 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
     Parameters
     ----------
     numbers : ndarray of shape (rows,) or (rows, columns)
-        What was read, before it becomes float64.
+        Numbers as read, before it becomes float64.
     source, place
         As in `check_finite`.
     """
@@ -270,7 +270,7 @@ def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) 
     Parameters
     ----------
     numbers : ndarray of shape (rows,) or (rows, columns)
-        What was read.
+        Numbers as read.
     source : str
         File, for the message.
     place : callable
