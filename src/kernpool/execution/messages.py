@@ -108,9 +108,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     Parameters
     ----------
     name : str
-        What the caller passed.
+        Value passed by the caller.
     known : iterable of str
-        What the argument accepts.
+        Accepted values.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def abbreviate(value: Any) -> str:
     Parameters
     ----------
     value : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -186,9 +186,9 @@ def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
     name : str
         The argument.
     value : object
-        What the caller passed; arrays are fine, and refused.
+        Value passed by the caller; arrays are handled, and rejected.
     known : iterable of str or None
-        What the argument accepts.
+        Accepted values.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def check_flag(name: str, value: Any) -> None:
     name : str
         The argument.
     value : object
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -300,7 +300,7 @@ def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, 
     owner : str
         The class of the user, empty for functions.
     function : callable
-        What was called.
+        The called function.
     keywords : dict
         The arguments that were passed by name.
     error : str

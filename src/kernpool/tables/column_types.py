@@ -37,9 +37,9 @@ def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> 
     name : str
         Of the column.
     known : collection, optional
-        Levels as a model has them, or in the order that was declared: a cell is the one of them that it names, whether
-        the file holds it as text or as a number. Without them text is numbers if all of it is, and no two different
-        texts are one number.
+        Categories of a model, or in a declared order: a cell is the one that it names, whether it is text or a number
+        in the file. Without them text is read as numbers if every cell is one, and no two different texts are one
+        number.
     """
     table.labels(name)
     cells = table.columns[name]
@@ -178,14 +178,14 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
     names : sequence of str
         Which.
     choice : Choice
-        What the caller says that they are.
+        Types declared by the caller.
     advice : Advice
         About cells and columns that cannot be read.
 
     Raises
     ------
     TableError
-        If a column cannot be read, or there is a choice that nobody has made: dates, names of rows.
+        If a column cannot be read, or a choice is missing: for dates, and for names of rows.
     """
     table.need([*names, *sorted(choice.named())])
     columns: dict[str, Any] = {}

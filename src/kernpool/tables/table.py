@@ -75,11 +75,11 @@ class Table:
     decimals : Decimals, optional
         Decimal signs of a text file in which not all are points.
     blanks : frozenset of str
-        What stands for nothing, in lower case.
+        Markers of missing cells, in lower case.
     notes : list of str
-        What was assumed where the file left a choice, and how to say otherwise; more as columns are read.
+        Assumptions where the file is ambiguous, and how to override them; extended as columns are read.
     places : ndarray, optional
-        Rows of the file, if some were left out.
+        Row numbers in the file, if some rows were dropped.
     row_labels : tuple of str, default=()
         Columns that hold labels of rows, as pandas writes its index: nothing is predicted from them unless they are
         named.
@@ -117,7 +117,7 @@ class Table:
         names : iterable of str
             Which columns.
         advice : Advice, optional
-            What messages advise.
+            Remedies for messages.
 
         Raises
         ------

@@ -157,7 +157,7 @@ def find_separator(text: str, source: str, usual: str = ",") -> str:
     source : str
         Its name, for messages.
     usual : str, default=","
-        What its suffix stands for, which decides between two if it is a tab.
+        Separator of the file's suffix, which decides between two if it is a tab.
 
     Raises
     ------
@@ -225,7 +225,7 @@ class TextFormat:
     separator, decimal, encoding : str, optional
         Of columns, of numbers, of letters.
     blanks : frozenset of str
-        What stands for a missing cell, in lower case.
+        Markers of missing cells, in lower case.
     readers : sequence of {"pyarrow", "csv"}, optional
         Which may read it, in turn; by default "csv" alone up to `SMALL` bytes, which it reads before pyarrow is loaded.
     """
