@@ -27,23 +27,23 @@ class Stack(NamedTuple):
     Parameters
     ----------
     query : ndarray of shape (b, m, d)
-        Where to pool.
+        Evaluation points.
     key : ndarray of shape (b, d, n)
-        What queries are compared with, column by column.
+        Keys, column by column.
     value : ndarray of shape (b, c, n)
-        What is pooled, less `center`.
+        Values to pool, minus `center`.
     center : ndarray of shape (b, c)
         A median of the values of each problem.
     low, high : ndarray of shape (b, c)
         The ends of the values, less their center.
     key_weight : ndarray of shape (b, n) or (b, 0)
-        Frequencies in units of `unit`; none are one each.
+        Frequencies in units of `unit`; empty for one each.
     unit : ndarray of shape (b,)
         Powers of two, so that the largest weight of each problem is between 1 and 2.
     own : ndarray of int, shape (b, m)
         Own keys, -1 for none.
     own_weight : ndarray of shape (b, m)
-        What is left of them once one is taken away.
+        Remaining weight of own keys after one unit is excluded.
     """
 
     query: Array

@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     low, high : ndarray of shape (d,)
         The ends of each column.
     dtype : numpy.dtype or None
-        What the array came in; None for lists.
+        Dtype of the original array; None for lists.
     labels : list or None
         Names of the columns, if it had any.
     """
@@ -65,7 +65,7 @@ def read_rows(name: str, given: Any) -> Rows:
     name : str
         The argument's name, for messages.
     given : array_like of shape (n,) or (n, d), or Rows
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -340,7 +340,7 @@ class Keys:
     value : ndarray of shape (n, c)
         Values less `center`.
     center : ndarray of shape (c,)
-        A median of the values that take part.
+        A median of the values of included keys.
     weight : ndarray of shape (n,) or None
         Frequencies in units of `unit`.
     unit : float
@@ -348,7 +348,7 @@ class Keys:
     dtypes : tuple
         Of the values and of the weights, as they came.
     prepared : Prepared
-        What algorithms have made of them.
+        Cache of what algorithms compute from the keys.
     """
 
     rows: Rows
@@ -374,8 +374,8 @@ class Keys:
         key, value, key_weight : array_like
             As in `pool`.
         mask : ndarray of bool, shape (m, n), or None
-            Which keys take part for which query, if that is known already: values of keys that take part for none do
-            not count for the center.
+            Which keys are included for which query, if already known: values of keys that are included for no query
+            are ignored for the center.
 
         Returns
         -------

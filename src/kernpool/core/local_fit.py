@@ -320,15 +320,15 @@ class LocalFit:
     tilt : ndarray of shape (m, regressors)
         See `base`. Of a quadratic fit t is followed by its products :math:`t_a t_b, a \\le b`.
     rank : ndarray of int, shape (m,)
-        In how many directions the keys of the window determine a slope; d unless the window is degenerate. Of a
-        quadratic fit with those of curvatures, d (d + 3) / 2 in all.
+        Number of directions in which the keys of the window determine a slope; d unless the window is degenerate. For
+        a quadratic fit those of curvatures are added, d (d + 3) / 2 in all.
     occupied : ndarray of bool, shape (m,)
         Whether there is a key of positive weight at all.
     lost : ndarray of int8, shape (m,)
-        What sums of offsets cannot tell because keys are close together beside their distance: nothing (0), whether
-        they determine a slope in some direction (1), or digits of one that they do determine (2). `fit_lost`
-        finds it out from the keys themselves; then `base` and `tilt` are NaN, since a share is no product of two
-        numbers any more.
+        What is lost to rounding in sums of offsets, because keys are close together compared with their distance:
+        nothing (0), whether they determine a slope in some direction (1), or digits of a slope (2). `fit_lost`
+        recomputes such fits from the keys themselves; then `base` and `tilt` are NaN, since linear weights no
+        longer have that form.
     """
 
     intercept: Array
@@ -359,7 +359,7 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     state : PoolState
         Of m queries. States of centered values give more digits of the slopes.
     layout : Layout
-        What its numerator holds.
+        Layout of its numerator.
 
     Returns
     -------
@@ -368,10 +368,10 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
 
     Notes
     -----
-    A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query it loses as many digits
-    as the spread of the keys is small beside their distance, squared; where half of the digits would be lost,
-    `bounded_inverse` takes the keys for equal in that direction. A state does not know better. Where the keys are at
-    hand `lost` says which queries to fit from them.
+    A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query, its relative rounding
+    error grows with the squared ratio of the keys' distance to their spread; where half of the digits would be lost,
+    `bounded_inverse` treats the keys as equal in that direction. The sums hold no more information. If the keys are
+    available, `lost` says which queries to fit from them.
 
     Examples
     --------
@@ -496,14 +496,14 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
     state : PoolState
         Of m queries.
     layout : Layout
-        What its numerator holds; without moments nothing changes.
+        Layout of its numerator; without moments nothing changes.
     ridge : ndarray of shape (d,)
         Penalty on the squared slope of each column, per bandwidth, in units of key weight times kernel.
 
     Returns
     -------
     PoolState
-        Whose local fit is the penalised one. It does not merge with others any more: the ridge would count twice.
+        Its local fit is the penalised one. It must not be merged with others: the ridge would count twice.
 
     Examples
     --------
@@ -524,7 +524,7 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
 def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
     r"""Return the derivative of each fit by the logarithm of the ridge of each column.
 
-    With the share :math:`\tau_a` of the slope a in the fit,
+    With the component :math:`\tau_a` of the tilt in the fit,
     :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
     the logarithm of the bandwidth by way of the ridge, whose unit is a squared bandwidth.
 
@@ -644,7 +644,7 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
     state : PoolState
         Of m queries; its values are not looked at.
     layout : Layout
-        What its numerator holds.
+        Layout of its numerator.
     one, other : (ndarray of shape (m,), ndarray of shape (m, regressors))
         Base and tilt of both, in bandwidths of the state (`in_other_bandwidths`).
 

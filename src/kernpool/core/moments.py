@@ -140,7 +140,7 @@ class Layout:
         numerator : ndarray of shape (m, width)
             Sums with offsets as they are.
         shift : ndarray of shape (m, columns)
-            What is added to each offset, in bandwidths. Digits are lost as far as it is large beside the offsets.
+            Shift of each offset, in bandwidths. Digits are lost if it is large compared with the offsets.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class Layout:
         numerator : ndarray of shape (m, width)
             Sums of the values as they are.
         center : ndarray of shape (values,)
-            What is added to each value column.
+            Increase of each value column.
 
         Returns
         -------
@@ -259,7 +259,7 @@ def check_degree(degree: int, columns: int = 0) -> None:
     Parameters
     ----------
     degree : int
-        What the caller passed.
+        Value passed by the caller.
     columns : int, default=0
         Number of columns, once it is known.
 

@@ -33,7 +33,7 @@ class Cell(NamedTuple):
     Parameters
     ----------
     levels : ndarray of int64, shape (k,)
-        Their level number in each categorical column.
+        Their category code in each categorical column.
     keys : slice or ndarray of int
         Which they are.
     """
@@ -49,20 +49,20 @@ class Factors:
     Parameters
     ----------
     query_code : ndarray of int64, shape (m, k)
-        Level numbers of the queries in each categorical column. A level of -1 is unlike every other: its factor is that
-        of the first and the last level, which for every kernel of `kernpool.kernels.categorical` is the smallest, given
-        that the levels of ordered columns are in order.
+        Category codes of the queries in each categorical column. The code -1 is an unknown category: its factor is that
+        of the first and the last category, which for every kernel of `kernpool.kernels.categorical` is the smallest,
+        given that the categories of ordered columns are in order.
     key_code : ndarray of int64, shape (n, k)
-        Level numbers of the keys.
+        Category codes of the keys.
     tables : tuple of k ndarrays of shape (levels, levels)
-        Factors of pairs of levels, `CategoricalKernel.table` of each column.
+        Factors of pairs of categories, `CategoricalKernel.table` of each column.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Their derivatives by the smoothing of the column, `CategoricalKernel.table_slope`.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together, or level numbers are out of range.
+        If shapes do not match, or category codes are out of range.
     """
 
     query_code: Codes
@@ -170,13 +170,14 @@ class Groups:
     Parameters
     ----------
     query_code : ndarray of int64, shape (m,)
-        Number of the group of each query, -1 for one that meets all keys.
+        Number of the group of each query, -1 for a query for which all keys are included.
     key_code : ndarray of int64, shape (n,)
         Number of the group of each key, not negative.
 
     Notes
     -----
-    Not checked: parts are made by the thousand. `read` checks, and `Problem.with_groups` asks it.
+    The constructor does not check its arguments, because thousands of parts are made; `read` does, and
+    `Problem.with_groups` calls it.
 
     Examples
     --------
@@ -207,7 +208,7 @@ class Groups:
         Raises
         ------
         ValueError
-            If the numbers are out of range or no integers.
+            If the numbers are out of range or not integers.
         """
         for name, code, lowest in (("query_code", query_code, -1), ("key_code", key_code, 0)):
             if code.ndim != 1 or code.dtype.kind != "i":
@@ -295,7 +296,7 @@ class Categories:
     kernels : tuple of CategoricalKernel
         One per column.
     levels : tuple of int or ndarray
-        What the kernel wants to know: the number of levels, or their places if they are ordered.
+        Argument of the kernel: the number of categories, or their coordinates if they are ordered.
 
     Examples
     --------

@@ -54,14 +54,14 @@ class Problem:
     Parameters
     ----------
     query : ndarray of shape (m, d)
-        Where to pool, unscaled: `similarity` divides differences by the bandwidth.
+        Evaluation points, unscaled: `similarity` divides differences by the bandwidth.
     key : ndarray of shape (n, d)
-        What queries are compared with.
+        Keys, which queries are compared with.
     value : ndarray of shape (n, c)
-        What is pooled, less `value_center`: sums of centered values lose fewer digits.
+        Values to pool, minus `value_center`: sums of centered values lose fewer digits.
     value_center : ndarray of shape (c,)
-        What was subtracted: a median of the values that take part, which no padding or outlier can spoil; of every
-        k-th value where there are many.
+        The subtracted center: a median of the values of included keys, which is robust to padding and outliers; of
+        every k-th value where there are many.
     similarity : KernelLogits
         Kernel, bandwidth and composition.
     key_weight : ndarray of shape (n,) or None
@@ -69,14 +69,13 @@ class Problem:
     weight_unit : float
         A power of two.
     self_index : ndarray of shape (m,) or None
-        The key that is query i's own, of which one unit is left out; -1 for none.
+        The key that is query i's own, of which one unit is excluded; -1 for none.
     attn_mask : ndarray of bool, shape (m, n), or None
-        Which keys take part for which query.
+        Which keys are included for which query.
     logit_bias : ndarray of shape (m, n) or None
-        Added to the logits; minus infinity leaves a key out.
+        Added to the logits; minus infinity excludes a key.
     tol : float
-        Share of a query's attention mass that an algorithm may leave out, positive: 0 becomes the smallest number that
-        has all of its digits.
+        Fraction of a query's total weight that an algorithm may omit, positive: 0 becomes the smallest normal number.
     dtype : numpy.dtype
         float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
         arrays themselves are float64 either way, which is exact.
@@ -86,9 +85,9 @@ class Problem:
     factors : Factors or None
         Of categorical columns, which multiply onto the weights.
     groups : Groups or None
-        Which keys are left out because they belong to the group of the query.
+        Which keys are excluded because they belong to the group of the query.
     prepared : Prepared or None
-        Where algorithms keep what they have made of the keys; None to keep nothing.
+        Cache of what algorithms compute from the keys; None for no cache.
     """
 
     query: Array
@@ -131,7 +130,7 @@ class Problem:
         Parameters
         ----------
         query : array_like of shape (m,) or (m, d), or Rows
-            Where to pool.
+            Evaluation points.
         key : array_like of shape (n,) or (n, d), or Keys
             What queries are compared with; `Keys` have been read before, and bring values and weights.
         value, kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, degree

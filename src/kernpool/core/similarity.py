@@ -28,7 +28,7 @@ def check_composition(composition: str) -> None:
     Parameters
     ----------
     composition : str
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------

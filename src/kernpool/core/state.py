@@ -36,7 +36,7 @@ def check_empty(empty: str) -> None:
     Parameters
     ----------
     empty : str
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -185,7 +185,7 @@ class PoolState:
         Parameters
         ----------
         empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-            What a query without any key becomes; see `fill_empty`.
+            Value of a query without any key; see `fill_empty`.
         fill : callable, optional
             Maps the indices of the empty rows to their values.
 
