@@ -132,8 +132,8 @@ def sum_stack(
     Returns
     -------
     (PoolState, ndarray of shape (b, c)) or None
-        The states of all items, the first item's rows first, of values less their centers, and these; None where items
-        are to be summed one by one.
+        The states of all items, the first item's rows first, of centered values, and the centers; None if items have to
+        be summed one by one.
     """
     first, items = batch.problem(0), len(batch)
     if not _is_worth_it(first, items, algorithm):
@@ -257,7 +257,7 @@ class KeyPairs:
     factors : Factors, optional
         Of the queries that come, where there are categorical columns.
     exclude_self : bool, default=False
-        Whether queries are the keys themselves, each left out of its fit.
+        Whether queries are the keys themselves, each excluded from its own fit (leave-one-out).
     """
 
     keys: Keys
@@ -375,7 +375,7 @@ def local_fit(
     Parameters
     ----------
     problem : Problem
-        What to fit.
+        Problem to fit.
     algorithm, n_jobs, progress
         As in `pool`.
     complete : bool, default=True

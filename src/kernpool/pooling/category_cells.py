@@ -61,8 +61,8 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
     Returns
     -------
     ndarray of shape (m, k)
-        One row per query. The factor of the column itself is left out of the weights, so that a factor of zero has a
-        slope.
+        One row per query. The factor of the column itself is omitted from the weights, so that a factor of zero has a
+        derivative.
     """
     factors = cast(Factors, problem.factors)
     log_factors, slopes = factors.logarithms(), factors.pair_slopes()
@@ -146,8 +146,8 @@ class CellPlan(FaultCount):
 
     Notes
     -----
-    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query and a cell
-    with a factor of zero between them do not meet, so that smoothings of zero are cheap. Memory is O(n + m), whatever
+    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query skips the
+    cells for which its factor is zero, so that smoothings of zero are cheap. Memory is O(n + m), whatever
     the number of cells.
     """
 
@@ -188,10 +188,10 @@ class CellPlan(FaultCount):
         Parameters
         ----------
         problem : Problem
-            What was summed.
+            The problem that was summed.
         state : PoolState
-            What `reduce` returned. Its sums of values may be others than those of the problem: the fit is that of the
-            state, and what it is compared with are the values of the problem.
+            Result of `reduce`. Its sums may be of other values than those of the problem: the fit is that of the state,
+            and residuals are those of the problem's values.
         cotangent : ndarray of shape (m, c)
             The g.
         wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth", "smoothing")
@@ -212,8 +212,8 @@ class CellPlan(FaultCount):
 
         Notes
         -----
-        At a smoothing of zero the derivative is that towards larger ones. It can be huge: where all keys that count are
-        far away and one of another level is near, a little smoothing changes everything. It is cut off near 1e217.
+        At a smoothing of zero the derivative is one-sided. It can be huge: where all keys of positive weight are far
+        away and one of another category is near, a little smoothing changes everything. It is cut off near 1e217.
 
         Examples
         --------

@@ -131,9 +131,9 @@ class GroupPlan(FaultCount):
         Parameters
         ----------
         problem : Problem
-            What was summed.
+            The problem that was summed.
         state : PoolState
-            What `reduce` returned.
+            Result of `reduce`.
         cotangent : ndarray of shape (m, c)
             Derivative of a scalar by the pooled values.
         wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth",)
@@ -293,9 +293,9 @@ def choose(problem: Problem, algorithm: str = "auto", *, often: bool = False) ->
 
     Notes
     -----
-    A named algorithm that cannot do what is pooled is refused, with the same message by `fit` and every method of an
-    estimator. Sums that an answer needs besides, such as of squared kernels, of a fit of another degree or under a
-    mask, take ``"auto"`` where the named one cannot.
+    If the named algorithm does not support the problem, ValueError is raised, with the same message by `fit` and every
+    method of an estimator. Auxiliary sums, such as those of squared kernels, of a fit of another degree or under a
+    mask, use ``"auto"`` if the named algorithm does not support them.
 
     All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
     problem and the kind of processor, and not on what the process did before. For a single call of up to about a

@@ -53,7 +53,7 @@ def sum_on_a_line(
     recipe : Recipe
         How to pool.
     query : Rows
-        Where to pool, in one column.
+        Evaluation points, in one column.
     chunks : Chunks
         Of one column.
     progress : callable or None
@@ -63,7 +63,7 @@ def sum_on_a_line(
     -------
     (PoolState, ndarray, ndarray) or None
         The sums; the center of the values, zero; and the rows of queries that are not done and have an empty state.
-        None if the kernel, or the places of the queries, or weights do not allow it.
+        None if the kernel, the positions of the queries, or weights do not allow it.
     """
     from kernpool.algorithms.sweep.few_queries import FewQueries  # loads Numba
 
@@ -104,7 +104,7 @@ class QueryBatch:
     recipe : Recipe
         How to pool.
     query : Rows
-        Where to pool; read once for all chunks.
+        Evaluation points; read once for all chunks.
     limit : {None, "nearest", "mean"}
         To pool in the limit of a vanishing or of an infinite bandwidth instead, for windows that are empty.
     """
@@ -133,7 +133,7 @@ class QueryBatch:
         chunk : Chunk
             Pairs; none at all, or none of any weight, make the state of no keys.
         center : ndarray of shape (c,)
-            What is taken off the values of local linear fits.
+            Center that is subtracted from the values of local linear fits.
         self_index : ndarray of shape (m,), optional
             For leave-one-out, which row of the chunk each query is, -1 for none.
 

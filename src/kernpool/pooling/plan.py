@@ -118,7 +118,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
     Parameters
     ----------
     problem : Problem
-        What was summed.
+        The problem that was summed.
     state : PoolState
         Its sums.
     exponents : ndarray of int, shape (c,)
@@ -237,7 +237,7 @@ class Plan(FaultCount):
         Parameters
         ----------
         problem : Problem
-            What to sum.
+            Problem to sum.
         n_jobs : int or None, default=None
             Threads; see `pool`.
         progress : callable or None, default=None
@@ -272,9 +272,9 @@ class Plan(FaultCount):
         Parameters
         ----------
         problem : Problem
-            What was summed.
+            The problem that was summed.
         state : PoolState
-            What `reduce` returned for it.
+            Result of `reduce` for it.
         cotangent : ndarray of shape (m, c)
             Derivative of a scalar with respect to the pooled values.
         wanted : collection of {"query", "key", "value", "log_bandwidth"}
@@ -290,13 +290,13 @@ class Plan(FaultCount):
         Raises
         ------
         ValueError
-            If something unknown is wanted, the kernel has no slope, or keys compete for a query so far away that their
-            shares cannot be told apart: never where one key counts, nor for a single column.
+            If a derivative is unknown, the kernel has no slope, or several keys have comparable weights for a query so
+            far away that rounding hides which is larger: never with one relevant key, nor for a single column.
 
         Notes
         -----
         Gradients are those of the exact sum, at any distance. Where a query is so far from all keys that one of them
-        has all the weight, they are exactly zero, but for that by its value.
+        has all the weight, they are exactly zero, except the derivative by its value.
         """
         wanted = read_wanted(wanted, WANTED)
         if self._chosen.pullback is None:
@@ -371,7 +371,7 @@ def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
     Parameters
     ----------
     problem : Problem
-        What was summed.
+        The problem that was summed.
     state : PoolState
         Its sums.
     cotangent : ndarray of shape (m, c)
@@ -437,7 +437,7 @@ def check_algorithm(algorithm: str) -> None:
     Parameters
     ----------
     algorithm : str
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -453,8 +453,8 @@ def check_algorithm(algorithm: str) -> None:
 def algorithm_within(problem: Problem, algorithm: str) -> str:
     """Return the named algorithm if it supports an auxiliary sum, else ``"auto"``.
 
-    What a caller pools has to be within the powers of the algorithm, or is refused (`choose_algorithm`). Sums that an
-    answer needs besides are not the caller's: of squared kernels, fits of another degree, keys under a mask.
+    The pooling that a caller requests must be supported by the algorithm, otherwise `choose_algorithm` raises an error.
+    Auxiliary sums are not requested by the caller: those of squared kernels, fits of another degree, keys under a mask.
     """
     able = algorithm == "auto" or ALGORITHMS[algorithm].refusal(problem.without_factors()) is None
     return algorithm if able else "auto"
@@ -492,7 +492,7 @@ def estimates(problem: Problem) -> dict[str, float]:
     Parameters
     ----------
     problem : Problem
-        What is to be summed.
+        Problem to sum.
 
     Returns
     -------

@@ -112,7 +112,7 @@ class Recipe:
         query, key, value
             As for `Problem.from_arrays`.
         **pairs
-            What it takes of pairs beside: key_weight, attn_mask, exclude_self, self_index, factors.
+            Its further arguments of pairs: key_weight, attn_mask, exclude_self, self_index, factors.
 
         Returns
         -------
@@ -163,14 +163,14 @@ def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
 def limit_problem(problem: Problem, empty: str) -> Problem:
     """Build the problem that fills empty windows: weighted means for a vanishing or an infinite bandwidth.
 
-    The nearest key (keys, if tied) is where a Gaussian of vanishing bandwidth puts its weight, the weighted mean what
-    the constant kernel gives; masks, weights and the query itself are respected by construction. Of categorical
-    columns, which may be what keeps keys out, it knows nothing.
+    A Gaussian of vanishing bandwidth puts its weight on the nearest key (keys, if tied), and the constant kernel gives
+    the weighted mean; masks, weights and the query's own key are respected by construction. Categorical columns, which
+    may be the reason for an empty window, are ignored.
 
     Parameters
     ----------
     problem : Problem
-        What was pooled.
+        The problem that was pooled.
     empty : {"nearest", "mean"}
         Which limit.
 
@@ -217,10 +217,10 @@ class Sums:
     state : PoolState
         The sums.
     layout : Layout
-        What its numerator holds.
+        Layout of its numerator.
     center : ndarray of shape (c,) or (m, c), or None
-        What the values are less of: slopes of large values with small differences would lose their digits. None for
-        the values themselves.
+        Center that was subtracted from the values, because slopes of large values with small differences would lose
+        their digits. None for uncentered values.
     fill : callable, optional
         The values of rows whose window is empty, under the policies "nearest" and "mean".
     complete : callable, optional
@@ -245,7 +245,7 @@ class Sums:
         Parameters
         ----------
         ridge : ndarray of shape (d,), optional
-            Of `with_ridge`. Planes of a ridge are never lost: what keys do not determine, it does.
+            As in `with_ridge`. With a ridge no plane is lost: it determines the slopes that the keys do not.
         """
         if ridge is not None and np.any(ridge):
             fit = solve(with_ridge(self.state, self.layout, ridge), self.layout)

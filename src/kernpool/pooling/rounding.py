@@ -32,7 +32,7 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
     Parameters
     ----------
     problem : Problem
-        What was summed; the bound is for local constant fits.
+        The problem that was summed; the bound is for local constant fits.
     state : PoolState
         Its sums, as `Plan.reduce` of any algorithm returns them.
 
@@ -97,7 +97,7 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 def _surroundings(problem: Problem) -> Surroundings:
     """Return for each query the distance of its nearest key, the logarithm of the unit of D, and W.
 
-    Only keys that take part for the query count: with weight, under its mask, of another group, and not itself.
+    Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
     """
     m, n = problem.shape
     similarity = problem.similarity

@@ -48,11 +48,11 @@ class RunningPool:
     Parameters
     ----------
     query : array_like of shape (m,) or (m, d)
-        Where to pool.
+        Evaluation points.
     kernel, bandwidth, composition, degree, tol, algorithm, n_jobs
         As in `kernpool.pool`. The bandwidth cannot change later, since the pairs are gone.
     empty : {"nan", "zero", "raise"}, default="nan"
-        What a query without any key of positive weight gets; the other policies would need the pairs.
+        Value of a query without any key of positive weight; the other policies would need the pairs.
 
     Attributes
     ----------
@@ -74,8 +74,8 @@ class RunningPool:
     `kernpool.core.Layout` for each query with ``degree=1`` and ``degree=2``. Where
     updates have few pairs each, collect some hundred before updating: every update visits all queries.
 
-    Threads may update, merge and ask one pool at once: updates wait for each other, none is lost, and values are those
-    of whole updates.
+    Threads may update, merge and read one pool concurrently: updates wait for each other, none is lost, and values are
+    those of whole updates.
 
     Examples
     --------
@@ -148,9 +148,9 @@ class RunningPool:
         Parameters
         ----------
         key : array_like of shape (n,) or (n, d)
-            What queries are compared with; no rows at all are allowed.
+            Keys, which queries are compared with; zero rows are allowed.
         value : array_like of shape (n,) or (n, c)
-            What is pooled.
+            Values to pool.
         weight : array_like of shape (n,), optional
             Frequencies.
 
@@ -277,7 +277,7 @@ class RunningPool:
         Parameters
         ----------
         folder : str or Path
-            What `save` or `kernpool.save_model` wrote.
+            Folder written by `save` or `kernpool.save_model`.
         """
         pool: Self = read_record(folder, (cls,))
         return pool
