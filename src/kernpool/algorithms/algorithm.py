@@ -78,7 +78,7 @@ class PairSample:
     Parameters
     ----------
     problem : Problem
-        What is to be summed.
+        Problem to sum.
     """
 
     problem: Problem

@@ -68,7 +68,7 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
     Parameters
     ----------
     problem : Problem
-        What was summed.
+        The problem that was summed.
     state : PoolState
         Of the problem's centered values, as algorithms return it. Wrong rows are written over.
     algorithm : str

@@ -32,7 +32,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
     Parameters
     ----------
     problem : Problem
-        What was fitted.
+        The fitted problem.
     fit : LocalFit
         From `solve`, of values less their center.
 

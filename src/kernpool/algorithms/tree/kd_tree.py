@@ -229,7 +229,7 @@ class Profile(NamedTuple):
     bandwidth, scale : ndarray of shape (d,)
         Bandwidths and their reciprocals.
     factor : ndarray of shape (d,)
-        What turns a difference into that of the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a
+        Multiplier of differences in the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a
         power of 1 - s, with s the sum of its squares.
     code : int
         Kernel, as in `kernpool.algorithms.loops.kernel_weights.CODES`.
@@ -328,7 +328,7 @@ class LeafCopies(NamedTuple):
         Powers of two that bring weights and values into the range of float32; per leaf, because small weights may
         belong to near keys and large ones to far keys.
     lowest : ndarray of shape (leaves, 2)
-        Smallest exponent, at the nearest place of the box, with which the loops in float64 and in float32 can do a
+        Smallest exponent, at the nearest point of the box, with which the loops in float64 and in float32 can do a
         leaf; positive if they never can.
     log_mass : ndarray of shape (leaves,)
         Logarithm to base two of the sum of weights.
