@@ -65,7 +65,7 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
 
 
 QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
-# Boxes of the tree. Keys: sixteen vectors of a processor with AVX-512, in boxes that are still small beside the kernel;
+# Boxes of the tree. Keys: sixteen vectors of a processor with AVX-512, in boxes still small compared with it;
 # queries: enough to share the walk through the tree, few enough for a small box.
 LEAF, TILE = 128, 32
 BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
@@ -121,11 +121,11 @@ class PairSample:
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.nan_to_num(weight / kernel.profile(nearest), nan=1.0)
         reach = radius(kernel, nearest, problem.tol / n * relative.clip(1.0, n))
-        # Leaf and tile meet if any of their places do.
+        # A leaf and a tile are near if any of their points are.
         near = distance <= (reach + boxes)[:, None]
         collapses = isinstance(kernel.form, Flat) or power_of_square(kernel.form) in (0, 1)
         if similarity.composition == "radial" and collapses and not problem.degree:
-            near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
+            near &= distance > (1.0 - boxes)[:, None]  # leaves within the support as a whole are added by moments
         return float(near.mean()), float(weight.mean())
 
 

@@ -171,7 +171,7 @@ def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: P
     order, parts = grid.order(key), len(strength)
     blocks = cut(len(key), max(-(-len(key) // KEY_BLOCKS), PIECES[len(grid.cells)]))
     field = np.zeros((parts, *grid.cells), dtype=np.complex128)
-    # Blocks share rows, and the order of a sum decides its last bits: whoever finds the next block complete, adds it.
+    # Blocks share rows, and the order of a sum decides its last bits: a thread that finds the next block ready adds it.
     complete: dict[int, tuple[slice, Field]] = {}
     turn, adding = 0, Lock()
 
@@ -270,7 +270,7 @@ class TransformSums:
     scale : ndarray of shape (columns,)
         Divisor of each value column.
     columns : ndarray of int
-        Which value columns take part. The others are zero: values are centered.
+        The included value columns. The others are zero: values are centered.
     spread : ndarray of shape (columns,)
         Largest minus smallest value.
     """

@@ -58,7 +58,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         columns += [(weight * offset(a)) @ problem.value for a in range(d)]
     if problem.degree == 2:
         # Every product of offsets once: times one more, and times the values.
-        with np.errstate(over="ignore", invalid="ignore"):  # of what is beyond all numbers, fits take no notice
+        with np.errstate(over="ignore", invalid="ignore"):  # fits ignore moments that overflow
             pair = {(a, b): weight * offset(a) * offset(b) for a, b in monomials(d, 2)}
             for order in (3, 4):
                 columns += [

@@ -23,14 +23,14 @@ Rows = NDArray[np.intp]
 
 LOG = logging.getLogger("kernpool")
 
-# Rounding that nobody calls a fault, as a share of the range of the values: a thousand times what is promised where
-# many keys take part, because sums of series may lose digits where few do.
+# Rounding that is not a fault, as a fraction of the range of the values: a thousand times the guarantee for many keys,
+# because sums of series may lose digits where few keys have positive weight.
 SLACK = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}
-MOST_DENSELY = 1 << 24  # pairs that the slow twin is asked for, a second; beyond, the staged tiles
+MOST_DENSELY = 1 << 24  # pairs for the reference implementation, a second; beyond, the staged tiles
 FEWEST_COMPILED = 1 << 14  # queries from which on a compiled loop is faster than NumPy
 SAMPLE_VALUES = 4096
-# Queries from which on a call is worth a look by brute force, and how many are looked at: n keys each, which is less
-# than a hundredth of what the tree takes to put n keys in order.
+# Queries from which on a call is verified by brute force, and how many are verified: n keys each, which takes less than
+# a hundredth of the time that the tree takes to sort n keys.
 FEWEST_QUERIES, SAMPLE_QUERIES = 4096, 4
 # Pairs of the look up to which it is NumPy's, some tenths of a millisecond: compiling the tiles for it alone was a
 # third of a first call.

@@ -111,7 +111,7 @@ class FusedGradients:
         queries, keys : slice
             Which block.
         inverse : ndarray of shape (m,)
-            One over the denominators, in units of one; zero for queries that are to be left out.
+            One over the denominators, in units of one; zero for queries to be excluded.
         intercept, slopes : ndarray of shape (m, 1)
             Pooled values less the center of the values, and cotangents.
         sums : dict
@@ -143,9 +143,9 @@ class FusedGradients:
 
 
 FEWEST_FOR_PRODUCTS = {4: 4, 8: 3}  # columns from which on products are faster (measured), by bytes of a number
-MOST_DONE_AGAIN = 0.1  # share of queries that products may leave to differences
-SAMPLE = 512  # queries that are asked beforehand
-ALLOWED = {4: 1e-6, 8: 5e-13}  # half of what is promised, by bytes of a number
+MOST_DONE_AGAIN = 0.1  # fraction of queries that products may leave to differences
+SAMPLE = 512  # queries that are checked beforehand
+ALLOWED = {4: 1e-6, 8: 5e-13}  # half of the guaranteed accuracy, by bytes of a number
 
 
 class FusedKeys(NamedTuple):
@@ -272,7 +272,7 @@ def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArr
 
 # Columns up to which fused loops are faster than staged tiles or products that are done again (measured), and than
 # products that are precise at once, by registers and bytes of a number: at 20 columns with AVX-512 1.17e9 pairs per
-# second beside 1.03e9 in float64, 2.2e9 beside 1.8e9 in float32; at 24 .89e9 beside .95e9, and 1.84e9 beside 1.64e9.
+# second against 1.03e9 in float64, 2.2e9 against 1.8e9 in float32; at 24 .89e9 and .95e9, and 1.84e9 and 1.64e9.
 MOST_FOR_FUSED = 32
 MOST_BEFORE_PRODUCTS = {32: {8: 20, 4: 32}, 16: {8: 15, 4: 15}}
 
@@ -338,7 +338,7 @@ class FusedPairs:
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the state of one block, and which of its queries may be imprecise."""
         all_keys, own, offset = self.keys, self.own[queries] - keys.start, self.offset[queries]
-        m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, at which nobody looks
+        m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, which are not used
         denominator, numerator = np.zeros(m + padding), np.zeros((m + padding, len(all_keys.value)))
         self.loop(
             *(_padded(x, padding) for x in (self.query[queries], offset)),

@@ -35,11 +35,9 @@ def is_gaussian(problem: Problem) -> bool:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as loops take it: contiguous and read-only.
-
-    Both properties are part of the type in Numba, and every combination of types is compiled separately: six
-    compilations of two seconds each were seen.
-    """
+    """Return an array as loops take it: contiguous and read-only."""
+    # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
+    # compilations of two seconds each were seen.
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -24,7 +24,7 @@ Index = NDArray[np.intp]
 
 LOWEST = 800.0  # logits this far below the best are weights of zero
 STEEP = 2.0**20  # logits below minus this are compared by way of distances: they have lost six digits
-UNSURE = 1e-3  # error of a difference of logits, in the fourth digit of a share, from which on nothing is said
+UNSURE = 1e-3  # error of a difference of logits, in the fourth digit of a weight, from which on an error is raised
 KEYS_AT_ONCE = 1 << 16
 ROUNDS = 8  # of finding the nearest key among candidates that rounded logits cannot tell apart
 GAUSSIAN = get_kernel("gaussian")

@@ -35,9 +35,9 @@ class QueryResiduals(NamedTuple):
     share : ndarray of shape (pairs,)
         Linear weight: derivative of the fit by the value.
     along, tilt : ndarray of shape (pairs, d)
-        Slope of the fit times the cotangent, and of the shares; no columns without moments.
+        Slope of the fit times the cotangent, and of the linear weights; no columns without moments.
     sums_to_zero : ndarray of bool, shape (pairs,)
-        Whether residuals sum to zero with the shares: not where the fit is that of other keys or values.
+        Whether weighted residuals sum to zero: not where the fit is that of other keys or values.
     """
 
     residual: Array

@@ -20,10 +20,10 @@ Index = NDArray[np.intp]
 
 EPSILON = float(np.finfo(np.float64).eps)
 FEW, MORE = 32, 8  # keys to begin with, and how many times as many next
-NOTHING = -60.0  # logarithm of a share that moves nothing, even at 1e10 times the distance
-SCANNED = 4096  # keys that are sooner looked at all than put into a tree
+NOTHING = -60.0  # log-weight that changes no fit, even at 1e10 times the distance
+SCANNED = 4096  # keys up to which a full scan is faster than building a tree
 NUMBERS = 1 << 20  # at once
-JITTER = 4.0 * EPSILON  # of a key, beside its size
+JITTER = 4.0 * EPSILON  # rounding of a key, relative to its size
 
 
 def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
@@ -60,7 +60,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
         return fit
     keys = _Keys(problem)
     rows = np.flatnonzero(fit.lost)
-    if keys.rank < problem.key.shape[1]:  # what all keys together leave open no window determines
+    if keys.rank < problem.key.shape[1]:  # no window determines a direction that all keys together do not
         rows = rows[(fit.lost[rows] == 2) | (fit.rank[rows] < keys.rank)]
     parts = {name: getattr(fit, name).copy() for name in ("intercept", "slope", "base", "tilt", "rank")}
     parts["lost"] = np.zeros_like(fit.lost)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-NOISE = 1e-12  # what is left of a difference, beside its terms, that counts as zero
+NOISE = 1e-12  # size of a difference, relative to its terms, that is treated as zero
 
 
 class LocalPlanes(NamedTuple):
@@ -209,7 +209,7 @@ def _slopes(steps: list[_Step], level: Array, reach: Array) -> Array:
     free = np.ones((count, d), dtype=bool)
     for step in steps[1:]:
         free[each[step.found], step.column[step.found]] = False
-    # Beside the solution whose free slopes are zero, what one of each free slope does to the others.
+    # The solution whose free slopes are zero, followed by the effect of each free slope on the others.
     slope = np.concatenate([np.zeros((count, d, outputs)), free[:, :, None] * np.eye(d)], axis=2)
     for k, step in reversed(list(enumerate(steps[1:], start=1))):
         right = np.concatenate([along[:, k], np.zeros((count, d))], axis=1)

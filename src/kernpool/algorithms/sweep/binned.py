@@ -258,8 +258,8 @@ class Cells:
 def count_terms(form: Form | None, half_width: float) -> int:
     """Return the number of moments that makes the series of cells exact to rounding; it is even.
 
-    The series of a Laplace kernel leaves out the share ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
-    functions; by Cramer's inequality it leaves out ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.
+    The series of a Laplace kernel omits the fraction ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
+    functions; by Cramer's inequality it omits ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.
     """
     p = 2
     if isinstance(form, Polynomial):

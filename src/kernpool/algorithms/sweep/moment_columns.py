@@ -21,7 +21,7 @@ def with_moments(value: Array, offset: Array, degree: int) -> Array:
     value : ndarray of shape (c, n)
         The values.
     offset : ndarray of shape (n,)
-        Of keys from a place, in bandwidths.
+        Offsets of keys from a point, in bandwidths.
     degree : {1, 2}
         Of the fit.
 

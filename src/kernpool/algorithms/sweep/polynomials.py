@@ -34,9 +34,9 @@ BINS_PER_CALL = 1 << 12
 BINS_PER_SUM = 1 << 18
 QUERIES_PER_CALL = 1 << 14
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
-# What terms of a polynomial sum to between the middles of a block and of a cell, in bandwidths, is 50 for the largest
-# kernel that has a name and 2500 for its square: sums that are small beside them are done again earlier. They are right
-# to 5e-12, an inference asks for 1e-11.
+# Between the middles of a block and of a cell, in bandwidths, the absolute terms of a polynomial sum to 50 for the
+# largest named kernel and to 2500 for its square: for the latter, small sums are recomputed earlier. They are right to
+# 5e-12; inference needs 1e-11.
 FARTHEST, TERMS_OF_HIGH = 1.39, 1.0 / 670.0
 
 
@@ -105,8 +105,8 @@ def derivatives(inner: int, outer: int) -> Array:
 
 
 WIDTH = (0.0, 2.0, 1.0)  # bandwidths, by degree
-NEAR = 0.01  # mean squared offset, beside the squared shift, that still has twelve digits after it
-NEAR_FOURTH = 0.003  # mean fourth power, beside that of the shift
+NEAR = 0.01  # mean squared offset, relative to the squared shift, that keeps twelve digits
+NEAR_FOURTH = 0.003  # mean fourth power, relative to that of the shift
 FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel up
 
 

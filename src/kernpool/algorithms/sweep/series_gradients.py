@@ -24,8 +24,8 @@ from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.kernels.registry import Gaussian
 
-# Weight about a query below which it is done pair by pair. What series leave out is a share of all weights about a key,
-# and counts as much more as the query that it belongs to has less.
+# Weight about a query below which it is computed pair by pair. The truncation error of series is a fraction of all
+# weights about a key, and its effect is the larger, the less weight the query has.
 LEAST_WEIGHT = 1e-3
 # Weight about the average query from which on series are faster: windows hold seven times as many keys (measured: with
 # 170 keys pairs took half of the time of series, with 1700 two and a half times as long).

@@ -88,7 +88,7 @@ Visits = NDArray[np.int64]
 
 PAIRS_PER_CALL = 1 << 14  # of a query and a leaf: two million of a query and a key
 FAR_PER_CALL = 16  # queries that look for their nearest key, which in many columns may be in any leaf
-# Sums of moments below this share of the keys they come from have lost digits, and are done again pair by pair.
+# Sums of moments below this fraction of the keys' weight have lost digits, and are recomputed pair by pair.
 CANCELLED = 1e-3
 NEAR = -800.0  # denominators of queries this near, as exponents of two, are far from underflow in the unit of 1
 
@@ -106,15 +106,15 @@ class Block:
     Attributes
     ----------
     unit : ndarray of shape (m,)
-        Exponent of the power of two that the sums are counted in; minus infinity where no key takes part.
+        Exponent of the power of two that is the unit of the sums; minus infinity where no key is included.
     least : ndarray of shape (m,)
         Lower bound of the logarithm to base two of the denominator.
     denominator, numerator : ndarray of shape (m,) and (m, c)
         The sums.
     far : ndarray of shape (m,)
-        What of the denominator was summed in float32, and is not in it yet.
+        Part of the denominator that was summed in float32, and has not been added yet.
     spent : ndarray of shape (m,)
-        Bound on the share of the denominator that has been left out.
+        Bound on the fraction of the denominator that has been omitted.
     pairs_seen : int
         Pairs of a query and a key that were looked at.
     """
@@ -133,7 +133,7 @@ class Block:
         self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
         self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
         self.pairs_seen = 0
-        # Of weights, and of products: loops that make no arrays count no references, of which threads share the counts.
+        # For weights, and for products: loops without new arrays avoid reference counts, which threads would share.
         self.buffers = np.empty((2, planted.tree.key.shape[2]))
         self.buffers_32 = np.empty(self.buffers.shape, np.float32)
 
@@ -285,7 +285,7 @@ def visit_blocks(
 
 ROWS = 128  # of a block of queries, or of keys
 TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
-SLOPE = 1 / 256  # terms have a factor u**2 beside the weight: where weights are an epsilon it is below this reciprocal
+SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciprocal of this where weights are an epsilon
 
 
 def put_in_order(

@@ -113,7 +113,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
     Parameters
     ----------
     problem : Problem
-        Keys, weights and values. Keys of weight zero are left out: their boxes would promise weight that is not there.
+        Keys, weights and values. Keys of weight zero are excluded: their boxes would suggest weight that is not there.
     scale : ndarray of shape (d,)
         Reciprocal bandwidths.
     size : int

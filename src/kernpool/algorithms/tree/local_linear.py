@@ -16,7 +16,7 @@ from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 
-THIN = 1e-3  # mean square of an offset, in bandwidths, whose digits may depend on what is below epsilon of the weights
+THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
 
 
 def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:

@@ -92,10 +92,8 @@ def keys_at(tiles, j):
 
 @bare_part
 def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, way):
-    """Write the contributions of the columns from `begin` on to the exponents of two queries, eight at a time.
-
-    With two queries, each key is loaded once for both. With four, LLVM no longer vectorises the loop.
-    """
+    """Write the contributions of the columns from `begin` on to the exponents of two queries, eight at a time."""
+    # With two queries, each key is loaded once for both. With four, LLVM no longer vectorises the loop.
     use_widest_vectors()
     size, zero = last - first, key.dtype.type(0.0)
     s, t = buffer[0, :size], buffer[1, :size]
@@ -104,7 +102,7 @@ def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, w
         k0, k1, k2, k3 = key[a, first:last], key[a + 1, first:last], key[a + 2, first:last], key[a + 3, first:last]
         k4, k5, k6, k7 = key[a + 4, first:last], key[a + 5, first:last], key[a + 6, first:last], key[a + 7, first:last]
         tiles = k0, k1, k2, k3, k4, k5, k6, k7
-        # Two loops: where what is read may be what is written, LLVM asks whether they overlap, and they do.
+        # Two loops: where input and output may be the same array, LLVM checks whether they overlap, and they do.
         if a == begin:
             for j in range(size):
                 k = keys_at(tiles, j)

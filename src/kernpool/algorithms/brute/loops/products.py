@@ -215,7 +215,7 @@ def gradient_block(
 ):
     """Add the gradients of a block to the last three arguments; an empty array is not computed.
 
-    Those by queries and keys are in units of the scaled coordinates. Queries with an inverse of zero are left out.
+    Those by queries and keys are in units of the scaled coordinates. Queries with an inverse of zero are excluded.
     """
     (m, d), n, zero = query.shape, key.shape[1], value.dtype.type(0.0)
     left, offset = np.empty((m, d), value.dtype), np.empty(m, value.dtype)

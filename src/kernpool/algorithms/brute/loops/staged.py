@@ -56,7 +56,7 @@ def add_products(total, weight, offset, product, q, key, value, first, bandwidth
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
 UNDERFLOW = 1e-280
-# With moments sooner: a slope may be determined by keys of any share, and those down to 1e-200 are to be in range.
+# Larger with moments: a slope may be determined by keys of any weight, and weights down to 1e-200 must be in range.
 UNDERFLOW_OF_MOMENTS = 1e-100
 
 

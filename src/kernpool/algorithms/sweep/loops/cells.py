@@ -19,9 +19,9 @@ from kernpool.algorithms.sweep.loops.near import UNDONE
 from kernpool.execution.compilation import bare_loop, bare_part, loop, part, strict_loop
 
 TILE = 512
-# Beside the terms it is made of a sum must not be small. Measured so: errors below a thousandth of the promise.
+# A sum must not be small compared with its terms. Measured at this limit: errors below a thousandth of the guarantee.
 LEAST_SHARE = 0.01
-# What series of the Gaussian leave out is relative to the weight at hand and not to the sum: 1e-18 of it.
+# The truncation error of Gaussian series is relative to the weight at hand, 1e-18 of it, and not to the sum.
 LEAST_HEIGHT = 1e-3
 
 
@@ -58,7 +58,7 @@ def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
         size = min(TILE, x.size - begin)
         find_cells(x, begin, size, low, scale, slots, edge, cell)
         for j in range(size):
-            # Cells that nobody wants may be wide; there nothing may overflow.
+            # Unused cells may be wide; clamping avoids overflow there.
             s[j] = min(max((x[begin + j] - center[cell[j]]) * inverse, -1.0), 1.0)
         for c in range(columns):
             for j in range(size):

@@ -204,8 +204,8 @@ def take_own_out(columns, own_value, mine, removed, u, found, i):
 
 
 TILE = 512
-LEAST_MOMENT_SHARE = 1e-3  # of the weight in reach, of whose small differences a slope is made
-PLACE = 1e-12  # mean squared distance in bandwidths, up to which keys are at the place of the query
+LEAST_MOMENT_SHARE = 1e-3  # of the weight in reach, because a slope is made of its small differences
+PLACE = 1e-12  # mean squared distance in bandwidths up to which keys coincide with the query
 NEAR = 3e-4  # mean squared distance, in squared widths of a cell or a group, that still has twelve digits
 
 
@@ -231,8 +231,8 @@ def pool_run(
         widest = max(widest, cell_high[cell] - cell_low[cell])
         distance = (middle - middle_of(cell_low[cell], cell_high[cell])) / h
         add_series(local, scratch, moment, cell, distance, terms)
-    # Where all keys in reach are at the place of the query, those out of reach determine the slope; and where they are
-    # much nearer than a cell is wide, digits of the second moment are lost.
+    # Where all keys in reach coincide with the query, those out of reach determine the slope; and where they are much
+    # nearer than a cell is wide, digits of the second moment are lost.
     nowhere = PLACE if last - first < cell_low.size else -1.0
     if widest > 0.0:
         nowhere = max(nowhere, NEAR * widest * widest / (h * h))

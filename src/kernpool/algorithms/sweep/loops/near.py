@@ -233,10 +233,8 @@ def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, 
 
 @bare_loop
 def write_out(found, order, start, denominator, numerator):
-    """Copy the sums to the original rows of the queries.
-
-    Writing query by query during the summation was slower: the scattered writes took longer than all other work.
-    """
+    """Copy the sums to the original rows of the queries."""
+    # Writing query by query during the summation was slower: the scattered writes took longer than all other work.
     for i in range(found.shape[1]):
         row = order[start + i]
         denominator[row] = found[0, i]

@@ -36,13 +36,13 @@ from kernpool.execution.compilation import bare_loop, bare_part, loop, strict_lo
 
 PREFIX, SUFFIX = 0, 1
 BIN_TILE = 16  # keys whose moments are summed at a time: about as many as a bin has
-NOTHING = 1e-18  # of the weight of the far keys: terms of a polynomial that are left out
+NOTHING = 1e-18  # of the weight of the far keys: terms of a polynomial that are omitted
 # A bin is inside of all windows, or out of reach, only if rounding cannot doubt it.
 MARGIN, ULPS = 1e-12, 1e-15
 FEW = 64  # keys in reach, up to which visiting them is faster than anything else
 # Far sums are right to some 50 eps of the weight of the far keys: the terms of (1 + |u|**3)**3, of the largest kernel,
-# sum to 50 at the largest |u| between the middles of a block and of a cell. So a result that is no smaller than this
-# beside that weight is right to 4e-13.
+# sum to 50 at the largest |u| between the middles of a block and of a cell. So a result that is at least this
+# fraction of that weight is right to 4e-13.
 LEAST_SHARE = 0.03
 # Near keys at the very edge: with z = 1 - |u|**r, a weight of z**p is right to p eps / z.
 EDGE_SHARE = 1e-5

@@ -235,12 +235,12 @@ def list_pairs(
     query : ndarray of shape (d, m)
         Queries, transposed.
     far_leaf, budget : float
-        Logarithm of the share from which on a leaf is far, and what queries may spend.
+        Log-fraction of the denominator below which a leaf is far, and the fraction that queries may omit.
     lowest : ndarray of shape (leaves, 2)
         See `kd_tree.LeafCopies`.
     least, spent : ndarray of shape (m,)
-        Lower bounds of the logarithms of denominators, infinite for queries that are to be left alone; what queries
-        have spent, which grows.
+        Lower bounds of the logarithms of denominators, infinite for queries to be skipped; the fraction omitted so far,
+        which is updated.
     pairs, sizes : ndarray of shape (3, size, 2) and (3,)
         Written.
     """
@@ -260,7 +260,7 @@ def list_pairs(
                 gap = max(max(query[a, i] - high, low - query[a, i]), 0.0)
                 squared[i] = add_component(squared[i], gap * scale[a], norm)
         for i in range(start, stop):
-            if infinite and least[i] == np.inf:  # no key takes part, or the sums are done: not even a share is spent
+            if infinite and least[i] == np.inf:  # no key is included, or the sums are done: nothing is omitted
                 continue
             kind, total = NEAR, squared[i]
             if infinite:
@@ -331,7 +331,7 @@ def add_nodes(
             if not first <= home < last:
                 home = -1
             while first < last:
-                low, high = first, last  # what is added now; first ... last - 1 is what remains
+                low, high = first, last  # the node to add now; first ... last - 1 remain
                 if home < 0:
                     first = last
                 elif last - first == 1:

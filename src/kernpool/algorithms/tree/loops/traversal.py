@@ -22,9 +22,9 @@ from kernpool.execution.compilation import loop, part, strict_loop
 # The norm of u = (q - k) / h that the kernel decreases with: radial ones the Euclidean; a product of profiles ends
 # where one of them does; a product of exponentials is one of the sum of distances.
 EUCLIDEAN, MAXIMUM, TAXICAB = 0, 1, 2
-# Boxes this near to the edge of the support count neither as inside nor as outside: rounding is far below it.
+# Boxes this near to the edge of the support are neither inside nor outside: rounding is far below it.
 MARGIN = 1e-9
-# Relative rounding of exponents, in excess: 1e6 bandwidths away it is not small beside the logarithm of `tol`.
+# Upper bound on the relative rounding of exponents: 1e6 bandwidths away it matters compared with the log of `tol`.
 ROUNDING = 1e-13
 
 
@@ -193,7 +193,7 @@ def find_nearest_key(
 ):  # fmt: skip
     """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, to `out`.
 
-    Minus infinity if no key takes part.
+    Minus infinity if no key is included.
     """
     leaves, d, size = lower.shape[0] // 2, query.shape[1], key.shape[2]
     stack, scale = np.empty((64, 2), dtype=np.int64), 1.0 / bandwidth
