@@ -103,7 +103,7 @@ class Factors:
         Returns
         -------
         list of Cell
-            One with a slice of all keys if they all have the same levels.
+            One with a slice of all keys if they all have the same categories.
         """
         kept = np.arange(len(self.key_code)) if key_weight is None else np.flatnonzero(key_weight > 0)
         cell = np.zeros(len(kept), dtype=np.int64)

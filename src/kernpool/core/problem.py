@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 Made = TypeVar("Made")
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
-# By degree. What a fit misses counts by the square of its distance in bandwidths, and by the fourth power, which keys
-# at a hundredth of a bandwidth do not outweigh.
+# By degree. An omitted key changes a fit by the square of its distance in bandwidths, or by the fourth power, which
+# keys at a hundredth of a bandwidth do not outweigh.
 LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON**2)
 
 
