@@ -32,9 +32,6 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 def closed_over(function: Any) -> str:
     """Describe the variables a function closes over, the same in every process: compiled functions by their names.
 
-    Numba pickles these variables. A compiled function among them has another number in every process, so that such
-    loops were written to disk each time and never found again: 0.7 s in every process that built a tree.
-
     Examples
     --------
     >>> def power(exponent):
@@ -42,6 +39,8 @@ def closed_over(function: Any) -> str:
     >>> closed_over(power(2)), closed_over(closed_over)
     ('[2]', '[]')
     """
+    # Numba pickles these variables. A compiled function among them has another number in every process, so that such
+    # loops were written to disk each time and never found again: 0.7 s in every process that built a tree.
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     return repr([(x.py_func.__module__, x.py_func.__qualname__) if hasattr(x, "py_func") else x for x in cells])
 
@@ -206,13 +205,13 @@ def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
 def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
     """Allow the calling loop to use 512-bit vectors on processors that have them; a no-op elsewhere.
 
-    LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide ones.
-    The attributes apply to one function: a part that may not be inlined has to call this as well.
-
-    The stack is aligned as well. Numba aligns it to 16 bytes, and LLVM sees too late that registers will be stored
-    there. In three of four cases each stored register then crossed a cache line, depending on the chain of callers
-    (five columns, four queries: 2.15e9 pairs per second instead of 2.45e9).
+    The stack is aligned as well. The attributes apply to one function: a part that may not be inlined has to call this
+    as well.
     """
+    # LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide
+    # vectors. Numba aligns the stack to 16 bytes, and LLVM sees too late that registers will be stored there. In three
+    # of four cases each stored register then crossed a cache line, depending on the chain of callers (five columns,
+    # four queries: 2.15e9 pairs per second instead of 2.45e9).
 
     # As Numba calls it.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001

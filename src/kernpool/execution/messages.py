@@ -15,7 +15,7 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 
 LONGEST = 80  # characters of a value in a message
 
-# Names of other libraries, and what is meant by them here: the first one that the argument accepts.
+# Names in other libraries, and their equivalents here: the first one that the argument accepts.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "rbf": ("gaussian",),
     "normal": ("gaussian",),
@@ -56,7 +56,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "fourier": ("nufft",),
 }
 
-# What other libraries call an argument, and the names that it may have here: the first one that the method has.
+# Names of arguments in other libraries, and their equivalents here: the first one that the method has.
 ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
     "gamma": ("bandwidth",),
     "sigma": ("bandwidth",),

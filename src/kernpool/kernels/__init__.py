@@ -35,7 +35,7 @@ from kernpool.kernels.registry import (
     registered_name,
 )
 
-# The compiled loops know these, by their place in this list, and behind them the powers that products are made of.
+# The compiled loops number kernels by their index in this list; the powers in products come last.
 BUILT_IN = tuple(kernel_names())
 COMPILED = (*BUILT_IN, *INTERNAL)
 

@@ -124,8 +124,8 @@ class CategoricalKernel:
         -------
         ndarray of shape (c, c)
             Exact at the ends of the box, where they are one-sided, but for one case: the slope of
-            :math:`\lambda^d` at 0 is infinite where levels are less than 1 apart. It is finite here, that at
-            :math:`\lambda = 2^{-52}`: huge, with the right sign. Measure such levels in a smaller unit.
+            :math:`\lambda^d` at 0 is infinite where categories are less than 1 apart. It is finite here, that at
+            :math:`\lambda = 2^{-52}`: huge, with the right sign. Measure such categories in a smaller unit.
 
         Raises
         ------

@@ -303,7 +303,7 @@ def make_kernel(
     profile : callable
         ``K(u)`` for an array of ``u >= 0``; see `Kernel`.
     support : float, default=inf
-        Where the profile ends: beyond it `profile` is not asked and the weight is zero.
+        Where the profile ends: beyond it `profile` is not called and the weight is zero.
     log_profile : callable, optional
         ``log K(u)``. Give it for a kernel of infinite support: the logarithm of an underflowed profile is minus
         infinity, and then far queries have an empty window.
