@@ -88,7 +88,7 @@ def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
     Raises
     ------
     ValueError
-        If there is one; the message names it, its place, and the remedy.
+        If there is one; the message names it, its position, and the remedy.
     """
     found = find_inexact(given, read)
     if found is not None:

@@ -124,20 +124,20 @@ class Encoding:
             Wang and van Ryzin and of Li and Racine are meant for values: years 5 apart are 5 apart. Categories that are
             not numbers, or numbers declared in another order than their own, have ranks either way.
         binary : bool, default=False
-            Read unordered columns of two levels, unless they are named, as 0 and 1: then a plane has a slope in them.
+            Read unordered columns of two categories, unless they are named, as 0 and 1: a plane has a slope in them.
 
         Returns
         -------
         Encoding
-            With all the categories that a pandas category or a polars Enum declares as levels, whether or not they
-            occur: their number is part of some kernels. Otherwise the levels are those that occur, sorted.
+            With all the categories that a pandas category or a polars Enum declares, whether or not they occur: their
+            number is part of some kernels. Otherwise the categories are those that occur, sorted.
 
         Raises
         ------
         TypeError
             If a name or a position is neither.
         ValueError
-            If there is no such column, a column is named twice, misses a level in some row, or holds text that is to be
+            If there is no such column, a column is named twice, has a missing cell, or holds text that is to be
             ordered without a declared order; if dates are too close together for days in float64 (31 microseconds on
             average, for dates of today); and as in `Columns.of`.
 

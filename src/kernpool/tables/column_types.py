@@ -117,9 +117,9 @@ class Choice:
     Parameters
     ----------
     unordered : collection of str
-        Columns of levels.
+        Unordered categorical columns.
     ordered : mapping of str to sequence or None
-        Columns of ordered levels, with their order unless they are numbers.
+        Ordered categorical columns, with the order of their categories unless these are numbers.
     dates : collection of str or None
         Columns that are read as days since 1970-01-01; None for all that look like dates.
     """
@@ -142,7 +142,7 @@ class Features:
     X : ndarray of shape (n, d) or MixedTable
         Numbers alone are an array.
     unordered, ordered : list of str
-        Columns that are named for the estimator: of levels that a frame would take for numbers, or that have an order.
+        Columns that are named for the estimator: numeric categories, and ordered ones.
     dates : list of str
         Columns that were dates.
     """
@@ -243,11 +243,11 @@ def queries_of(
     names : sequence of str
         Which, in the order of the fit.
     encoding : Encoding or None
-        Of the model, which knows their kinds and levels.
+        Encoding of the model, with their kinds and categories.
     advice : Advice
         About cells that cannot be read.
     unseen : {"raise", "unlike"}
-        Whether a level that the model does not have is an error.
+        Whether a category that the model does not have is an error.
 
     Raises
     ------

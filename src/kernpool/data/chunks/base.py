@@ -20,7 +20,7 @@ from kernpool.data.columns import Kind
 
 Array = NDArray[np.float64]
 
-BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much beside it
+BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much in addition
 FEWEST_ROWS = 1 << 10
 
 

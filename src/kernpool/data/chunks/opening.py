@@ -163,7 +163,7 @@ def open_chunks(
     Warns
     -----
     SuspectColumnWarning
-        If columns are left out because they hold labels of rows, as pandas writes its index to files.
+        If columns are excluded because they hold labels of rows, as pandas writes its index to files.
 
     Raises
     ------
