@@ -159,8 +159,8 @@ class CellPlan(FaultCount):
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys; parameters and result as of `Plan.reduce`.
 
-        For slopes with all their digits let the problem have a ``value_center`` of zero, and add it to the values of
-        the fit, as `local_fit` does.
+        For slopes at full precision let the problem have a ``value_center`` of zero, and add the center to the values
+        of the fit, as `local_fit` does.
         """
         if self._is_dense:
             return self._sum(problem.with_dense_factors(), "reference", n_jobs, progress)

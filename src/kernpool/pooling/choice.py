@@ -104,7 +104,7 @@ class GroupPlan(FaultCount):
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over the keys of all other groups; parameters and result as in `Plan.reduce`.
 
-        For slopes with all their digits let the problem have a ``value_center`` of zero, as with levels.
+        For slopes at full precision let the problem have a ``value_center`` of zero, as with categories.
         """
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
@@ -137,7 +137,7 @@ class GroupPlan(FaultCount):
         cotangent : ndarray of shape (m, c)
             Derivative of a scalar by the pooled values.
         wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth",)
-            Which derivatives; one row per query. ``"smoothing"`` is of problems with levels.
+            Which derivatives; one row per query. ``"smoothing"`` is for problems with categories.
         n_jobs, progress
             As in `reduce`.
 
@@ -159,7 +159,7 @@ class GroupPlan(FaultCount):
             name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted
         }
         far = find_far(state)
-        if far.size:  # as with levels: parts are weighed against each other by logits, which is too rough out there
+        if far.size:  # as with categories: rounded logits are too imprecise there to weigh parts against each other
             bare = problem.without_center()
             for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
                 some = far[piece]
@@ -246,7 +246,7 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
         if some.size * (last - first) <= MASKED_PAIRS:
             visits.append(GroupVisit(some, keys[first:last], none, True))
             continue
-        # Where groups begin that are nearest to equal numbers of keys; a large group takes several places.
+        # Group starts nearest to a split into equal numbers of keys; a large group may be nearest to several.
         enough = math.ceil(math.sqrt(some.size * (last - first) / MASKED_PAIRS))
         goals = np.linspace(first, last, min(WAYS, enough, high - low) + 1)[1:-1]
         nearest = low + np.abs(key_start[low : high + 1, None] - goals).argmin(axis=0)

@@ -79,7 +79,7 @@ def sum_on_a_line(
     for chunk in chain([first], rest):
         keys, values = (np.abs(column_range(part)).max() for part in (chunk.key, chunk.value))
         if not (keys <= 0.25 * LARGEST * min(h, 1.0) and values <= LARGEST):
-            recipe.problem(query, chunk.key, chunk.value)  # says what is wrong
+            recipe.problem(query, chunk.key, chunk.value)  # raises the error
         few.add(chunk.key[:, 0], None, chunk.value, jobs)
         done += len(chunk.key)
         if progress is not None:
@@ -336,7 +336,7 @@ def center_of(chunk: Chunk) -> Array | None:
     Returns
     -------
     ndarray of shape (c,) or None
-        None if there is no pair of positive weight, so that another chunk has to be asked.
+        None if there is no pair of positive weight, so that another chunk is needed.
     """
     value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
     return np.median(value[:: 1 + (len(value) >> 14)], axis=0) if len(value) else None

@@ -28,8 +28,8 @@ from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.vector_width import vector_bits
 from kernpool.execution.warnings import underflow_is_zero
 
-# What a single call is charged for compiled loops. They take half a second to a second to load, once in a process, and
-# a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy is done in half a millisecond.
+# Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
+# and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.
 LOADING = 8e-4
 
 

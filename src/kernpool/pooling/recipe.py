@@ -97,8 +97,8 @@ class Recipe:
         Recipe
             Checked.
         """
-        if type(bandwidth) is float:  # as nearly always; reading it all again takes a tenth of a small call
-            with suppress(TypeError):  # of what cannot be remembered, or is refused below
+        if type(bandwidth) is float:  # as nearly always; validation takes a tenth of a small call
+            with suppress(TypeError):  # unhashable options, or invalid ones that raise below
                 return _remembered(get_kernel(kernel), bandwidth, **options)
         return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), **options)
 
@@ -179,7 +179,7 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
     Problem
         Local constant.
     """
-    # A tree for the limit would take the place of the one that the next queries need.
+    # A tree for the limit would replace the cached one that the next queries need.
     bare = replace(problem, factors=None, degree=0, prepared=None)
     if empty == "nearest":
         return bare.with_kernel(get_kernel("gaussian"), factor=1e-8)
