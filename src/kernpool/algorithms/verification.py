@@ -125,7 +125,7 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     warn_caller(
         f"algorithm {algorithm!r} disagreed with brute force on {SAMPLE_QUERIES - int(agree.sum())} of "
         f"{SAMPLE_QUERIES} queries that were computed both ways, so all {m} were computed by brute force. This is a "
-        "defect of kernpool; please report it with the data, and use algorithm='brute' until it is mended",
+        "defect of kernpool; please report it with the data, and use algorithm='brute' until it is fixed",
         RuntimeWarning,
     )
     return brute.reduce(problem, n_jobs)

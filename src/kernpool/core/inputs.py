@@ -117,7 +117,7 @@ def as_tol(tol: float | None, *dtypes: Any) -> float:
         common = np.result_type(*known) if known else np.dtype(np.float64)
         return float(np.finfo(common if common.kind == "f" else np.float64).eps)
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
-        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {abbreviate(tol)}")
+        raise ValueError(f"tol must be None or a fraction of the weight in [0, 1), got {abbreviate(tol)}")
     return float(tol)
 
 

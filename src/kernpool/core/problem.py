@@ -273,7 +273,7 @@ class Problem:
             ("key", *self.key.shape[:1], len(factors.key_code)),
         ):
             if rows != codes:
-                raise ValueError(f"{name} has {rows} rows, and its levels are of {codes}")
+                raise ValueError(f"{name} has {rows} rows, but there are category codes for {codes}")
         return replace(self, factors=factors if factors.tables else None)
 
     def without_factors(self) -> Problem:
@@ -284,8 +284,8 @@ class Problem:
         """Return the problem in which keys of the query's own group are excluded; codes as in `Groups`."""
         if (len(query_code), len(key_code)) != self.shape:
             raise ValueError(
-                f"groups are of {len(query_code)} queries and {len(key_code)} keys, and there are {self.shape[0]} and "
-                f"{self.shape[1]}"
+                f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "
+                f"{self.shape[0]} and {self.shape[1]}"
             )
         return replace(self, groups=Groups.read(query_code, key_code))
 

@@ -36,7 +36,7 @@ def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
     levels = sorted(set(found), key=lambda level: (isinstance(level, str), level))
     if ordered and isinstance(levels[-1], str):
         raise ValueError(
-            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order nobody has declared; "
+            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order is not declared; "
             "make it an ordered pandas category or a polars Enum, or numbers"
         )
     return tuple(levels)

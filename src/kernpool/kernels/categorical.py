@@ -172,7 +172,7 @@ class CategoricalKernel:
             place = np.asarray(levels)
             if place.ndim != 1 or place.dtype.kind not in "fiub":
                 raise TypeError(
-                    f"levels of the ordered kernel {self.name!r} must be an array with the place of each level, "
+                    f"levels of the ordered kernel {self.name!r} must be an array with the position of each level, "
                     f"got {abbreviate(levels)}; np.arange(c) takes them by rank"
                 )
             place = place.astype(np.float64)

@@ -145,7 +145,7 @@ def registered_name(kernel: Kernel) -> str:
     """Return the registered name of a kernel for pickles and model files; raise ValueError if it is not registered."""
     if _KERNELS.get(kernel.name) is not kernel:
         raise ValueError(
-            f"{kernel!r} is not registered, so its name would not find it again; register_kernel it before saving"
+            f"{kernel!r} is not registered, so it could not be found by its name; call register_kernel before saving"
         )
     return kernel.name
 

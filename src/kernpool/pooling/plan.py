@@ -342,7 +342,7 @@ def refuse_factors(problem: Problem) -> None:
     if problem.factors is not None or problem.groups is not None:
         what = "factors" if problem.groups is None else "groups"
         raise ValueError(
-            f"this plan was chosen for a problem without {what}, and would sum one with {what} as if it had none; use "
+            f"this plan was chosen for a problem without {what}, and would ignore {what}; use "
             "choose(problem) of the problem itself" + (", or problem.without_factors()" if what == "factors" else "")
         )
 

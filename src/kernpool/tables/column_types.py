@@ -282,7 +282,7 @@ def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
         first = next((cell for cell in found if isinstance(cell, str)), None)
         if first is not None:
             raise TableError(
-                f"{table.source}: column {name!r} holds text such as {first!r}, whose order nobody has declared; say "
+                f"{table.source}: column {name!r} holds text such as {first!r}, whose order is not declared; say "
                 f"it, as in --ordered {name}=small:medium:large"
             )
         return found
@@ -358,7 +358,7 @@ def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
     if times.kind != kind:
         raise TableError(
             f"{table.source}: column {name!r} holds {KIND_WORDS[times.kind]}, and the model was fitted to "
-            f"{KIND_WORDS[kind]}; convert the column, or fit a model to such a one"
+            f"{KIND_WORDS[kind]}; convert the column, or fit a model to a column of that type"
         )
     return times
 

@@ -96,7 +96,7 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
             line = data.count(b"\n", 0, error.start) + 1
             raise ValueError(
                 f"{source}: line {line} has a byte that is no UTF-8, and other lines have letters that look like it; "
-                "say which it is, such as --encoding cp1252, gb18030 or shift_jis; of utf-8, correct that line"
+                "name the encoding, such as --encoding cp1252, gb18030 or shift_jis; if it is utf-8, correct that line"
             ) from None
     try:
         return data.decode("cp1252"), "cp1252"

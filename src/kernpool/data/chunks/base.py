@@ -205,8 +205,8 @@ class IteratedChunks(Chunks):
         """Return slices of all arrays, if they can be iterated again."""
         if not self.again:
             raise TypeError(
-                "an iterator goes by once, and cannot be cut into parts for other processes; give a list of (key, "
-                "value), or write the pairs to a Parquet or .npy file and open that with open_chunks"
+                "an iterator can be read only once, and cannot be cut into parts for other processes; give a list of "
+                "(key, value), or write the pairs to a Parquet or .npy file and open that with open_chunks"
             )
         return [part for arrays in self._arrays() for part in arrays.parts()]
 
