@@ -431,7 +431,7 @@ DENSE_WINDOW = 100.0  # sum of weights from which on a transform can be certifie
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of a transform that can be certified; parameters as of `Algorithm.seconds`."""
+    """Estimate the time of a transform that can be certified; parameters as in `Algorithm.seconds`."""
     transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
     worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
     return transform if worthwhile else float("inf")

@@ -218,9 +218,10 @@ def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_]
 
 
 def subtract(value: Array, center: Array) -> Array:
-    """Subtract a center in pieces: first touch of fresh pages is slow, and one long call cannot be interrupted."""
+    """Subtract a center piece by piece, so that long calls can be interrupted."""
     if len(value) <= PIECE:
         return value - center
+    # The first touch of fresh pages is slow, and one long call cannot be interrupted.
     centered = np.empty(value.shape)
     for start in range(0, len(value), PIECE):
         rows = slice(start, start + PIECE)

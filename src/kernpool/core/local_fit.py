@@ -611,7 +611,7 @@ def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
     Parameters
     ----------
     tilt : ndarray of shape (m, regressors)
-        As of `LocalFit`.
+        As in `LocalFit`.
     layout : Layout
         Of the fit.
     width : float
@@ -685,7 +685,7 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
     Parameters
     ----------
     state, layout, pair
-        As of `mean_product`.
+        As in `mean_product`.
 
     Returns
     -------

@@ -135,7 +135,7 @@ class Factors:
         )
 
     def stacked_tables(self) -> Array:
-        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for levels of -1."""
+        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for the code -1."""
         most = max(len(table) for table in self.tables)
         stacked = np.zeros((len(self.tables), most + 1, most))
         for place, table in zip(stacked, self.tables, strict=True):

@@ -66,7 +66,7 @@ class KernelLogits:
         return float(self.logits(at_zero, at_zero)[0, 0])
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
-        """Yield u_a of shape (m, n), one column at a time so that (m, n, d) never exists."""
+        """Yield u_a of shape (m, n), one column at a time, to avoid an array of shape (m, n, d)."""
         for a, h in enumerate(self.bandwidth):
             u = query[:, a, None] - key[None, :, a]
             u /= h

@@ -51,7 +51,7 @@ TIME_OR_ORDER = re.compile(  # names of columns that may well count
 
 
 class SuspectColumnWarning(UserWarning):
-    """A column to predict from looks like something else than it is read as, such as row numbers or numbers as text.
+    """A predictor looks like something else than its type, such as row numbers or numbers as text.
 
     The message names the column and the remedy. A column that is meant so is named in ``unordered=`` if it holds
     categories; else the warning is ignored with ``warnings.simplefilter("ignore", SuspectColumnWarning)``.

@@ -127,7 +127,7 @@ def sum_stack(
     algorithm : str
         As in `choose`. Of the named algorithms only brute force is summed as a stack.
     n_jobs, progress
-        As of `pool`.
+        As in `pool`.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def sum_problems(
     complete : bool, default=False
         Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
     often : bool, default=False
-        As of `choose`.
+        As in `choose`.
     together : (PoolState, ndarray of shape (items, c)), optional
         Of `sum_stack`, if the items have been summed together.
 

@@ -157,7 +157,7 @@ class CellPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over all keys; parameters and result as of `Plan.reduce`.
+        """Sum weights and weighted values over all keys; parameters and result as in `Plan.reduce`.
 
         For slopes at full precision let the problem have a ``value_center`` of zero, and add the center to the values
         of the fit, as `local_fit` does.

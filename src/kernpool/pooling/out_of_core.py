@@ -300,7 +300,7 @@ def _merge_all(
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
-    """Merge states of chunks.
+    """Merge the states of two sets of chunks.
 
     In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
     last digit of 1e16 would decide between keys that are equally far; they weigh the same.
@@ -310,7 +310,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
     a, b : PoolState
         As for `merge`.
     limit : {None, "nearest", "mean"}
-        As of `QueryBatch`.
+        As in `QueryBatch`.
 
     Returns
     -------

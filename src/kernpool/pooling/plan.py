@@ -232,7 +232,7 @@ class Plan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Run the algorithm.
+        """Sum over all keys by the chosen algorithm.
 
         Parameters
         ----------
@@ -406,7 +406,7 @@ def read_pullback(
     Parameters
     ----------
     problem, state, cotangent
-        As of `read_cotangent`.
+        As in `read_cotangent`.
 
     Returns
     -------

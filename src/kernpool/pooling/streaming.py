@@ -143,7 +143,7 @@ class RunningPool:
 
     @underflow_is_zero
     def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
-        """Add pairs.
+        """Add pairs to the sums.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class RunningPool:
         return settle(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
+        """Write queries and sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class RunningPool:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a pool from a folder: as `kernpool.load_model`, without loading scikit-learn.
+        """Read a pool from a folder, as `kernpool.load_model` does, without loading scikit-learn.
 
         Parameters
         ----------

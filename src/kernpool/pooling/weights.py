@@ -101,7 +101,7 @@ def weight_tables(
     max_bytes : int, default=2**30
         The largest result allowed.
     warn : bool, default=False
-        As of `fill_empty`.
+        As in `fill_empty`.
 
     Returns
     -------

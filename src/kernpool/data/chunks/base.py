@@ -163,7 +163,7 @@ class ArrayChunks(Chunks):
             yield Chunk(**parts)
 
     def parts(self) -> list[Chunks]:
-        """Return the slices; a pickle contains the numbers of a memory map, but only the name of a `.npy` file."""
+        """Return the slices; those of a memory map are pickled with their numbers, unlike files opened by name."""
         parts: list[Chunks] = []
         for start in range(0, self.rows or 0, self._step):
             slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
@@ -174,7 +174,7 @@ class ArrayChunks(Chunks):
 
     @property
     def shape(self) -> tuple[int, int | None]:
-        """Numbers of key and value columns; None in place of the latter for one-dimensional values."""
+        """Numbers of key and value columns; the latter is None for one-dimensional values."""
         key, value = self._parts["key"], self._parts["value"]
         return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
 
