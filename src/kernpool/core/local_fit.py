@@ -222,12 +222,12 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     m, c, d = len(mean), layout.values, layout.columns
     (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
     unit, unit_of_pair = _units(mean, layout)
-    central, told = central_means(mean, layout)
-    unit_of_pair[~told] = 1.0
+    central, finite = central_means(mean, layout)
+    unit_of_pair[~finite] = 1.0
     spread = central[:, layout.second]
     between = table_of(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
     skew = table_of(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
-    middle = np.where(told[:, None], spread / unit_of_pair, 0.0)
+    middle = np.where(finite[:, None], spread / unit_of_pair, 0.0)
     curved = table_of(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
     curved -= middle[:, :, None] * middle[:, None, :]
     by_slope, rank = invert(between)
@@ -248,7 +248,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     # The query, as seen from the mean of the keys.
     at = -offset / unit
     with np.errstate(over="ignore", invalid="ignore"):
-        at_pair = np.where(told[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
+        at_pair = np.where(finite[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
     intercept = value + np.einsum("md,mdc->mc", at, slope) + np.einsum("mp,mpc->mc", at_pair, curve)
     share, share_of_pair = (part[:, :, 0] for part in solved(at[:, :, None], at_pair[:, :, None]))
     base = 1.0 + np.sum(at * share, axis=1) + np.sum(at_pair * share_of_pair, axis=1)
@@ -269,9 +269,9 @@ def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]
     """
     with np.errstate(all="ignore"):
         central = layout.moved(np.ones(len(mean)), mean, -mean[:, layout.first])
-        told = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
-    central[~told, layout.third.start :] = 0.0
-    return central, told
+        finite = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
+    central[~finite, layout.third.start :] = 0.0
+    return central, finite
 
 
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
@@ -724,8 +724,8 @@ def _covariance(mean: Array, layout: Layout) -> Array:
     if layout.degree == 1:
         offset = mean[:, layout.first]
         return np.asarray(table_of(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
-    central, told = central_means(mean, layout)
-    skew, middle = table_of(central, layout, (1, 2)), np.where(told[:, None], central[:, layout.second], 0.0)
+    central, finite = central_means(mean, layout)
+    skew, middle = table_of(central, layout, (1, 2)), np.where(finite[:, None], central[:, layout.second], 0.0)
     curved = table_of(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]
     upper = np.concatenate([table_of(central, layout, (1, 1)), skew], axis=2)
     lower = np.concatenate([skew.transpose(0, 2, 1), curved], axis=2)

@@ -287,10 +287,10 @@ def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
             )
         return found
     found = levels_in(table, name, order)
-    strange = next((cell for cell in found if cell not in order), None)
-    if strange is not None:
+    unlisted = next((cell for cell in found if cell not in order), None)
+    if unlisted is not None:
         raise TableError(
-            f"{table.source}: column {name!r} holds {strange!r}, which is not in the order {':'.join(order)}; add it"
+            f"{table.source}: column {name!r} holds {unlisted!r}, which is not in the order {':'.join(order)}; add it"
         )
     return found
 

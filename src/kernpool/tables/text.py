@@ -80,10 +80,10 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
     (('naïve', None), ('naïve', 'cp1252'))
     """
     if encoding is not None:
-        return _as_told(data, source, encoding), None
+        return _decoded_as(data, source, encoding), None
     for mark, name in MARKS:
         if data.startswith(mark):
-            return _as_told(data, source, name), None
+            return _decoded_as(data, source, name), None
     if b"\0" in data[: 1 << 16]:
         raise ValueError(
             f"{source} is no text, or text of two bytes per character without a mark; if it is, say --encoding "
@@ -104,7 +104,7 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
         return data.decode("latin-1"), "latin-1"
 
 
-def _as_told(data: bytes, source: str, encoding: str) -> str:
+def _decoded_as(data: bytes, source: str, encoding: str) -> str:
     try:
         text = data.decode(encoding)
     except LookupError:
