@@ -207,7 +207,7 @@ def test_a_target_of_text_makes_a_classifier():
         (["--unordered", "side", "--ordered", "side"], 2, "both name 'side'"),
         (["--unordered", "nothing"], 1, "no column 'nothing'"),
         (["--features", "dose", "--unordered", "side"], 2, "name it in --features too"),
-        (["--features", "dose,size", "--ordered", "size"], 1, "whose order nobody has declared; say it, as in"),
+        (["--features", "dose,size", "--ordered", "size"], 1, "whose order is not declared; say it, as in"),
         (["--features", "dose,size", "--ordered", "size=S:M"], 1, "holds 'L', which is not in the order S:M"),
         (["--ordered", "size=S"], 2, "must list two levels or more"),
         (["--dates", "day", "--unordered", "day"], 2, "named in --dates, and as levels"),

@@ -143,7 +143,7 @@ def test_bad_input_is_told_apart():
         pool(QUERY, key[:0], value[:0])
     with pytest.raises(ValueError, match=r"partition 2: row 500 of key, column 1 is nan"):
         pool(QUERY, da.where(da.arange(6000).reshape(3000, 2).rechunk((1000, 2)) == 5001, np.nan, key), value)
-    with pytest.raises(TypeError, match="goes by once"):
+    with pytest.raises(TypeError, match="can be read only once"):
         pool(QUERY, iter([(KEY, VALUE)]))
 
 

@@ -94,7 +94,7 @@ def test_parts_name_file_row_group_row_and_column(tmp_path):
 
 
 def test_what_goes_by_once_has_no_parts():
-    with pytest.raises(TypeError, match=r"goes by once.*give a list"):
+    with pytest.raises(TypeError, match=r"can be read only once.*give a list"):
         open_chunks(iter([([0.0], [1.0])])).parts()
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     with pytest.raises(TypeError, match=r"StreamChunks cannot be cut into parts.*Parquet or \.npy"):

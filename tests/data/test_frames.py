@@ -133,14 +133,14 @@ def test_places_of_ordered_levels():
     assert encoding.levels == (("(0, 1]", "(1, 2]", "(2, 3]"),)
     np.testing.assert_array_equal(encoding.encode(pandas.DataFrame({"x": cut}))[1][:, 0], [0, 2, 1])
     plain = pandas.DataFrame({"x": pandas.Categorical([10, 9, 10], categories=[10, 9])})
-    assert Encoding.fit(plain, ordered=["x"]).places == ((9.0, 10.0),)  # nobody has declared an order
+    assert Encoding.fit(plain, ordered=["x"]).places == ((9.0, 10.0),)  # no declared order
 
 
 def test_text_has_no_order_by_itself():
     pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame({"size": ["small", "large"], "kind": pandas.Categorical(["small", "large"])})
     for name in frame:
-        with pytest.raises(ValueError, match=f"column '{name}' of X is to be ordered .* nobody has declared"):
+        with pytest.raises(ValueError, match=f"column '{name}' of X is to be ordered .* order is not declared"):
             Encoding.fit(frame, ordered=[name])
 
 

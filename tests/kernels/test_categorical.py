@@ -145,7 +145,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         unordered.table(0, 0.1)
     for levels in (3, ["a", "b"]):
-        with pytest.raises(TypeError, match="place of each level"):
+        with pytest.raises(TypeError, match="position of each level"):
             ordered.table(levels, 0.1)
     with pytest.raises(ValueError, match="finite"):
         ordered.table(np.array([0.0, np.inf]), 0.1)

@@ -266,7 +266,7 @@ def test_progress_goes_up_and_ends_once():
 def test_bad_input():
     x, y, group, _ = make_rows()
     problem = Problem.from_arrays(x, x, y)
-    with pytest.raises(ValueError, match=r"groups are of 3 queries and 60 keys, and there are 60 and 60"):
+    with pytest.raises(ValueError, match=r"groups are given for 3 queries and 60 keys, but there are 60 and 60"):
         problem.with_groups(group[:3], group)
     with pytest.raises(ValueError, match=r"key_code must be one integer per row, got shape \(60,\) of float64"):
         problem.with_groups(group, group.astype(float))

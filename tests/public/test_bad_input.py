@@ -64,7 +64,7 @@ X = np.array([0.0, 1.0, 2.0])
         ({"key_weight": [[1], [1, 2]]}, ValueError, "key_weight must be a rectangular array"),
         ({"value": np.array([10**400, 1, 2], dtype=object)}, ValueError, "too large for a float"),
         ({"value": np.ma.masked_array(X, mask=[0, 1, 0])}, TypeError, "value is a masked array"),
-        ({"tol": 1.0}, ValueError, r"tol must be None or a share of the weight in \[0, 1\)"),
+        ({"tol": 1.0}, ValueError, r"tol must be None or a fraction of the weight in \[0, 1\)"),
         ({"tol": "small"}, ValueError, "tol must be None"),
         ({"empty": "maybe"}, ValueError, "empty must be one of"),
         ({"algorithm": "magic"}, ValueError, "unknown algorithm 'magic'"),

@@ -35,7 +35,7 @@ ROUNDING = 1.0 + 1e-12
 
 
 def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
-    r"""How far the keys reach that have to be summed, in bandwidths.
+    r"""Return the distance in bandwidths beyond which keys have negligible weight.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
     nearest : ndarray
         Distance of the nearest key, in bandwidths.
     share : ndarray
-        What a weight may be beside that of the nearest key and be left out: ``tol * w_nearest / W``.
+        Ratio to the weight of the nearest key below which a weight is negligible: ``tol * w_nearest / W``.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
 
 
 QUERIES, LEAST_KEYS, MOST_KEYS, PAIRS_PER_KEY = 64, 256, 2048, 50_000  # of the problem, per key of the sample
-# Boxes of the tree. Keys: sixteen vectors of a processor with AVX-512, in boxes that are still small beside the kernel;
+# Boxes of the tree. Keys: sixteen vectors of a processor with AVX-512, in boxes still small compared with it;
 # queries: enough to share the walk through the tree, few enough for a small box.
 LEAF, TILE = 128, 32
 BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
@@ -73,30 +73,30 @@ BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fit
 
 @dataclass(frozen=True)
 class PairSample:
-    """Some queries and keys of a problem; nothing is looked at before somebody asks for what it tells.
+    """A lazily evaluated sample of queries and keys, for estimates of computing time.
 
     Parameters
     ----------
     problem : Problem
-        What is to be summed.
+        Problem to sum.
     """
 
     problem: Problem
 
     @property
     def keys(self) -> int:
-        """How many keys are looked at; more for problems that take longer."""
+        """Number of sampled keys; larger for problems that take longer."""
         m, n = self.problem.shape
         return min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))
 
     @property
     def seconds(self) -> float:
-        """How long the look takes."""
+        """Seconds that evaluating the sample takes."""
         return 200e-6 + QUERIES * self.keys * (30e-9 + 3e-9 * int(self.problem.key.shape[1]))
 
     @property
     def share(self) -> float:
-        """Share of pairs that a tree would visit one by one."""
+        """Fraction of pairs that a tree would visit one by one."""
         return self._found[0]
 
     @property
@@ -121,11 +121,11 @@ class PairSample:
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.nan_to_num(weight / kernel.profile(nearest), nan=1.0)
         reach = radius(kernel, nearest, problem.tol / n * relative.clip(1.0, n))
-        # Leaf and tile meet if any of their places do.
+        # A leaf and a tile are near if any of their points are.
         near = distance <= (reach + boxes)[:, None]
         collapses = isinstance(kernel.form, Flat) or power_of_square(kernel.form) in (0, 1)
         if similarity.composition == "radial" and collapses and not problem.degree:
-            near &= distance > (1.0 - boxes)[:, None]  # what lies within the support as a whole is added by moments
+            near &= distance > (1.0 - boxes)[:, None]  # leaves within the support as a whole are added by moments
         return float(near.mean()), float(weight.mean())
 
 
@@ -138,7 +138,7 @@ FEWEST_FOR_PRODUCTS = 16  # columns from which on matrix products are faster tha
 
 
 class Gradients(NamedTuple):
-    """What `Algorithm.pullback` returns; what was not wanted is None."""
+    """Result of `Algorithm.pullback`; derivatives that were not requested are None."""
 
     query: Array | None = None
     key: Array | None = None
@@ -148,14 +148,14 @@ class Gradients(NamedTuple):
 
 
 class Reduce(Protocol):
-    """Sum over keys: problem to state."""
+    """Signature of the sum over keys: problem to state."""
 
     def __call__(self, problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
         """Return the state of the problem's centered values."""
 
 
 class Pullback(Protocol):
-    """Second pass over the pairs: cotangent to gradients."""
+    """Signature of the second pass over the pairs: cotangent to gradients."""
 
     def __call__(
         self,
@@ -166,28 +166,28 @@ class Pullback(Protocol):
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Return the wanted gradients."""
+        """Return the requested gradients."""
 
 
 class Seconds(Protocol):
-    """How long an algorithm takes, on one thread."""
+    """Signature of the time estimate of an algorithm, on one thread."""
 
     def __call__(self, problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-        """Return the seconds, infinity for what should run only if asked for.
+        """Return the estimated seconds; infinity for an algorithm that is used on request only.
 
         Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
-        algorithms registered before: where they cannot be beaten, it is no use to look at a sample, which takes time.
+        algorithms registered before: if they cannot be beaten, there is no need to evaluate a sample, which takes time.
         """
 
 
 # As all costs are called.
 def only_if_asked(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Estimate infinity."""
+    """Return infinity, for algorithms that are used on request only."""
     return float("inf")
 
 
 class Blocks(Protocol):
-    """The parts of a problem that one call computes, for algorithms that go through it block by block."""
+    """Block-wise computation of a problem: sums and gradients of one block per call."""
 
     pairs_per_call: int
     keys_per_call: int
@@ -195,7 +195,7 @@ class Blocks(Protocol):
     gradients_use_blas: bool
 
     def prepare(self) -> None:
-        """Make what all blocks share, before threads would make it at once and hold each other up."""
+        """Compute what all blocks need, so that threads do not compute it concurrently."""
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
@@ -203,7 +203,7 @@ class Blocks(Protocol):
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
-        """Return the part of the gradients that one block contributes."""
+        """Return the contribution of one block to the gradients."""
 
 
 @cache
@@ -213,7 +213,7 @@ def _is_installed(package: str) -> bool:
 
 @dataclass(frozen=True)
 class Algorithm:
-    r"""A way of organising the sum over keys.
+    r"""An algorithm for the sum over keys, with the problems that it supports.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class Algorithm:
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
-        """Say what of the problem this algorithm cannot do, or None."""
+        """Say which feature of the problem this algorithm does not support; None if it supports all."""
         composition, kernel = problem.similarity.composition, problem.similarity.kernel
         if composition not in self.compositions:
             return f"does not do composition={composition!r}"
@@ -302,21 +302,21 @@ def _tables() -> dict[str, Any]:
 
 
 def pair_cost(loops: str, kernel: str, columns: int) -> float:
-    """Return the seconds of a pair.
+    """Return the seconds per pair of a query and a key.
 
     Parameters
     ----------
     loops : {"radial", "radial, float32", "product", "staged", "degree 1", "tree"}
-        By which loops.
+        Name of the loops.
     kernel : str
         Its name; one that was not measured costs what the slowest does.
     columns : int
-        How many.
+        Number of columns.
 
     Returns
     -------
     float
-        On one thread.
+        Seconds on one thread.
 
     Examples
     --------

@@ -63,7 +63,7 @@ LINES = 1 << 18  # cells per call of the Fourier transform: 10 ms
 
 @dataclass(frozen=True)
 class Grid:
-    """A periodic grid around the keys, and how fine it is.
+    """A periodic grid around the keys.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Grid:
     reach : float
         Bandwidths to the nearest periodic image, and frequency, in inverse bandwidths, at which the Gaussian is cut.
     precision : float
-        What is asked of finufft.
+        Precision requested of finufft.
     """
 
     low: Array
@@ -86,7 +86,7 @@ class Grid:
 
     @classmethod
     def around(cls, low: Array, high: Array, bandwidth: Array, precision: float) -> Grid:
-        """Lay a grid around the box of the keys, so that images and lost frequencies are below the precision."""
+        """Build a grid around the box of the keys, with periodic images and aliasing below the precision."""
         from scipy.fft import next_fast_len
 
         # Far below the precision, because these errors may add up over all keys and those of finufft are scattered.
@@ -99,12 +99,12 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """Number of cells, for all columns together."""
+        """Total number of cells."""
         return math.prod(self.cells) if max(self.cells) < TOO_MANY else 1 << 62
 
     @property
     def lost(self) -> float:
-        """Bound on what images and lost frequencies do to the weight of one pair; a theorem, not a measurement."""
+        """Proven bound on the error that periodic images and truncated frequencies cause in the weight of one pair."""
         # The last frequency kept may be one step short of `reach`; the sum over the rest is below the integral from
         # half a step earlier, because the Gaussian is convex there.
         half_step = math.pi / (MARGIN + self.reach)
@@ -113,7 +113,7 @@ class Grid:
 
     @property
     def jitter(self) -> float:
-        """Bandwidths by which rounding of coordinates may move a query against the keys.
+        """Bound in bandwidths on the shift of a query against the keys by rounding of coordinates.
 
         Four roundings of coordinates up to the length of the grid, each of half a unit at most.
         """
@@ -121,11 +121,11 @@ class Grid:
         return 2.0 * float(np.finfo(float).eps) * widest * math.sqrt(len(self.cells))
 
     def in_cells(self, points: Array) -> Array:
-        """Coordinates of points in cells, of shape (d, n)."""
+        """Return the coordinates of points in units of cells, of shape (d, n)."""
         return np.ascontiguousarray(((points - self.low) / self.step).T)
 
     def norm(self, points: Array, strength: Array) -> float:
-        """Root of the sum of squares, over cells, of the strengths in a cell."""
+        """Return the Euclidean norm of the strengths summed per cell."""
         cells = np.zeros(len(points), dtype=np.intp)
         for a, count in enumerate(self.cells):
             cells *= count
@@ -133,12 +133,12 @@ class Grid:
         return math.sqrt(float(np.sum(np.bincount(cells, weights=strength) ** 2)))
 
     def order(self, points: Array) -> NDArray[np.intp]:
-        """Order of points by the row of the grid they lie in, so that a piece of them touches few rows."""
+        """Sort points by their row of the grid, so that consecutive points touch few rows."""
         return np.argsort(((points[:, 0] - self.low[0]) / self.step[0]).astype(np.uint16), kind="stable")
 
 
 class Slab:
-    """The rows of the grid that some points touch, and the plan of finufft for them."""
+    """The rows of the grid that some points touch, and a finufft plan for them."""
 
     def __init__(self, grid: Grid, points: Array, kind: int, within: slice) -> None:
         cells = grid.in_cells(points)
@@ -152,14 +152,14 @@ class Slab:
 
 
 def plan(kind: int, shape: tuple[int, ...], precision: float) -> Any:
-    """Make finufft spread (1) or interpolate (2) on one thread, in double precision."""
+    """Make a finufft plan that spreads (1) or interpolates (2), single-threaded, in double precision."""
     from finufft import Plan
 
     return Plan(kind, shape, eps=precision, isign=-1, nthreads=1, spreadinterponly=1, upsampfac=2.0)
 
 
 def rows_of(x: Array, within: slice) -> slice:
-    """Rows that points at x of the first axis touch; at least as many as finufft needs, and within those there are."""
+    """Return the rows that points at x of the first axis touch, within the grid; at least as many as finufft needs."""
     first = int(x.min()) - HALO
     count = max(int(x.max()) + HALO + 1 - first, FEWEST)
     first = max(min(first, within.stop - count), within.start)
@@ -167,11 +167,11 @@ def rows_of(x: Array, within: slice) -> slice:
 
 
 def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: Progress | None = None) -> Field:
-    """Spread keys of strengths (pairs of sums, n) onto the grid; the result has shape (pairs of sums, *cells)."""
+    """Spread keys with strengths (pairs of sums, n) onto the grid; the result has shape (pairs of sums, *cells)."""
     order, parts = grid.order(key), len(strength)
     blocks = cut(len(key), max(-(-len(key) // KEY_BLOCKS), PIECES[len(grid.cells)]))
     field = np.zeros((parts, *grid.cells), dtype=np.complex128)
-    # Blocks share rows, and the order of a sum decides its last bits: whoever finds the next block complete, adds it.
+    # Blocks share rows, and the order of a sum decides its last bits: a thread that finds the next block ready adds it.
     complete: dict[int, tuple[slice, Field]] = {}
     turn, adding = 0, Lock()
 
@@ -200,7 +200,7 @@ def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: P
 
 
 def convolve(grid: Grid, field: Field, n_jobs: int = 1) -> None:
-    """Convolve a grid with the Gaussian in place, and undo what spreading and interpolating do to frequencies."""
+    """Convolve a grid with the Gaussian in place, and divide by the transform of the spreading kernel squared."""
     from scipy import fft
 
     for axis, size in enumerate(grid.cells):
@@ -223,7 +223,7 @@ def convolve(grid: Grid, field: Field, n_jobs: int = 1) -> None:
 
 
 def transfer(grid: Grid, axis: int) -> Array:
-    """Transform of the Gaussian over the squared one of the spreading kernel, at all frequencies of an axis."""
+    """Return the transform of the Gaussian over the squared one of the spreading kernel, along one axis."""
     size, width = grid.cells[axis], grid.bandwidth[axis] / grid.step[axis]  # a bandwidth, in cells
     # The spreading kernel at every eighth of a cell; its own transform is a sum over them, exact to its precision. It
     # is asked for in as many dimensions as it is used in, because finufft widens it with the dimension.
@@ -244,7 +244,7 @@ def transfer(grid: Grid, axis: int) -> Array:
 
 
 def interpolate(grid: Grid, field: Field, query: Array) -> Field:
-    """Read a grid at queries: the sums at one piece of them, of shape (pairs of sums, m)."""
+    """Interpolate a grid at some queries: the sums there, of shape (pairs of sums, m)."""
     slab = Slab(grid, query, 2, slice(0, grid.cells[0]))
     return np.stack([slab.plan.execute(part[slab.rows]) for part in field])
 
@@ -261,16 +261,16 @@ OWN_SHARE = 0.1  # of the sum that the own key may have for it to be subtracted:
 
 @dataclass(frozen=True)
 class TransformSums:
-    """What is summed: 1 and each value column that is not constant, scaled to equal size, two in a complex number.
+    """The summed quantities: 1 and each non-constant value column, scaled to equal size, packed as complex pairs.
 
     Parameters
     ----------
     strength : ndarray of shape (ceil((columns + 1) / 2), n), complex
         Weight times 1 + i v_0, v_1 + i v_2, ...
     scale : ndarray of shape (columns,)
-        What each value column was divided by.
+        Divisor of each value column.
     columns : ndarray of int
-        Which value columns take part. The others are zero: values are centered.
+        The included value columns. The others are zero: values are centered.
     spread : ndarray of shape (columns,)
         Largest minus smallest value.
     """
@@ -282,7 +282,7 @@ class TransformSums:
 
     @classmethod
     def of(cls, weight: Array, value: Array) -> TransformSums:
-        """Scale and pack."""
+        """Scale the value columns and pack them."""
         spread = np.ptp(value, axis=0)
         columns = np.flatnonzero(spread > 0)
         largest = np.abs(value[:, columns]).max(axis=0)
@@ -296,14 +296,14 @@ class TransformSums:
         return cls(strength, largest * size, columns, spread[columns])
 
     def unpacked(self, found: Field) -> tuple[Array, Array]:
-        """Return sums of weights and of weighted values, the columns that take part."""
+        """Return sums of weights and of weighted values of the included columns."""
         parts = np.ascontiguousarray(found.T).view(np.float64)
         return parts[:, 0], parts[:, 1 : len(self.columns) + 1] * self.scale
 
 
 @dataclass(frozen=True)
 class Transform:
-    """The sums of all queries inside of the grid, and how far off they may be."""
+    """The sums of all queries inside the grid, and a bound on their error."""
 
     problem: Problem
     sums: TransformSums
@@ -313,7 +313,7 @@ class Transform:
     error: float
 
     def at(self, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-        """Return denominators, numerators and how much of the denominator was taken out, for some queries."""
+        """Return denominators, numerators and the part of the denominator that was excluded, for some queries."""
         problem, sums = self.problem, self.sums
         denominator, numerator = sums.unpacked(interpolate(self.grid, self.field, problem.query[rows]))
         own = np.zeros(len(rows))
@@ -327,7 +327,7 @@ class Transform:
         return denominator, numerator, own
 
     def certified(self, denominator: Array, numerator: Array, own: Array) -> NDArray[np.bool_]:
-        """Whether denominators are right to the promised share, and pooled values to that share of their range."""
+        """Tell whether the error bounds of denominators and pooled values meet the tolerance."""
         share = self.problem.tol + ROUNDING
         left = denominator - self.error
         safe = np.where((left > 0) & (own <= OWN_SHARE * denominator), left, np.nan)
@@ -340,7 +340,7 @@ class Transform:
             return np.logical_and(good, np.all(bound <= share * self.sums.spread, axis=1), out=good)
 
     def checked(self, sample: NDArray[np.intp], truth: PoolState) -> Transform:
-        """Widen the error if queries that were computed exactly as well are farther off than expected."""
+        """Increase the error bound if exactly computed queries deviate more than expected."""
         denominator, numerator, _ = self.at(sample)
         unit = np.exp(truth.shift)
         expected, weighted = unit * truth.denominator, unit[:, None] * truth.numerator[:, self.sums.columns]
@@ -354,7 +354,7 @@ class Transform:
 def prepare(
     problem: Problem, exact: Reduce, n_jobs: int, progress: Progress | None
 ) -> tuple[Transform, NDArray[np.intp]] | None:
-    """Transform a problem, and say which queries lie inside of the grid; None if few of them would be certified."""
+    """Transform a problem; return also the queries inside the grid, or None if few could be certified."""
     weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
     kept = np.flatnonzero(weight)
     if not kept.size:
@@ -387,13 +387,13 @@ def prepare(
 
 
 def by_pairs(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum over all keys for queries without a certificate: those that lie apart, which a tree is made for."""
+    """Sum over all keys for queries without a certificate: isolated ones, for which a tree is efficient."""
     exact: Reduce = tree.reduce if len(problem.query) >= WORTH_A_TREE else brute.reduce
     return exact(problem, n_jobs, progress)
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, exact: Reduce = by_pairs) -> PoolState:
-    """Sum over all keys; `exact` does the queries without a certificate."""
+    """Sum over all keys by the transform; `exact` computes the queries without a certificate."""
     m, n = problem.shape
 
     def report(before: int) -> Progress | None:  # n keys, m queries, m answers, brought to the m that callers count in
@@ -431,7 +431,7 @@ DENSE_WINDOW = 100.0  # sum of weights from which on a transform can be certifie
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of a transform that can be certified; parameters as of `Algorithm.seconds`."""
+    """Estimate the time of a transform that can be certified; parameters as in `Algorithm.seconds`."""
     transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
     worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
     return transform if worthwhile else float("inf")

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:
-    """Return the shift of shape (m,) and the weights of shape (m, n), in units of ``exp(shift)``."""
+    """Return the weights of all pairs, of shape (m, n), in units of ``exp(shift)``, and the shift of shape (m,)."""
     times = None if _counts_once(problem) else problem.multiplicity()
     similarity = problem.similarity
     if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
@@ -38,17 +38,17 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
 
 
 def _counts_once(problem: Problem) -> bool:
-    """Whether every key counts once for every query, so that a table of ones can be spared."""
+    """Tell whether all pairs have multiplicity 1, so that no table of ones is needed."""
     return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.groups))
 
 
 def may_underflow(problem: Problem) -> bool:
-    """Whether products of compact profiles can underflow: the smallest, (2e-16)^3, six times and more."""
+    """Tell whether products of compact profiles can underflow: the smallest, (2e-16)^3, six times and more."""
     return problem.similarity.composition == "product" and problem.key.shape[1] > 5
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights and weighted values over all keys, and what `kernpool.core.moments` says."""
+    """Sum weights, weighted values, and the moments of `kernpool.core.moments` over all keys."""
     shift, weight = pair_weights(problem)
     columns = [weight @ problem.value]
     if problem.degree:
@@ -58,7 +58,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         columns += [(weight * offset(a)) @ problem.value for a in range(d)]
     if problem.degree == 2:
         # Every product of offsets once: times one more, and times the values.
-        with np.errstate(over="ignore", invalid="ignore"):  # of what is beyond all numbers, fits take no notice
+        with np.errstate(over="ignore", invalid="ignore"):  # fits ignore moments that overflow
             pair = {(a, b): weight * offset(a) * offset(b) for a, b in monomials(d, 2)}
             for order in (3, 4):
                 columns += [
@@ -72,7 +72,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def reduce_in_blocks(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum as `reduce` does, some rows at a time, so that temporaries are memory that the process has already."""
+    """Sum as `reduce` does, some rows at a time, so that temporaries reuse allocated memory."""
     m, rows = len(problem.query), max(1, PAIRS_AT_ONCE // len(problem.key))
     if rows >= m:
         return reduce(problem, n_jobs, progress)
@@ -94,9 +94,10 @@ def pullback(
 ) -> Gradients:
     r"""Differentiate :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`; see `Algorithm`.
 
-    The fit is :math:`\hat y_i = \sum_j \omega_{ij} v_j`. If it is local constant, the shares omega are the pooling
-    weights alpha; if it is local linear, they are :math:`\omega_{ij} = \alpha_{ij} (b_i + \tau_i \cdot t_{ij})`. A
-    change of a logit moves the fit by the residual from the local plane,
+    The fit is :math:`\hat y_i = \sum_j \omega_{ij} v_j`. If it is local constant, the linear weights omega are the
+    pooling weights alpha; if it is local linear, they are
+    :math:`\omega_{ij} = \alpha_{ij} (b_i + \tau_i \cdot t_{ij})`. A change of a logit moves the fit by the residual
+    from the local plane,
 
     .. math:: \partial L/\partial s_{ij} = \omega_{ij}\, g_i \cdot r_{ij}, \qquad r_{ij} = v_j - \beta_{0i} - \beta_i
               \cdot t_{ij},

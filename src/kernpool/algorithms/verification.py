@@ -23,14 +23,14 @@ Rows = NDArray[np.intp]
 
 LOG = logging.getLogger("kernpool")
 
-# Rounding that nobody calls a fault, as a share of the range of the values: a thousand times what is promised where
-# many keys take part, because sums of series may lose digits where few do.
+# Rounding that is not a fault, as a fraction of the range of the values: a thousand times the guarantee for many keys,
+# because sums of series may lose digits where few keys have positive weight.
 SLACK = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-3}
-MOST_DENSELY = 1 << 24  # pairs that the slow twin is asked for, a second; beyond, the staged tiles
+MOST_DENSELY = 1 << 24  # pairs for the reference implementation, a second; beyond, the staged tiles
 FEWEST_COMPILED = 1 << 14  # queries from which on a compiled loop is faster than NumPy
 SAMPLE_VALUES = 4096
-# Queries from which on a call is worth a look by brute force, and how many are looked at: n keys each, which is less
-# than a hundredth of what the tree takes to put n keys in order.
+# Queries from which on a call is verified by brute force, and how many are verified: n keys each, which takes less than
+# a hundredth of the time that the tree takes to sort n keys.
 FEWEST_QUERIES, SAMPLE_QUERIES = 4096, 4
 # Pairs of the look up to which it is NumPy's, some tenths of a millisecond: compiling the tiles for it alone was a
 # third of a first call.
@@ -38,23 +38,23 @@ MOST_AT_FIRST = 1 << 16
 
 
 class Faults:
-    """Answers that had to be corrected in this process, by the name of the algorithm that gave them."""
+    """Counts of corrected results in this process, by the name of the algorithm."""
 
     def __init__(self) -> None:
         self._lock, self._counts = threading.Lock(), dict[str, int]()
 
     def add(self, algorithm: str, queries: int) -> None:
-        """Count queries whose answer was wrong."""
+        """Count queries with a wrong result."""
         with self._lock:
             self._counts[algorithm] = self._counts.get(algorithm, 0) + queries
 
     def counts(self) -> dict[str, int]:
-        """Return a copy of the counts; empty as long as all was well."""
+        """Return a copy of the counts; empty if there was no wrong result."""
         with self._lock:
             return dict(self._counts)
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Reset the counts."""
         with self._lock:
             self._counts.clear()
 
@@ -63,12 +63,12 @@ FAULTS = Faults()
 
 
 def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolState, int]:
-    """Hold a state against what is known of it; where it cannot be right, compute it again by the slow twin.
+    """Check a state for impossible results, and compute these again by the reference implementation.
 
     Parameters
     ----------
     problem : Problem
-        What was summed.
+        The problem that was summed.
     state : PoolState
         Of the problem's centered values, as algorithms return it. Wrong rows are written over.
     algorithm : str
@@ -97,9 +97,9 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
 
 
 def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) -> PoolState:
-    """Compute a few queries of a large call by brute force as well; if they disagree, all of it.
+    """Verify a few queries of a large call by brute force; if they disagree, compute all again.
 
-    Which queries depends on their number alone, so that bits do not depend on threads.
+    The selection depends on the number of queries alone, so that results do not depend on threads.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     warn_caller(
         f"algorithm {algorithm!r} disagreed with brute force on {SAMPLE_QUERIES - int(agree.sum())} of "
         f"{SAMPLE_QUERIES} queries that were computed both ways, so all {m} were computed by brute force. This is a "
-        "defect of kernpool; please report it with the data, and use algorithm='brute' until it is mended",
+        "defect of kernpool; please report it with the data, and use algorithm='brute' until it is fixed",
         RuntimeWarning,
     )
     return brute.reduce(problem, n_jobs)
@@ -136,7 +136,7 @@ def _parts(state: PoolState) -> tuple[Array, Array, Array]:
 
 
 def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.bool_]:
-    """Whether pooled values are equal up to rounding and `tol`, query by query."""
+    """Tell for each query whether pooled values are equal up to rounding and `tol`."""
     c, spread = problem.value.shape[1], np.ptp(_taking_part(problem), axis=0)
     with np.errstate(all="ignore"):
         mine, right = (state.numerator[:, :c] / state.denominator[:, None] for state in (found, exact))
@@ -166,7 +166,7 @@ def _impossible(problem: Problem, state: PoolState) -> Rows:
 
 
 def _taking_part(problem: Problem, step: int = 1) -> Array:
-    """Return the values of every k-th key, without those of weight zero; at least one."""
+    """Return the values of every k-th key of positive weight; at least one."""
     value, weight = problem.value[::step], problem.key_weight
     if weight is None or (kept := weight[::step] > 0).all():
         return np.ascontiguousarray(value)
@@ -174,7 +174,7 @@ def _taking_part(problem: Problem, step: int = 1) -> Array:
 
 
 def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
-    """Those of the suspects, or of all queries, that are outside of the range of these values."""
+    """Return the suspects, or all queries, whose means are outside the range of these values."""
     low, high = column_range(value)
     margin = _slack(problem) * (high - low)
     low, high = low - margin, high + margin
@@ -195,7 +195,7 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
 
 
 def _may_be_empty(problem: Problem) -> bool:
-    """Whether no key need take part for a query."""
+    """Tell whether a window may have no key of positive weight."""
     if problem.similarity.kernel.is_compact or problem.attn_mask is not None or problem.logit_bias is not None:
         return True
     weight = problem.key_weight

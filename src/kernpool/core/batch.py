@@ -22,28 +22,28 @@ Array = NDArray[np.float64]
 
 
 class Stack(NamedTuple):
-    """Pairs of b problems with m queries, n keys, d columns and c value columns each.
+    """A batch of b equally shaped problems as stacked arrays: m queries, n keys, d columns, c value columns each.
 
     Parameters
     ----------
     query : ndarray of shape (b, m, d)
-        Where to pool.
+        Evaluation points.
     key : ndarray of shape (b, d, n)
-        What queries are compared with, column by column.
+        Keys, column by column.
     value : ndarray of shape (b, c, n)
-        What is pooled, less `center`.
+        Values to pool, minus `center`.
     center : ndarray of shape (b, c)
         A median of the values of each problem.
     low, high : ndarray of shape (b, c)
         The ends of the values, less their center.
     key_weight : ndarray of shape (b, n) or (b, 0)
-        Frequencies in units of `unit`; none are one each.
+        Frequencies in units of `unit`; empty for one each.
     unit : ndarray of shape (b,)
         Powers of two, so that the largest weight of each problem is between 1 and 2.
     own : ndarray of int, shape (b, m)
         Own keys, -1 for none.
     own_weight : ndarray of shape (b, m)
-        What is left of them once one is taken away.
+        Remaining weight of own keys after one unit is excluded.
     """
 
     query: Array
@@ -66,7 +66,7 @@ class Stack(NamedTuple):
         key_weight: NDArray[Any] | None = None,
         own: NDArray[np.int64] | None = None,
     ) -> Stack:
-        """Read arrays that are known to be finite and of matching shapes; those of keys by rows, (b, n, columns)."""
+        """Build a stack from finite arrays of matching shapes; arrays of keys are given by rows, (b, n, columns)."""
         query, key, value = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
         (b, m, _), taking_part = query.shape, value
         weight, unit = np.empty((b, 0)), np.ones(b)
@@ -90,7 +90,7 @@ class Stack(NamedTuple):
 
 
 class Batch:
-    """The problems that arrays with leading dimensions stand for.
+    """The batch of problems given by arrays with leading dimensions.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Batch:
         return self._items
 
     def problem(self, i: int) -> Problem:
-        """Make the problem of item i in C order; made when asked for, so that one is held at a time."""
+        """Build the problem of item i, in C order; it is built on request, so that only one is in memory."""
         if i == 0 and self._first is not None:
             return self._first
         index = np.unravel_index(i, self.shape) if self.shape else ()
@@ -168,7 +168,7 @@ class Batch:
         return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
 
     def stack(self, items: slice) -> Stack | None:
-        """Read some items at once; None if one of them is not as it has to be, which its problem says better."""
+        """Stack some items; None if one of them is invalid, so that its own problem raises the error."""
         first = self.problem(0)
         index = np.unravel_index(np.arange(len(self))[items], self.shape)
         arrays = {name: array[index] for name, array in self._arrays.items()}
@@ -188,7 +188,7 @@ class Batch:
         return Stack.of(query, key, arrays["value"], weight, own)
 
     def values(self, i: int) -> NDArray[np.float64]:
-        """Return the values of item i as they came, of shape (n, c); those of its problem are less their center."""
+        """Return the values of item i as given, of shape (n, c); those of its problem are centered."""
         return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)
 
     @property

@@ -24,11 +24,11 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 CENTER_ROWS = 1 << 14
 PIECE = 1 << 18  # rows
-LEAST_TOL = float(np.finfo(np.float64).tiny)  # no sum can tell a smaller share, and algorithms take its logarithm
+LEAST_TOL = float(np.finfo(np.float64).tiny)  # smaller fractions change no sum, and algorithms take the logarithm
 
 
 class Rows(NamedTuple):
-    """Rows of numbers that have been read and checked, so that nobody has to do it again.
+    """A validated numeric table, so that later steps need not check it again.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     low, high : ndarray of shape (d,)
         The ends of each column.
     dtype : numpy.dtype or None
-        What the array came in; None for lists.
+        Dtype of the original array; None for lists.
     labels : list or None
         Names of the columns, if it had any.
     """
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
     labels: list[Any] | None
 
     def in_order_of(self, labels: Sequence[Any] | None) -> Rows:
-        """Return the rows with columns in the order of these names, where both have names."""
+        """Return the rows with columns in the order of these names, if both have names."""
         order = order_of_columns(self.labels, labels)
         if order is None:
             return self
@@ -58,14 +58,14 @@ class Rows(NamedTuple):
 
 
 def read_rows(name: str, given: Any) -> Rows:
-    """Read rows, unless they have been read already.
+    """Validate a table of numbers; `Rows` are returned as they are.
 
     Parameters
     ----------
     name : str
         The argument's name, for messages.
     given : array_like of shape (n,) or (n, d), or Rows
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -84,19 +84,19 @@ def read_rows(name: str, given: Any) -> Rows:
 
 
 def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
-    """Return rows of an array that `as_real_array` has read, without reading it again."""
+    """Build `Rows` from an array that `as_real_array` has validated."""
     array = _as_table(name, read)
     return Rows(array, *column_range(array), read.dtype, None)
 
 
 def dtype_of(array: Any) -> np.dtype[Any] | None:
-    """Return the dtype that an array came in, None for what has none."""
+    """Return the dtype of an array, None for objects without one."""
     dtype = getattr(array, "dtype", None)
     return dtype if isinstance(dtype, np.dtype) else None
 
 
 def as_matrix(name: str, array: Any) -> Array:
-    """Read a table of numbers with at least one row and one column; one dimension counts as one column."""
+    """Convert to a numeric matrix with at least one row and one column; one dimension is one column."""
     return _as_table(name, checks.as_real_array(name, array))
 
 
@@ -109,7 +109,7 @@ def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
 
 
 def as_tol(tol: float | None, *dtypes: Any) -> float:
-    """Read a tolerance; None is the machine epsilon of the common type of arrays of these dtypes."""
+    """Validate a tolerance; None is the machine epsilon of the common type of arrays of these dtypes."""
     if tol is None:
         if all(dtype is None or dtype is FLOAT64 for dtype in dtypes):  # as nearly always
             return EPSILON
@@ -117,17 +117,17 @@ def as_tol(tol: float | None, *dtypes: Any) -> float:
         common = np.result_type(*known) if known else np.dtype(np.float64)
         return float(np.finfo(common if common.kind == "f" else np.float64).eps)
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
-        raise ValueError(f"tol must be None or a share of the weight in [0, 1), got {abbreviate(tol)}")
+        raise ValueError(f"tol must be None or a fraction of the weight in [0, 1), got {abbreviate(tol)}")
     return float(tol)
 
 
 def is_narrow(*dtypes: Any) -> bool:
-    """Tell whether all arrays came in single precision or less, so that such arithmetic is precise enough."""
+    """Tell whether all arrays are float32 or less precise, so that float32 arithmetic suffices."""
     return all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
 
 
 def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
-    """Refuse rows so many bandwidths apart that squares of distances overflow."""
+    """Raise ValueError if rows are so many bandwidths apart that squared distances overflow."""
     with np.errstate(over="ignore"):
         widest = ((np.maximum(query.high, key.high) - np.minimum(query.low, key.low)) / bandwidth).max()
     if not widest <= checks.LARGEST:
@@ -138,9 +138,7 @@ def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
 
 
 def column_range(rows: Array) -> tuple[Array, Array]:
-    """Return the smallest and the largest number of each column.
-
-    NumPy reduces row by row, which costs 35 ms for a million short rows; in rows of some hundred numbers it costs one.
+    """Return the minimum and the maximum of each column.
 
     Parameters
     ----------
@@ -157,6 +155,7 @@ def column_range(rows: Array) -> tuple[Array, Array]:
     >>> column_range(np.array([[3.0, 5.0], [1.0, 9.0]]))
     (array([1., 5.]), array([3., 9.]))
     """
+    # NumPy reduces row by row: 35 ms for a million short rows, 1 ms if they are joined to rows of some hundred numbers.
     columns = rows.shape[1]
     joined = max(1, 256 // columns)
     if len(rows) < 2 * joined:
@@ -171,7 +170,7 @@ def column_range(rows: Array) -> tuple[Array, Array]:
 
 
 def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
-    """Read a mask: which keys take part, or what is added to the logits; one of the two is None."""
+    """Validate a mask; return it as a boolean mask or as a bias of the logits, and None for the other."""
     if attn_mask is None:
         return None, None
     checks.refuse_foreign("attn_mask", attn_mask)
@@ -193,7 +192,7 @@ def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] |
 
 
 def in_unit(weight: Array) -> tuple[Array, float]:
-    """Return weights in units of a power of two, so that the largest is between 1 and 2, and that unit.
+    """Scale weights by a power of two so that the largest is between 1 and 2; return them and the unit.
 
     Whether a sum of weights underflows is judged against 1; powers of two are exact.
     """
@@ -202,7 +201,7 @@ def in_unit(weight: Array) -> tuple[Array, float]:
 
 
 def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
-    """Return a median of the values that take part, of every k-th where there are many."""
+    """Return a median of the values of included keys, of every k-th where there are many."""
     if weight is not None or mask is not None:
         takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
         if mask is not None:
@@ -219,9 +218,10 @@ def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_]
 
 
 def subtract(value: Array, center: Array) -> Array:
-    """Subtract a center in pieces: first touch of fresh pages is slow, and one long call cannot be interrupted."""
+    """Subtract a center piece by piece, so that long calls can be interrupted."""
     if len(value) <= PIECE:
         return value - center
+    # The first touch of fresh pages is slow, and one long call cannot be interrupted.
     centered = np.empty(value.shape)
     for start in range(0, len(value), PIECE):
         rows = slice(start, start + PIECE)
@@ -230,7 +230,7 @@ def subtract(value: Array, center: Array) -> Array:
 
 
 def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
-    """Read which key is each query itself: None where nothing is left out."""
+    """Validate the index of each query's own key; None if none is excluded."""
     if not isinstance(exclude_self, bool | np.bool_):
         raise TypeError(f"exclude_self must be True or False, got {abbreviate(exclude_self)}")
     if not exclude_self:
@@ -254,7 +254,7 @@ def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArra
 
 
 def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
-    """Return where own keys are among some of the keys, -1 for those that are not."""
+    """Return the indices of own keys within a subset of the keys, -1 for those outside."""
     if isinstance(keys, slice):
         start, stop, _ = keys.indices(n_keys)
         return np.where((own >= start) & (own < stop), own - start, -1)
@@ -267,22 +267,22 @@ Made = TypeVar("Made")
 
 
 class Prepared:
-    """What algorithms have made of keys, such as a tree over them, kept for the next queries.
+    """Cache of what algorithms compute from the keys, such as a tree, for later queries.
 
-    An entry is used only for the very arrays that it was made of, and equal numbers beside them: a problem that differs
-    in anything that counts makes its own. Two threads may make the same entry; either will do.
+    An entry is used only for the identical arrays and equal numbers that it was computed from: a problem that differs
+    in anything relevant computes its own. Two threads may compute the same entry; either result is used.
     """
 
     def __init__(self) -> None:
         self._made: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
 
     def get(self, name: Hashable, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """Return what was made of these arrays and numbers, or make it.
+        """Return the cached result for these arrays and numbers, or compute it.
 
         Parameters
         ----------
         name : hashable
-            What it is.
+            Name of the entry.
         of : tuple
             All that it depends on: large arrays are compared by identity, small ones and numbers by value.
         make : callable
@@ -310,7 +310,7 @@ class Prepared:
         self._made[name] = (of, made)
         return made
 
-    def __getstate__(self) -> dict[str, Any]:  # what was made is made again where it is needed
+    def __getstate__(self) -> dict[str, Any]:  # entries are computed again when needed
         return {"_made": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Prepared:
@@ -331,7 +331,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys, values and weights, read and checked.
+    """Keys, values and weights, validated.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ class Keys:
     value : ndarray of shape (n, c)
         Values less `center`.
     center : ndarray of shape (c,)
-        A median of the values that take part.
+        A median of the values of included keys.
     weight : ndarray of shape (n,) or None
         Frequencies in units of `unit`.
     unit : float
@@ -348,7 +348,7 @@ class Keys:
     dtypes : tuple
         Of the values and of the weights, as they came.
     prepared : Prepared
-        What algorithms have made of them.
+        Cache of what algorithms compute from the keys.
     """
 
     rows: Rows
@@ -367,15 +367,15 @@ class Keys:
         key_weight: ArrayLike | None = None,
         mask: NDArray[np.bool_] | None = None,
     ) -> Keys:
-        """Read arrays without batch dimensions.
+        """Validate arrays without batch dimensions.
 
         Parameters
         ----------
         key, value, key_weight : array_like
             As in `pool`.
         mask : ndarray of bool, shape (m, n), or None
-            Which keys take part for which query, if that is known already: values of keys that take part for none do
-            not count for the center.
+            Which keys are included for which query, if already known: values of keys that are included for no query
+            are ignored for the center.
 
         Returns
         -------

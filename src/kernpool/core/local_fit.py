@@ -80,9 +80,9 @@ COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
 def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of shape (m, d, d), and say of which rank they are.
+    """Invert designs of shape (m, d, d), and return their ranks.
 
-    Elimination is five times as fast as eigenvalues, and exact enough where it shows that none of them is small.
+    Elimination is five times as fast as eigenvalues, and accurate enough where it shows that no eigenvalue is small.
     """
     m, d, _ = design.shape
     inverse, rank = _eliminated(design), np.full(m, d)
@@ -97,7 +97,7 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of one column, of shape (m,), as `invert` does those of shape (m, 1, 1), to the same bits."""
+    """Invert designs of one column, of shape (m,); same bits as `invert` on shape (m, 1, 1)."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / design
         sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
@@ -108,7 +108,7 @@ def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _eliminated(design: Array) -> Array:
-    """Return inverses, of all matrices in step or, with many columns, one by one; anything where there are none."""
+    """Return inverses by elimination, of all matrices at once or, with many columns, one by one."""
     if design.shape[1] >= COLUMNS_FOR_LAPACK:
         try:
             return np.asarray(np.linalg.inv(design), dtype=np.float64)
@@ -126,13 +126,11 @@ def _eliminated(design: Array) -> Array:
 
 
 def solve_safely(design: Array, right: Array) -> Array | None:
-    """Solve systems of many columns all of whose eigenvalues are sure, else return None.
-
-    A Cholesky factor of the designs less a multiple of the identity is the proof. With the solution it takes half as
-    long as inverses, which say how small the eigenvalues are.
-    """
+    """Solve systems of many columns if all eigenvalues are certainly large enough, else return None."""
     if design.shape[1] < COLUMNS_FOR_LAPACK:
         return None
+    # The proof: the designs minus a multiple of the identity have a Cholesky factor. This and the solution take half as
+    # long as inverses, from which the size of the eigenvalues would be known.
     try:
         np.linalg.cholesky(design - 2.0 * UNSURE * np.eye(design.shape[1]))
     except np.linalg.LinAlgError:
@@ -141,7 +139,7 @@ def solve_safely(design: Array, right: Array) -> Array | None:
 
 
 def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
-    """Tell where spread is small beside distance; an eigenvalue that is small by itself is collinearity."""
+    """Find windows whose spread is small compared with their distance; a small eigenvalue alone is collinearity."""
     lost = np.zeros(len(covariance), dtype=np.int8)
     sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
     (few,) = np.nonzero(~sure)
@@ -155,15 +153,15 @@ def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Invert the eigenvalues of a local design, and decide its rank: the one place that does, for NumPy and torch.
+    r"""Invert the eigenvalues of a local design, and determine its rank, for NumPy and torch.
 
     The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
-    is, about, the squared spread of the keys in some direction beside their squared distance from the query. Up to the
-    `tolerance` it is taken for zero, and the fit becomes local constant in that direction. It does so continuously:
+    is, about, the squared spread of the keys in some direction divided by their squared distance from the query. An
+    eigenvalue below the `tolerance` is treated as zero: the fit becomes local constant in that direction, continuously:
 
     .. math:: \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
 
-    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and none in the others.
+    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and no ridge in the others.
 
     Parameters
     ----------
@@ -176,7 +174,7 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
     Returns
     -------
     inverse : array or tensor of shape (..., d)
-        What to multiply by.
+        Reciprocals of the eigenvalues, shrunk as above.
     rank : array or tensor of int, shape (...)
         Number of eigenvalues above the tolerance.
 
@@ -196,7 +194,7 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
 
 
 class Quadratics(NamedTuple):
-    """Fits of m queries; names and units as of `LocalFit`."""
+    """Local quadratic fits of m queries; names and units as in `LocalFit`."""
 
     intercept: Array
     slope: Array
@@ -219,17 +217,17 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     Returns
     -------
     Quadratics
-        What the moments tell.
+        Fits and ranks.
     """
     m, c, d = len(mean), layout.values, layout.columns
     (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
     unit, unit_of_pair = _units(mean, layout)
-    central, told = central_means(mean, layout)
-    unit_of_pair[~told] = 1.0
+    central, finite = central_means(mean, layout)
+    unit_of_pair[~finite] = 1.0
     spread = central[:, layout.second]
     between = table_of(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
     skew = table_of(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
-    middle = np.where(told[:, None], spread / unit_of_pair, 0.0)
+    middle = np.where(finite[:, None], spread / unit_of_pair, 0.0)
     curved = table_of(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
     curved -= middle[:, :, None] * middle[:, None, :]
     by_slope, rank = invert(between)
@@ -238,7 +236,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
 
     def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
-        """Solve for slopes and curvatures of columns of right sides, in units of their regressors."""
+        """Solve for slopes and curvatures of several right-hand sides, in units of their regressors."""
         curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
         return by_slope @ right - carried @ curve, curve
 
@@ -250,7 +248,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     # The query, as seen from the mean of the keys.
     at = -offset / unit
     with np.errstate(over="ignore", invalid="ignore"):
-        at_pair = np.where(told[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
+        at_pair = np.where(finite[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
     intercept = value + np.einsum("md,mdc->mc", at, slope) + np.einsum("mp,mpc->mc", at_pair, curve)
     share, share_of_pair = (part[:, :, 0] for part in solved(at[:, :, None], at_pair[:, :, None]))
     base = 1.0 + np.sum(at * share, axis=1) + np.sum(at_pair * share_of_pair, axis=1)
@@ -265,19 +263,19 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
 
 
 def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
-    """Return means of products of offsets from their mean, and of which queries these are numbers.
+    """Return means of products of centered offsets, and which queries have finite ones.
 
-    Fourth powers beyond all numbers tell nothing: there, the products that only quadratics have are zero.
+    Where fourth powers overflow, the products that only quadratic fits use are set to zero.
     """
     with np.errstate(all="ignore"):
         central = layout.moved(np.ones(len(mean)), mean, -mean[:, layout.first])
-        told = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
-    central[~told, layout.third.start :] = 0.0
-    return central, told
+        finite = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
+    central[~finite, layout.third.start :] = 0.0
+    return central, finite
 
 
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
-    """Return what offsets and products of two are counted in: as large as what their covariances are rounded beside."""
+    """Return scales of offsets and of products of two: their root mean squares, relative to which they are rounded."""
     (upper, lower), second, fourth = np.triu_indices(layout.columns), layout.places(2), layout.places(4)
     square = mean[:, np.array([second[a, a] for a in range(layout.columns)], dtype=np.intp)]
     squares_of_pair = [fourth[a, a, b, b] for a, b in monomials(layout.columns, 2)]
@@ -288,7 +286,7 @@ def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
 
 
 def table_of(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
-    """Return the mean products of all products of so many offsets with others, of shape (m, rows, columns)."""
+    """Return the mean products of offset monomials of two orders, of shape (m, rows, columns)."""
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
@@ -301,12 +299,12 @@ ROWS, NUMBERS = 1 << 13, 1 << 16
 
 
 class RankDeficiencyWarning(RuntimeWarning):
-    """The keys of some windows do not determine a plane, or a quadratic, so that the fit is of a lower degree there."""
+    """The keys of some windows do not determine a plane or quadratic; the fit has a lower degree there."""
 
 
 @dataclass(frozen=True)
 class LocalFit:
-    r"""Local linear fits of m queries.
+    r"""Local polynomial fits of m queries.
 
     Parameters
     ----------
@@ -315,20 +313,20 @@ class LocalFit:
     slope : ndarray of shape (m, d, c)
         Its slope, per bandwidth of each column.
     base : ndarray of shape (m,)
-        With `tilt`, the share of a key in the fit: :math:`\partial \beta_0 / \partial v_j = \alpha_j (b + \tau \cdot
-        t_j)`, where alpha are the pooling weights.
+        With `tilt`, the linear weight of a key in the fit:
+        :math:`\partial \beta_0 / \partial v_j = \alpha_j (b + \tau \cdot t_j)`, where alpha are the pooling weights.
     tilt : ndarray of shape (m, regressors)
         See `base`. Of a quadratic fit t is followed by its products :math:`t_a t_b, a \\le b`.
     rank : ndarray of int, shape (m,)
-        In how many directions the keys of the window determine a slope; d unless the window is degenerate. Of a
-        quadratic fit with those of curvatures, d (d + 3) / 2 in all.
+        Number of directions in which the keys of the window determine a slope; d unless the window is degenerate. For
+        a quadratic fit those of curvatures are added, d (d + 3) / 2 in all.
     occupied : ndarray of bool, shape (m,)
         Whether there is a key of positive weight at all.
     lost : ndarray of int8, shape (m,)
-        What sums of offsets cannot tell because keys are close together beside their distance: nothing (0), whether
-        they determine a slope in some direction (1), or digits of one that they do determine (2). `fit_lost`
-        finds it out from the keys themselves; then `base` and `tilt` are NaN, since a share is no product of two
-        numbers any more.
+        What is lost to rounding in sums of offsets, because keys are close together compared with their distance:
+        nothing (0), whether they determine a slope in some direction (1), or digits of a slope (2). `fit_lost`
+        recomputes such fits from the keys themselves; then `base` and `tilt` are NaN, since linear weights no
+        longer have that form.
     """
 
     intercept: Array
@@ -345,21 +343,21 @@ class LocalFit:
 
     @classmethod
     def joined(cls, fits: Sequence[LocalFit]) -> LocalFit:
-        """Return the fits of several sets of queries as one."""
+        """Concatenate the fits of several sets of queries."""
         if len(fits) == 1:
             return fits[0]
         return cls(*(np.concatenate([getattr(fit, field.name) for fit in fits]) for field in fields(cls)))
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
-    """Fit locally: a plane or a quadratic with moments, a constant without.
+    """Compute local fits: a plane or a quadratic if the state has moments, otherwise a constant.
 
     Parameters
     ----------
     state : PoolState
         Of m queries. States of centered values give more digits of the slopes.
     layout : Layout
-        What its numerator holds.
+        Layout of its numerator.
 
     Returns
     -------
@@ -368,10 +366,10 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
 
     Notes
     -----
-    A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query it loses as many digits
-    as the spread of the keys is small beside their distance, squared; where half of the digits would be lost,
-    `bounded_inverse` takes the keys for equal in that direction. A state does not know better. Where the keys are at
-    hand `lost` says which queries to fit from them.
+    A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query, its relative rounding
+    error grows with the squared ratio of the keys' distance to their spread; where half of the digits would be lost,
+    `bounded_inverse` treats the keys as equal in that direction. The sums hold no more information. If the keys are
+    available, `lost` says which queries to fit from them.
 
     Examples
     --------
@@ -404,10 +402,8 @@ def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -
 
 
 def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
-    """Solve for lines in one column: the steps of `_solve_rows`, to the same bits, without matrices of one entry.
-
-    Of a million rows these took 133 ms on one core, and without them it is 66.
-    """
+    """Fit lines in one column: as `_solve_rows`, to the same bits, without 1 x 1 matrices."""
+    # For a million rows on one core the matrices took 133 ms; this takes 66 ms.
     value, first, square = mean[:, layout.value], mean[:, layout.first.start], mean[:, layout.second.start]
     unit = np.sqrt(np.where(square > 0, square, 1.0))
     offset = first / unit
@@ -453,7 +449,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once of windows whose keys do not determine a plane; empty ones are another matter.
+    """Warn once of windows whose keys do not determine a plane; empty windows are excluded.
 
     Parameters
     ----------
@@ -474,7 +470,7 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
 
 
 def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once of windows whose keys do not determine a quadratic; parameters as of `warn_of_rank`."""
+    """Warn once of windows whose keys do not determine a quadratic; parameters as in `warn_of_rank`."""
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
         warn_caller(
@@ -485,7 +481,7 @@ def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], colum
         )
 
 
-LARGEST_EXPONENT = 300.0  # of a ridge beside a window: slopes are zero to the last digit long before
+LARGEST_EXPONENT = 300.0  # of a ridge relative to a window; slopes are zero to the last digit long before
 
 
 def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
@@ -496,14 +492,14 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
     state : PoolState
         Of m queries.
     layout : Layout
-        What its numerator holds; without moments nothing changes.
+        Layout of its numerator; without moments nothing changes.
     ridge : ndarray of shape (d,)
         Penalty on the squared slope of each column, per bandwidth, in units of key weight times kernel.
 
     Returns
     -------
     PoolState
-        Whose local fit is the penalised one. It does not merge with others any more: the ridge would count twice.
+        Its local fit is the penalised one. It must not be merged with others: the ridge would count twice.
 
     Examples
     --------
@@ -522,9 +518,9 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
 
 
 def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
-    r"""Return how the fit at each query grows with the logarithm of the ridge of each column.
+    r"""Return the derivative of each fit by the logarithm of the ridge of each column.
 
-    With the share :math:`\tau_a` of the slope a in the fit,
+    With the component :math:`\tau_a` of the tilt in the fit,
     :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
     the logarithm of the bandwidth by way of the ridge, whose unit is a squared bandwidth.
 
@@ -549,7 +545,7 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
 
 
 def diagonal(layout: Layout) -> NDArray[np.intp]:
-    """Return the places of the squared offsets in a numerator.
+    """Return the indices of the squared offsets in a numerator.
 
     Examples
     --------
@@ -561,7 +557,7 @@ def diagonal(layout: Layout) -> NDArray[np.intp]:
 
 
 def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
-    """Read a ridge: one number, or one per column.
+    """Validate a ridge: one number, or one per column.
 
     Raises
     ------
@@ -602,7 +598,7 @@ def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
 
 
 def _unit(state: PoolState) -> Array:
-    """Return one unit of weight in the scale of each state; that of empty windows is not looked at."""
+    """Return one unit of weight in the scale of each state; arbitrary for empty windows."""
     return np.exp(np.minimum(-np.where(np.isfinite(state.shift), state.shift, 0.0), LARGEST_EXPONENT))
 
 
@@ -610,12 +606,12 @@ Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regresso
 
 
 def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
-    """Return tilts for offsets that are counted in other bandwidths.
+    """Rescale tilts to offsets in units of other bandwidths.
 
     Parameters
     ----------
     tilt : ndarray of shape (m, regressors)
-        As of `LocalFit`.
+        As in `LocalFit`.
     layout : Layout
         Of the fit.
     width : float
@@ -624,7 +620,7 @@ def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
     Returns
     -------
     ndarray of shape (m, regressors)
-        Products of two offsets count by its square.
+        Tilts of products of two offsets are multiplied by the square of `width`.
 
     Examples
     --------
@@ -644,18 +640,18 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
     state : PoolState
         Of m queries; its values are not looked at.
     layout : Layout
-        What its numerator holds.
+        Layout of its numerator.
     one, other : (ndarray of shape (m,), ndarray of shape (m, regressors))
         Base and tilt of both, in bandwidths of the state (`in_other_bandwidths`).
 
     Returns
     -------
     ndarray of shape (m,)
-        The means; what windows without keys get does not mean anything.
+        The means; arbitrary for windows without keys.
 
     Examples
     --------
-    The norm of the shares in a local quadratic fit, of which the state of the squared kernel knows nothing but sums.
+    The squared norm of the linear weights of a local quadratic fit, from the sums of the squared kernel.
 
     >>> import kernpool
     >>> from kernpool.core.local_fit import solve
@@ -689,7 +685,7 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
     Parameters
     ----------
     state, layout, pair
-        As of `mean_product`.
+        As in `mean_product`.
 
     Returns
     -------
@@ -708,7 +704,7 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
-    """Return the value at the mean of the regressors, and the tilt for offsets from the mean of the keys."""
+    """Return base and tilt for offsets from the mean of the keys."""
     d = layout.columns
     level = base + np.sum(tilt[:, :d] * offset, axis=1)
     if layout.degree == 1:
@@ -728,8 +724,8 @@ def _covariance(mean: Array, layout: Layout) -> Array:
     if layout.degree == 1:
         offset = mean[:, layout.first]
         return np.asarray(table_of(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
-    central, told = central_means(mean, layout)
-    skew, middle = table_of(central, layout, (1, 2)), np.where(told[:, None], central[:, layout.second], 0.0)
+    central, finite = central_means(mean, layout)
+    skew, middle = table_of(central, layout, (1, 2)), np.where(finite[:, None], central[:, layout.second], 0.0)
     curved = table_of(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]
     upper = np.concatenate([table_of(central, layout, (1, 1)), skew], axis=2)
     lower = np.concatenate([skew.transpose(0, 2, 1), curved], axis=2)

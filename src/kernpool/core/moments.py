@@ -45,7 +45,7 @@ MOST_COLUMNS = 3  # of a local quadratic fit: 34 sums of powers of offsets, and 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the columns of a numerator are.
+    """Column layout of the numerator of a state.
 
     Parameters
     ----------
@@ -71,56 +71,56 @@ class Layout:
 
     @property
     def value(self) -> slice:
-        """Sums of weight times value."""
+        """Columns of the sums of weight times value."""
         return slice(0, self.values)
 
     @property
     def first(self) -> slice:
-        """Sums of weight times offset."""
+        """Columns of the sums of weight times offset."""
         return slice(self.values, self.values + self.columns)
 
     @property
     def second(self) -> slice:
-        """Sums of weight times products of two offsets."""
+        """Columns of the sums of weight times products of two offsets."""
         start = self.first.stop
         return slice(start, start + self.columns * (self.columns + 1) // 2)
 
     @property
     def cross(self) -> slice:
-        """Sums of weight times offset times value."""
+        """Columns of the sums of weight times offset times value."""
         start = self.second.stop
         return slice(start, start + self.columns * self.values)
 
     @property
     def third(self) -> slice:
-        """Sums of weight times products of three offsets."""
+        """Columns of the sums of weight times products of three offsets."""
         start = self.cross.stop
         return slice(start, start + comb(self.columns + 2, 3))
 
     @property
     def fourth(self) -> slice:
-        """Sums of weight times products of four offsets."""
+        """Columns of the sums of weight times products of four offsets."""
         start = self.third.stop
         return slice(start, start + comb(self.columns + 3, 4))
 
     @property
     def cross_second(self) -> slice:
-        """Sums of weight times products of two offsets times value."""
+        """Columns of the sums of weight times products of two offsets times value."""
         start = self.fourth.stop
         return slice(start, start + self.columns * (self.columns + 1) // 2 * self.values)
 
     @property
     def width(self) -> int:
-        """Number of columns in all."""
+        """Total number of columns."""
         return (self.values, self.cross.stop, self.cross_second.stop)[self.degree]
 
     @property
     def regressors(self) -> int:
-        """What a local fit has coefficients for: offsets with degree 1, their products of two as well with degree 2."""
+        """Number of regressors of a local fit: offsets with degree 1, also their products of two with degree 2."""
         return (0, self.columns, self.columns * (self.columns + 3) // 2)[self.degree]
 
     def places(self, order: int) -> dict[Monomial, int]:
-        """Return where the sum of each product of so many offsets is, by the columns that are multiplied.
+        """Map each product of so many offsets to the index of its sum.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class Layout:
         return {product: start + i for i, product in enumerate(monomials(self.columns, order))}
 
     def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
-        """Return the numerator of offsets that are larger by `shift`, such as those from another place.
+        """Return the numerator for offsets increased by `shift`, as seen from another query.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Layout:
         numerator : ndarray of shape (m, width)
             Sums with offsets as they are.
         shift : ndarray of shape (m, columns)
-            What is added to each offset, in bandwidths. Digits are lost as far as it is large beside the offsets.
+            Shift of each offset, in bandwidths. Digits are lost if it is large compared with the offsets.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class Layout:
         result[:, self.cross_second] = second.reshape(m, len(pairs) * c)
 
     def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
-        """Return the numerator of values that are larger by `center`.
+        """Return the numerator for values increased by `center`.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Layout:
         numerator : ndarray of shape (m, width)
             Sums of the values as they are.
         center : ndarray of shape (values,)
-            What is added to each value column.
+            Increase of each value column.
 
         Returns
         -------
@@ -226,7 +226,7 @@ class Layout:
 
 @cache
 def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
-    """Return the products of so many offsets, as the columns that are multiplied, in the order of a numerator.
+    """Return all products of so many offsets as tuples of column numbers, in the order of a numerator.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
 
 @cache
 def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
-    """Multiply out a product of ``t_a + s_a``: which t are kept, which s are beside them, and how often.
+    """Expand a product of ``t_a + s_a`` into terms (factors t, factors s, multiplicity).
 
     Examples
     --------
@@ -254,12 +254,12 @@ def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
 
 
 def check_degree(degree: int, columns: int = 0) -> None:
-    """Refuse a degree that is not 0, local constant, 1, local linear, or 2, local quadratic.
+    """Raise ValueError unless the degree is 0 (local constant), 1 (local linear) or 2 (local quadratic).
 
     Parameters
     ----------
     degree : int
-        What the caller passed.
+        Value passed by the caller.
     columns : int, default=0
         Number of columns, once it is known.
 

@@ -28,12 +28,12 @@ Some = slice | NDArray[np.intp]
 
 
 class Cell(NamedTuple):
-    """Keys of the same levels.
+    """Keys with the same combination of categories.
 
     Parameters
     ----------
     levels : ndarray of int64, shape (k,)
-        Their level number in each categorical column.
+        Their category code in each categorical column.
     keys : slice or ndarray of int
         Which they are.
     """
@@ -44,25 +44,25 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Factors:
-    """The categorical columns of queries and keys, and the factors of pairs of their levels.
+    """Categorical columns of queries and keys, and the kernel factors of pairs of categories.
 
     Parameters
     ----------
     query_code : ndarray of int64, shape (m, k)
-        Level numbers of the queries in each categorical column. A level of -1 is unlike every other: its factor is that
-        of the first and the last level, which for every kernel of `kernpool.kernels.categorical` is the smallest, given
-        that the levels of ordered columns are in order.
+        Category codes of the queries in each categorical column. The code -1 is an unknown category: its factor is that
+        of the first and the last category, which for every kernel of `kernpool.kernels.categorical` is the smallest,
+        given that the categories of ordered columns are in order.
     key_code : ndarray of int64, shape (n, k)
-        Level numbers of the keys.
+        Category codes of the keys.
     tables : tuple of k ndarrays of shape (levels, levels)
-        Factors of pairs of levels, `CategoricalKernel.table` of each column.
+        Factors of pairs of categories, `CategoricalKernel.table` of each column.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Their derivatives by the smoothing of the column, `CategoricalKernel.table_slope`.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together, or level numbers are out of range.
+        If shapes do not match, or category codes are out of range.
     """
 
     query_code: Codes
@@ -93,7 +93,7 @@ class Factors:
                     )
 
     def cells(self, key_weight: Array | None) -> list[Cell]:
-        """Return the keys of positive weight by their levels, in the order of these.
+        """Group the keys of positive weight by their categories, in sorted order.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Factors:
         Returns
         -------
         list of Cell
-            One with a slice of all keys if they all have the same levels.
+            One with a slice of all keys if they all have the same categories.
         """
         kept = np.arange(len(self.key_code)) if key_weight is None else np.flatnonzero(key_weight > 0)
         cell = np.zeros(len(kept), dtype=np.int64)
@@ -117,11 +117,11 @@ class Factors:
         return [Cell(self.key_code[keys[0]], keys) for keys in parts]
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Factors:
-        """Return those of some queries and some keys."""
+        """Return the factors of some queries and some keys."""
         return replace(self, query_code=self.query_code[queries], key_code=self.key_code[keys])
 
     def logarithms(self) -> list[Array]:
-        """Return the logarithms of the factors of all pairs, of shape (m, n), one array per categorical column."""
+        """Return the log-factors of all pairs, of shape (m, n), one array per categorical column."""
         return [table[query[:, None], key] for table, query, key in self._columns(self.log_tables)]
 
     def pair_slopes(self) -> list[Array]:
@@ -129,13 +129,13 @@ class Factors:
         return [slope[query[:, None], key] for slope, query, key in self._columns(self.padded_slopes)]
 
     def to_cell(self, levels: Codes) -> Array:
-        """Return the logarithms of the factors between the queries and the keys of a cell, of shape (m, k)."""
+        """Return the log-factors between the queries and the keys of a cell, of shape (m, k)."""
         return np.stack(
             [t[q, level] for t, q, level in zip(self.log_tables, self.query_code.T, levels, strict=True)], 1
         )
 
     def stacked_tables(self) -> Array:
-        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for levels of -1."""
+        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for the code -1."""
         most = max(len(table) for table in self.tables)
         stacked = np.zeros((len(self.tables), most + 1, most))
         for place, table in zip(stacked, self.tables, strict=True):
@@ -148,35 +148,36 @@ class Factors:
 
     @cached_property
     def log_tables(self) -> list[Array]:
-        """Logarithms of the tables, with a last row for the level -1, which is unlike every other."""
+        """Logarithms of the tables, with a last row for the code -1, an unknown category."""
         with np.errstate(divide="ignore"):
             return [np.log(_with_unlike(table)) for table in self.tables]
 
     @cached_property
     def padded_slopes(self) -> list[Array]:
-        """Slopes of the tables, with that row."""
+        """Derivatives of the tables, with a last row for the code -1."""
         return [_with_unlike(slope) for slope in self.slopes]
 
 
 def _with_unlike(table: Array) -> Array:
-    """Add a last row, which the code -1 finds: every level is as unlike as the first and the last one."""
+    """Append a row for the code -1: an unknown category is as unlike each one as the first and the last are."""
     return np.vstack([table, np.full((1, len(table)), table[0, -1])])
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which keys are left out for which queries: those of the same group, with all of their weight.
+    """Groups of queries and keys: observations of the query's own group are excluded.
 
     Parameters
     ----------
     query_code : ndarray of int64, shape (m,)
-        Number of the group of each query, -1 for one that meets all keys.
+        Number of the group of each query, -1 for a query for which all keys are included.
     key_code : ndarray of int64, shape (n,)
         Number of the group of each key, not negative.
 
     Notes
     -----
-    Not checked: parts are made by the thousand. `read` checks, and `Problem.with_groups` asks it.
+    The constructor does not check its arguments, because thousands of parts are made; `read` does, and
+    `Problem.with_groups` calls it.
 
     Examples
     --------
@@ -192,7 +193,7 @@ class Groups:
 
     @classmethod
     def read(cls, query_code: Codes, key_code: Codes) -> Groups:
-        """Return groups of numbers that are checked.
+        """Return validated groups.
 
         Parameters
         ----------
@@ -207,7 +208,7 @@ class Groups:
         Raises
         ------
         ValueError
-            If the numbers are out of range or no integers.
+            If the numbers are out of range or not integers.
         """
         for name, code, lowest in (("query_code", query_code, -1), ("key_code", key_code, 0)):
             if code.ndim != 1 or code.dtype.kind != "i":
@@ -217,11 +218,11 @@ class Groups:
         return cls(query_code, key_code)
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
-        """Return those of some queries and some keys."""
+        """Return the groups of some queries and some keys."""
         return Groups(self.query_code[queries], self.key_code[keys])
 
     def takes_part(self) -> NDArray[np.bool_]:
-        """Return which keys take part for which query, of shape (m, n): those of other groups."""
+        """Return which keys are included for which query, of shape (m, n): those of other groups."""
         return np.asarray(self.query_code[:, None] != self.key_code)
 
 
@@ -254,7 +255,7 @@ def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float
 def weight_left_out(
     weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what leaves the sums of all rows with each row: one unit of it, or all rows of its group.
+    """Return the weight and weighted sum that leave-one-out or leave-group-out removes for each row.
 
     Parameters
     ----------
@@ -268,9 +269,9 @@ def weight_left_out(
     Returns
     -------
     weight : ndarray of shape (n,)
-        That is left out with each row; of a row by itself at most one.
+        Weight removed with each row; at most one without groups.
     weighted : ndarray of shape (n, c)
-        Sum of the numbers that are left out, times their weights.
+        Sum of the removed numbers, times their weights.
 
     Examples
     --------
@@ -288,14 +289,14 @@ def weight_left_out(
 
 @dataclass(frozen=True)
 class Categories:
-    """The categorical columns of a table.
+    """The categorical columns of a table and their kernels.
 
     Parameters
     ----------
     kernels : tuple of CategoricalKernel
         One per column.
     levels : tuple of int or ndarray
-        What the kernel wants to know: the number of levels, or their places if they are ordered.
+        Argument of the kernel: the number of categories, or their coordinates if they are ordered.
 
     Examples
     --------
@@ -311,24 +312,24 @@ class Categories:
         return len(self.kernels)
 
     def take(self, columns: NDArray[np.intp]) -> Categories:
-        """Return some of the columns, in this order."""
+        """Select some of the columns, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 
     @property
     def largest(self) -> Array:
-        """Upper ends of the boxes of the smoothings, of shape (k,); the lower ends are zero."""
+        """Upper bounds of the smoothings, of shape (k,); the lower bounds are zero."""
         counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
         ends = [kernel.largest(c) if c > 1 else 0.0 for kernel, c in zip(self.kernels, counts, strict=True)]
         return np.array(ends, dtype=np.float64)
 
     def relevance(self, smoothing: Array) -> Array:
-        """Return how far each smoothing is from the upper end of its box, as a share; zero where levels count alike."""
+        """Return 1 minus each smoothing relative to its upper bound; zero if all categories weigh the same."""
         share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
         alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
         return np.where(alike, 0.0, share)
 
     def factors(self, query_code: Codes, key_code: Codes, smoothing: Array) -> Factors:
-        """Return what pairs of rows of these level numbers, (m, k) and (n, k), are multiplied by at smoothings."""
+        """Return the factors of pairs of rows with these category codes, (m, k) and (n, k), at given smoothings."""
         each = self._with(smoothing)
         tables = tuple(kernel.table(levels, lam) for kernel, levels, lam in each)
         return Factors(

@@ -42,26 +42,26 @@ Array = NDArray[np.float64]
 Made = TypeVar("Made")
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
-# By degree. What a fit misses counts by the square of its distance in bandwidths, and by the fourth power, which keys
-# at a hundredth of a bandwidth do not outweigh.
+# By degree. An omitted key changes a fit by the square of its distance in bandwidths, or by the fourth power, which
+# keys at a hundredth of a bandwidth do not outweigh.
 LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON**2)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One set of queries, keys and values, and the similarity between them.
+    """Queries, keys and values, and the similarity between queries and keys.
 
     Parameters
     ----------
     query : ndarray of shape (m, d)
-        Where to pool, unscaled: `similarity` divides differences by the bandwidth.
+        Evaluation points, unscaled: `similarity` divides differences by the bandwidth.
     key : ndarray of shape (n, d)
-        What queries are compared with.
+        Keys, which queries are compared with.
     value : ndarray of shape (n, c)
-        What is pooled, less `value_center`: sums of centered values lose fewer digits.
+        Values to pool, minus `value_center`: sums of centered values lose fewer digits.
     value_center : ndarray of shape (c,)
-        What was subtracted: a median of the values that take part, which no padding or outlier can spoil; of every
-        k-th value where there are many.
+        The subtracted center: a median of the values of included keys, which is robust to padding and outliers; of
+        every k-th value where there are many.
     similarity : KernelLogits
         Kernel, bandwidth and composition.
     key_weight : ndarray of shape (n,) or None
@@ -69,14 +69,13 @@ class Problem:
     weight_unit : float
         A power of two.
     self_index : ndarray of shape (m,) or None
-        The key that is query i's own, of which one unit is left out; -1 for none.
+        The key that is query i's own, of which one unit is excluded; -1 for none.
     attn_mask : ndarray of bool, shape (m, n), or None
-        Which keys take part for which query.
+        Which keys are included for which query.
     logit_bias : ndarray of shape (m, n) or None
-        Added to the logits; minus infinity leaves a key out.
+        Added to the logits; minus infinity excludes a key.
     tol : float
-        Share of a query's attention mass that an algorithm may leave out, positive: 0 becomes the smallest number that
-        has all of its digits.
+        Fraction of a query's total weight that an algorithm may omit, positive: 0 becomes the smallest normal number.
     dtype : numpy.dtype
         float32 if all arrays came as float32 or less, so that float32 arithmetic is precise enough; else float64. The
         arrays themselves are float64 either way, which is exact.
@@ -86,9 +85,9 @@ class Problem:
     factors : Factors or None
         Of categorical columns, which multiply onto the weights.
     groups : Groups or None
-        Which keys are left out because they belong to the group of the query.
+        Which keys are excluded because they belong to the group of the query.
     prepared : Prepared or None
-        Where algorithms keep what they have made of the keys; None to keep nothing.
+        Cache of what algorithms compute from the keys; None for no cache.
     """
 
     query: Array
@@ -126,12 +125,12 @@ class Problem:
         degree: int = 0,
         factors: Factors | None = None,
     ) -> Problem:
-        """Check arrays without batch dimensions and make a problem of them.
+        """Validate arrays without batch dimensions and build a problem.
 
         Parameters
         ----------
         query : array_like of shape (m,) or (m, d), or Rows
-            Where to pool.
+            Evaluation points.
         key : array_like of shape (n,) or (n, d), or Keys
             What queries are compared with; `Keys` have been read before, and bring values and weights.
         value, kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, degree
@@ -191,12 +190,12 @@ class Problem:
 
     @cached_property
     def ends(self) -> tuple[Array, Array, Array, Array]:
-        """The smallest and the largest coordinates of queries, and of keys, column by column."""
+        """Minimum and maximum of each column, of queries and of keys."""
         return *column_range(self.query), *self.prepare("ends", (self.key,), lambda: column_range(self.key))
 
     @property
     def layout(self) -> Layout:
-        """Which columns a numerator has."""
+        """Column layout of a numerator."""
         return Layout(self.value.shape[1], self.key.shape[1], self.degree)
 
     @property
@@ -206,14 +205,14 @@ class Problem:
 
     @property
     def own_weight(self) -> Array:
-        """What is left of each query's own key once one of it is taken away: ``max(w - 1, 0)``, of shape (m,)."""
+        """Remaining weight of each query's own key when one unit is excluded: ``max(w - 1, 0)``, of shape (m,)."""
         if self.self_index is None or self.key_weight is None:
             return np.zeros(len(self.query))
         left = np.maximum(self.key_weight[self.self_index] - 1.0 / self.weight_unit, 0.0)
         return np.where(self.self_index >= 0, left, 0.0)
 
     def multiplicity(self) -> Array:
-        """How often each key counts for each query, of shape (m, n): weights, less own units and groups, masked."""
+        """Frequency of each key for each query, of shape (m, n), after masks, groups and own units are excluded."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
         times = np.repeat(weight[None, :], len(self.query), axis=0)
         if self.self_index is not None:
@@ -224,7 +223,7 @@ class Problem:
         return times if self.attn_mask is None else times * self.attn_mask
 
     def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
-        """Return the part with these queries and these keys; the states of parts over all keys merge to the whole."""
+        """Return the problem of these queries and keys; the states of blocks of keys merge to the whole."""
 
         def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
             if table is not None and len(table) > 1 and not table.strides[0]:  # one row for all queries stays one
@@ -247,7 +246,7 @@ class Problem:
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
-        """Return these queries and these keys as a problem of its own, with its own center and unit of weight.
+        """Return these queries and keys as an independent problem, with its own center and unit of weight.
 
         Algorithms rely on both: a value column that is constant has to be zero. States that `restored` has given them
         back to merge as those of blocks do. At least one of the keys has to have a weight.
@@ -264,17 +263,17 @@ class Problem:
         )
 
     def without_center(self) -> Problem:
-        """Return the same problem of values less their center: given back and taken away it costs digits of slopes."""
+        """Return the problem with its centered values as values; subtracting the center again would lose digits."""
         return replace(self, value_center=np.zeros_like(self.value_center))
 
     def with_factors(self, factors: Factors) -> Problem:
-        """Return the same problem with categorical columns beside the numeric ones."""
+        """Return the problem with categorical columns in addition to the numeric ones."""
         for name, rows, codes in (
             ("query", *self.query.shape[:1], len(factors.query_code)),
             ("key", *self.key.shape[:1], len(factors.key_code)),
         ):
             if rows != codes:
-                raise ValueError(f"{name} has {rows} rows, and its levels are of {codes}")
+                raise ValueError(f"{name} has {rows} rows, but there are category codes for {codes}")
         return replace(self, factors=factors if factors.tables else None)
 
     def without_factors(self) -> Problem:
@@ -282,33 +281,33 @@ class Problem:
         return replace(self, factors=None)
 
     def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64]) -> Problem:
-        """Return the same problem in which a query does not meet the keys of its group; codes as of `Groups`."""
+        """Return the problem in which keys of the query's own group are excluded; codes as in `Groups`."""
         if (len(query_code), len(key_code)) != self.shape:
             raise ValueError(
-                f"groups are of {len(query_code)} queries and {len(key_code)} keys, and there are {self.shape[0]} and "
-                f"{self.shape[1]}"
+                f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "
+                f"{self.shape[0]} and {self.shape[1]}"
             )
         return replace(self, groups=Groups.read(query_code, key_code))
 
     def with_dense_factors(self) -> Problem:
-        """Return the same problem with the factors of all pairs as a bias of the logits: m x n numbers."""
+        """Return the problem with the factors of all pairs as a bias of the logits: m x n numbers."""
         if self.factors is None:
             return self
         start = np.zeros(self.shape) if self.logit_bias is None else self.logit_bias
         return replace(self, logit_bias=np.asarray(sum(self.factors.logarithms(), start=start)), factors=None)
 
     def prepare(self, name: str, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """Return what an algorithm makes of the keys, made before if it depends on the same; see `Prepared.get`."""
+        """Return what an algorithm computes from the keys, cached if possible; see `Prepared.get`."""
         return make() if self.prepared is None else self.prepared.get(name, of, make)
 
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
-        """Return the same problem under another kernel, with the bandwidths multiplied by `factor`."""
+        """Return the problem with another kernel, and with the bandwidths multiplied by `factor`."""
         return replace(
             self, similarity=replace(self.similarity, kernel=kernel, bandwidth=factor * self.similarity.bandwidth)
         )
 
     def restored(self, state: PoolState) -> PoolState:
-        """Give a state that an algorithm made its center and its unit of weight back."""
+        """Add the center and the unit of weight back to a state that an algorithm returned."""
         numerator = state.numerator
         if np.any(self.value_center):
             numerator = self.layout.with_center(state.denominator, numerator, self.value_center)
@@ -316,7 +315,7 @@ class Problem:
         return PoolState(shift, state.denominator, numerator)
 
     def reduced(self, state: PoolState) -> PoolState:
-        """Undo `restored`."""
+        """Subtract the center and the unit of weight: the inverse of `restored`."""
         return PoolState(
             state.shift - np.log(self.weight_unit),
             state.denominator,

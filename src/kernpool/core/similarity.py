@@ -23,12 +23,12 @@ COMPOSITIONS = get_args(Composition)
 
 
 def check_composition(composition: str) -> None:
-    """Refuse an unknown composition.
+    """Raise ValueError unless the composition is "radial" or "product".
 
     Parameters
     ----------
     composition : str
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def check_composition(composition: str) -> None:
 
 @dataclass(frozen=True)
 class KernelLogits:
-    r"""A kernel, a bandwidth per column, and how columns combine.
+    r"""Similarity of queries and keys: a kernel, a bandwidth per column, and the composition of columns.
 
     With ``u_a = (q_a - k_a) / h_a`` the weight is :math:`K(\sqrt{\sum_a u_a^2})` for ``"radial"`` and
     :math:`\prod_a K(|u_a|)` for ``"product"``. For the Gaussian the two are the same.
@@ -66,7 +66,7 @@ class KernelLogits:
         return float(self.logits(at_zero, at_zero)[0, 0])
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
-        """Yield u_a of shape (m, n), one column at a time so that (m, n, d) never exists."""
+        """Yield u_a of shape (m, n), one column at a time, to avoid an array of shape (m, n, d)."""
         for a, h in enumerate(self.bandwidth):
             u = query[:, a, None] - key[None, :, a]
             u /= h
@@ -106,7 +106,7 @@ class KernelLogits:
         return product
 
     def slope_of_log(self) -> Profile:
-        """Return ``d log K / d |u|`` of the kernel, or refuse one that has none."""
+        """Return ``d log K / d |u|`` of the kernel; raise ValueError if it has no derivative."""
         if self.kernel.log_slope is None:
             raise ValueError(
                 f"kernel {self.kernel.name!r} has no log_slope, so it has no gradients; give make_kernel one"

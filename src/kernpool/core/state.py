@@ -27,16 +27,16 @@ Fill = Callable[[NDArray[np.intp]], Array]
 
 
 class EmptyWindowWarning(RuntimeWarning):
-    """Some queries have no key with positive weight, so that their value is NaN, or that of the nearest row."""
+    """Some queries have no key of positive weight; their value is NaN, or that of the nearest row."""
 
 
 def check_empty(empty: str) -> None:
-    """Refuse an unknown policy for empty windows.
+    """Raise ValueError unless the policy for empty windows is known.
 
     Parameters
     ----------
     empty : str
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check_empty(empty: str) -> None:
 def fill_empty(
     values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None, *, warn: bool = False
 ) -> Array:
-    """Give the rows of empty windows what the policy says.
+    """Apply the policy for empty windows.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class PoolState:
 
     @property
     def log_denominator(self) -> NDArray[np.float64]:
-        """Logarithm of the true sum of weights; it tells how far a query is from the keys."""
+        """Logarithm of the sum of weights, in absolute units; it indicates how far a query is from the keys."""
         with np.errstate(divide="ignore"):
             return self.shift + np.log(self.denominator)
 
@@ -156,13 +156,13 @@ class PoolState:
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
 
     def columns(self, width: int) -> PoolState:
-        """Return the state of a lower degree, whose numerator has so many columns."""
+        """Return the state of a lower degree: the first columns of the numerator."""
         if width == self.numerator.shape[-1]:
             return self
         return PoolState(self.shift, self.denominator, self.numerator[..., :width])
 
     def put(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
-        """Put the state of some of the queries in its place, in these arrays."""
+        """Write the state of some of the queries into these arrays."""
         self.shift[which], self.denominator[which] = state.shift, state.denominator
         self.numerator[which] = state.numerator
 
@@ -171,7 +171,7 @@ class PoolState:
         self.put(which, merge(self.rows(which), state))
 
     def without(self, which: NDArray[np.intp]) -> PoolState:
-        """Return a state in which the windows of some queries are empty."""
+        """Return the state with the windows of some queries emptied."""
         left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())
         left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
         return left
@@ -180,12 +180,12 @@ class PoolState:
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:
-        """Turn sums into pooled values.
+        """Divide the sums to get the pooled values.
 
         Parameters
         ----------
         empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-            What a query without any key becomes; see `fill_empty`.
+            Value of a query without any key; see `fill_empty`.
         fill : callable, optional
             Maps the indices of the empty rows to their values.
 
@@ -211,7 +211,7 @@ class PoolState:
 
 @explain_calls
 def empty_state(n_queries: int, n_columns: int) -> PoolState:
-    """Make the state of no keys at all, the identity of `merge`.
+    """Return the state of no keys, the identity of `merge`.
 
     Parameters
     ----------

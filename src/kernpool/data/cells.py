@@ -20,7 +20,7 @@ MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "<na>", "nat", "nul
 
 
 def unreadable(cells: Any) -> str | None:
-    """Return what a column holds if its type is not numeric; None for numbers, and for text to be parsed.
+    """Describe the contents of a column whose type is not numeric; None for numbers and for text to be parsed.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def unreadable(cells: Any) -> str | None:
 
 
 def is_real(kind: Any) -> bool:
-    """Whether values of an Arrow type are real numbers: integers, floating point, decimals and booleans."""
+    """Tell whether values of an Arrow type are real numbers: integers, floating point, decimals and booleans."""
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
 
 
 def arrow_numbers(cells: Any) -> NDArray[Any]:
-    """Return an Arrow column of real numbers as an array: decimals as floats, integers as they are, if none is missing.
+    """Convert an Arrow column of real numbers to an array: decimals to floats, integers unchanged if none is missing.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def arrow_numbers(cells: Any) -> NDArray[Any]:
 
 
 def as_floats(cells: Any) -> Array:
-    """Return cells as floats; what is not a number becomes NaN.
+    """Convert cells to floats; anything that is not a number becomes NaN.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def as_floats(cells: Any) -> Array:
 
 
 def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int, int] | None:
-    """Find an integer that has been rounded.
+    """Find the first integer that was rounded when it was read as a float.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int,
 
 
 def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
-    """Whether none of the cells is a number, and some are text."""
+    """Tell whether no cell is a number and some are text."""
     return not isinstance(cells, np.ndarray) and len(bad) == len(cells) and any(map(_is_word, cells))
 
 
@@ -147,7 +147,7 @@ def sentinels(missing: frozenset[str]) -> NDArray[np.float64]:
 
 
 def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:
-    """Whether a cell holds nothing, or what stands for it: text by its letters, numbers by their value.
+    """Tell whether a cell is empty or a missing-value marker: text is compared by its letters, numbers by value.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:
 
 
 def is_words(cells: Any) -> bool:
-    """Whether cells are strings, of a text file or of a file that says so."""
+    """Tell whether cells are strings, from a text file or from a file with types."""
     if _is_arrow(cells):
         from pyarrow import types
 
@@ -175,19 +175,19 @@ def is_words(cells: Any) -> bool:
 
 
 def is_flags(cells: Any) -> bool:
-    """Whether cells are booleans, by their type."""
+    """Tell whether cells are booleans, by their type."""
     return str(cells.type) == "bool" if _is_arrow(cells) else getattr(cells, "dtype", None) == np.bool_
 
 
 def is_time(cells: Any) -> bool:
-    """Whether cells are dates or durations, by their type."""
+    """Tell whether cells are dates or durations, by their type."""
     if _is_arrow(cells):
         return arrow_kind(cells.type) is not None
     return isinstance(cells, np.ndarray) and cells.dtype.kind in "mM"
 
 
 def as_objects(cells: Any) -> list[Any]:
-    """Return cells as Python objects; spaces around text do not count."""
+    """Convert cells to Python objects, with spaces around text removed."""
     if _is_arrow(cells):
         found = list(cells.to_numpy()) if is_time(cells) else cells.to_pylist()
     elif isinstance(cells, np.ndarray):
@@ -198,7 +198,7 @@ def as_objects(cells: Any) -> list[Any]:
 
 
 def time_words(cells: Any) -> list[str | None]:
-    """Return dates and times by ISO 8601, with the offset of their time zone; None where one is missing.
+    """Format dates and times by ISO 8601, with the offset of their time zone; None for missing ones.
 
     Examples
     --------
@@ -210,14 +210,14 @@ def time_words(cells: Any) -> list[str | None]:
 
 
 def _iso(written: str) -> str:
-    """Return a time as Arrow or NumPy writes it without zeros behind seconds, and with T and a colon in the offset."""
+    """Format a time without trailing zeros of seconds, and with T and a colon in the offset."""
     day, sign, rest = written.replace("T", " ").partition(" ")
     rest = re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].rstrip("."), rest)
     return day + sign.replace(" ", "T") + re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", rest)
 
 
 def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some of the cells, in the kind of sequence that they came in."""
+    """Select some of the cells; the result is a sequence of the same type."""
     if isinstance(cells, np.ndarray):
         return cells[rows]
     return cells.take(rows) if hasattr(cells, "take") else tuple(cells[row] for row in rows.tolist())
@@ -270,7 +270,7 @@ PADDED = re.compile(r"[+-]?0\d")
 
 
 def is_code(cell: str) -> bool:
-    """Tell whether a number would lose something of a cell: zeros in front of it, or digits beyond those of float64.
+    """Tell whether reading a cell as a number would lose leading zeros, or digits beyond those of float64.
 
     Examples
     --------

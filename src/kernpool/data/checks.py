@@ -25,14 +25,14 @@ REMEDY = (
 
 
 def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
-    """Find an integer that float64 does not hold.
+    """Find an integer that float64 cannot represent.
 
     Parameters
     ----------
     given : object
-        What the caller passed: an array, nested lists, a frame.
+        Value passed by the caller: an array, nested lists, a frame.
     read : ndarray
-        What it became: of integers, or of floats, among which integers of lists and frames may have been rounded.
+        The array it became: of integers, or of floats, in which integers of lists and frames may have been rounded.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
 
 
 def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
-    """Refuse integers that float64 does not hold.
+    """Raise ValueError if an integer cannot be represented in float64.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
     Raises
     ------
     ValueError
-        If there is one; the message names it, its place, and the remedy.
+        If there is one; the message names it, its position, and the remedy.
     """
     found = find_inexact(given, read)
     if found is not None:
@@ -96,7 +96,7 @@ def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
 
 
 def would_round(integer: int, where: str = "") -> str:
-    """Describe what is wrong with an integer, and the remedy.
+    """Describe an integer that float64 would round, and the remedy.
 
     Parameters
     ----------
@@ -175,14 +175,14 @@ def is_missing(item: Any) -> bool:
 
 
 def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np.floating[Any]]:
-    """Read an array of finite real numbers.
+    """Convert an array-like to an array of finite real numbers.
 
     Parameters
     ----------
     name : str
         The argument's name, for messages.
     array : array_like
-        Booleans, integers, decimals, big-endian, strided and read-only arrays are all fine.
+        Booleans, integers, decimals, big-endian, strided and read-only arrays are accepted.
     largest : float, default=1e150
         The largest magnitude allowed of numbers in float64.
 
@@ -232,21 +232,21 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
 
 
 def _in_range(array: NDArray[Any]) -> bool:
-    """Whether no square overflows: two passes that allocate nothing; NaN fails every comparison."""
+    """Tell whether squares do not overflow: two passes that allocate nothing; NaN fails every comparison."""
     return bool(np.minimum.reduce(array, axis=None) >= -LARGEST and np.maximum.reduce(array, axis=None) <= LARGEST)
 
 
 def refuse_foreign(name: str, array: Any) -> None:
-    """Refuse containers that `np.asarray` converts silently and wrongly: tensors, sparse and masked arrays.
+    """Raise TypeError for containers that `np.asarray` converts wrongly: tensors, sparse and masked arrays.
 
-    Every function that takes data calls it, directly or through `as_real_array`, before `np.asarray`.
+    Every function that takes data calls this before `np.asarray`, directly or through `as_real_array`.
 
     Parameters
     ----------
     name : str
         The argument's name, for messages.
     array : object
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -281,14 +281,14 @@ def refuse_foreign(name: str, array: Any) -> None:
 
 
 def as_array(name: str, array: Any) -> NDArray[Any]:
-    """Return `np.asarray` of containers that it converts rightly, and refuse all others.
+    """Convert with `np.asarray`, after raising TypeError for containers that it converts wrongly.
 
     Parameters
     ----------
     name : str
         The argument's name, for messages.
     array : array_like
-        What the caller passed, where no columns of dates are read.
+        Value passed by the caller, where no columns of dates are read.
 
     Returns
     -------
@@ -311,7 +311,7 @@ def as_array(name: str, array: Any) -> NDArray[Any]:
 
 
 def dates_refused(name: str, what: str) -> str:
-    """Return the message for dates or durations where numbers are needed, and no model could store their kind.
+    """Return the message for dates or durations where only numbers are accepted.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
-    """Read a bandwidth: one positive number, or one per column.
+    """Validate a bandwidth: one positive number, or one per column.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
 
 
 def _with_finite(bandwidth: Any) -> Any:
-    """Return bandwidths with `INFINITE` in place of infinity; what is no number stays, to be refused."""
+    """Return bandwidths with `INFINITE` in place of infinity; invalid entries are left for later checks."""
     with suppress(TypeError, ValueError):
         infinite = np.isposinf(bandwidth)
         if np.any(infinite):
@@ -416,7 +416,7 @@ def _with_finite(bandwidth: Any) -> Any:
 
 
 def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Read the weights of keys.
+    """Validate the weights of keys, and broadcast them.
 
     Parameters
     ----------
@@ -459,11 +459,11 @@ SMALL = 4 << 20
 
 
 class TableError(ValueError):
-    """A table cannot be read, or does not hold what is asked of it."""
+    """A table cannot be read, or lacks what was requested."""
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Name the columns that a sentence begins with.
+    """Name the columns at the beginning of a sentence.
 
     Examples
     --------
@@ -475,7 +475,7 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def import_parquet() -> Any:
-    """Return ``pyarrow.parquet``, or say how to install it."""
+    """Import ``pyarrow.parquet``; the error says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:

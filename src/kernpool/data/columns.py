@@ -37,14 +37,14 @@ from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
 
 @dataclass(frozen=True, eq=False)
 class MixedTable:
-    """A table for estimators, which read it as they read a frame.
+    """Table of numeric, categorical and date columns that estimators accept like a frame.
 
     Parameters
     ----------
     columns : mapping of str to sequence
-        Arrays of numbers, lists of levels, and dates or durations (`kernpool.data.dates.Times`).
+        Arrays of numbers, lists of categories, and dates or durations (`kernpool.data.dates.Times`).
     ordered : mapping of str to sequence, default={}
-        The declared order of levels of some columns.
+        The declared order of the categories of some columns.
 
     Examples
     --------
@@ -58,14 +58,14 @@ class MixedTable:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
         return len(self), len(self.columns)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> MixedTable:
-        """Return some rows."""
+        """Select some rows."""
         some = {
             name: cells.take(rows) if hasattr(cells, "take") else [cells[row] for row in rows]
             for name, cells in self.columns.items()
@@ -85,11 +85,11 @@ class Column:
     Parameters
     ----------
     label : str
-        What messages call it.
+        Name in messages.
     kind : {"numeric", "unordered", "ordered", "date", "date with a time zone", "duration"}
-        What the table says that it is.
+        Kind of the column in the table.
     levels : tuple of str, bool, int or float, or None
-        The levels that the table declares, in their order.
+        The categories that the table declares, in their order.
     read_numbers, read_items : callable
         Return the cells as an array, and as a list of Python objects.
     times : Times, optional
@@ -106,7 +106,7 @@ class Column:
 
     @property
     def content(self) -> str:
-        """What the column holds, for messages."""
+        """Description of the contents of the column, for messages."""
         return KIND_WORDS[self.kind]
 
     def numbers(self, kind: Kind | None = None) -> NDArray[np.floating[Any]]:
@@ -136,7 +136,7 @@ class Column:
         return checks.as_real_array(self.label, cells)
 
     def _refuse_missing(self, cells: NDArray[Any]) -> None:
-        """Name the row of a missing or infinite cell among numbers, and of objects that are no numbers."""
+        """Raise an error with the row of a missing or infinite number, or of an object that is not a number."""
         for row, cell in enumerate(cells.tolist()):
             if is_missing(cell):
                 raise ValueError(
@@ -153,7 +153,7 @@ class Column:
                 )
 
     def items(self) -> list[Level]:
-        """Return the cells as levels; a missing one is an error that names its row."""
+        """Return the cells as category labels; a missing one is an error that names its row."""
         items = [_plain(item) for item in self.read_items()]
         for row, item in enumerate(items):
             if is_missing(item):
@@ -166,14 +166,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, whatever kind of table it is.
+    """The columns of a table of any supported type.
 
     Parameters
     ----------
     names : tuple of str or None
         Their names; None for arrays, and for frames whose names are not strings.
     columns : tuple of Column
-        What they are.
+        The columns.
     rows : int
         How many rows they have.
     """
@@ -184,7 +184,7 @@ class Columns:
 
     @classmethod
     def of(cls, X: Any) -> Columns:
-        """Read what the columns of a table are; cells are read later.
+        """Read names and kinds of the columns of a table; cells are read later.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Columns:
 
 
 def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Column]]:
-    """Return the labels of the columns of a table, the columns, and what reads one of them."""
+    """Return the labels of the columns of a table, the columns, and the function that reads one of them."""
     if _is_frame(X, "pandas"):
         return list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])], _pandas_column
     if _is_frame(X, "polars"):
@@ -243,7 +243,7 @@ def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Co
 
 
 def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[Any, tuple[Kind, ...] | None]:
-    """Return a table in which dates and durations are days, for functions that take columns of numbers.
+    """Convert dates and durations of a table to days, for functions that take numeric columns.
 
     Parameters
     ----------
@@ -310,12 +310,12 @@ def _listed(cells: Any) -> Any:
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether a table is a frame of pandas or polars, or a table of pyarrow, without importing any of them.
+    """Tell whether a table is a frame of pandas or polars, or a pyarrow table, without importing any of them.
 
     Parameters
     ----------
     X : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -331,12 +331,12 @@ def is_frame(X: Any) -> bool:
 
 
 def series_as_frame(X: Any) -> Any:
-    """Return a Series of pandas or polars, or an index, as a frame of one column, and anything else as it is.
+    """Convert a Series of pandas or polars, or an index, to a frame of one column; return anything else unchanged.
 
     Parameters
     ----------
     X : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -356,12 +356,12 @@ def series_as_frame(X: Any) -> Any:
 
 
 def labels_of(X: Any) -> list[Any] | None:
-    """Return the labels of the columns of a frame of pandas or polars.
+    """Return the column labels of a frame of pandas or polars.
 
     Parameters
     ----------
     X : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def labels_of(X: Any) -> list[Any] | None:
 
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
-    """Say which columns of the queries are compared with the columns of the keys, one after the other.
+    """Match the columns of the queries to the columns of the keys by their labels.
 
     Parameters
     ----------
@@ -389,8 +389,8 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
     Returns
     -------
     list of int or None
-        Places among the columns of the queries; None if they stay in their order. That is so where one side has no
-        labels, or has names where the other has labels that are not names, such as column numbers.
+        Indices of the columns of the queries; None if they stay in their order, as where one side has no labels, or has
+        names where the other has labels that are not names, such as column numbers.
 
     Raises
     ------
@@ -417,7 +417,7 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
 
 
 def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, remedy: str) -> None:
-    """Raise an error if a table does not have the columns that a model was fitted to, in their order.
+    """Raise ValueError if a table does not have the fitted columns in their order.
 
     Parameters
     ----------
@@ -465,12 +465,12 @@ def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | No
 
 
 def all_text(labels: Sequence[Any]) -> bool:
-    """Return whether all labels are strings, the only ones that scikit-learn compares."""
+    """Tell whether all labels are strings, the only ones that scikit-learn compares."""
     return all(isinstance(label, str) for label in labels)
 
 
 def listed(items: Sequence[Any], most: int = 10) -> str:
-    """Return items for a message, the first few of them where there are many.
+    """Join items for a message; only the first few of a long list.
 
     Examples
     --------
@@ -482,7 +482,7 @@ def listed(items: Sequence[Any], most: int = 10) -> str:
 
 
 def plain_label(label: Any) -> Any:
-    """Return a label as files hold it: text and numbers as they are, tuples part by part, everything else as text.
+    """Convert a label to the form stored in files: text and numbers unchanged, tuples by item, others as text.
 
     Examples
     --------
@@ -496,7 +496,7 @@ def plain_label(label: Any) -> Any:
 
 
 def is_plain_label(label: Any) -> bool:
-    """Return whether something read from a file is what `plain_label` makes of a label.
+    """Tell whether something read from a file is a result of `plain_label`.
 
     Examples
     --------
@@ -601,7 +601,7 @@ def _list_column(cells: Any, label: str) -> Column:
 
 
 def _of_cells(column: Any, label: str, read_numbers: Callable[[], Any], read_items: Callable[[], list[Any]]) -> Column:
-    """Return a column whose type alone does not tell what it is: of times, of text, or of objects that are numbers."""
+    """Return a column whose kind depends on its cells: times, text, or objects that are numbers."""
     times = times_of(label, column)
     if times is not None:
         return Column(label, times.kind, None, read_numbers, read_items, times)
@@ -618,7 +618,7 @@ def _in_order(column: Column, order: Sequence[Any] | None) -> Column:
 
 
 def _plain(item: Any) -> Any:
-    """Return what JSON can hold: numbers and text as they are, everything else by its text."""
+    """Convert a value for JSON: numbers and text unchanged, everything else as text."""
     item = item.item() if isinstance(item, np.generic) else item
     return item if item is None or isinstance(item, str | bool | int | float) or is_missing(item) else str(item)
 

@@ -47,7 +47,7 @@ class Times:
     Parameters
     ----------
     kind : {"date", "date with a time zone", "duration"}
-        What they are.
+        Kind of the cells.
     cells : ndarray of datetime64, timedelta64 or float64, shape (n,)
         In any unit, or days; dates with a time zone in UTC. Missing ones are NaT or NaN.
     """
@@ -59,11 +59,11 @@ class Times:
         return len(self.cells)
 
     def take(self, rows: Any) -> Times:
-        """Return some of the times."""
+        """Select some of the times."""
         return Times(self.kind, self.cells[rows])
 
     def days(self) -> Array:
-        """Return days since 1970-01-01 UTC, or the lengths of durations in days; NaN where a cell is missing.
+        """Return days since 1970-01-01 UTC, or durations in days; NaN where a cell is missing.
 
         Returns
         -------
@@ -90,12 +90,12 @@ class Times:
         return np.asarray(days)
 
     def check_steps(self, label: str) -> None:
-        """Refuse times that are so close together that days in float64 do not keep them apart.
+        """Raise ValueError if times are too close together to be distinguished as days in float64.
 
         Parameters
         ----------
         label : str
-            What messages call the column.
+            Name of the column in messages.
 
         Raises
         ------
@@ -125,12 +125,12 @@ class Times:
 
 
 def times_of(label: str, column: Any) -> Times | None:
-    """Return the dates or durations of a column, whatever library holds it.
+    """Return the dates or durations of a column of any supported library.
 
     Parameters
     ----------
     label : str
-        What messages call the column.
+        Name of the column in messages.
     column : Series of pandas or polars, Array or ChunkedArray of pyarrow, ndarray of shape (n,), or sequence
         Of dates with or without a time zone, or durations, in any unit; object columns and sequences hold
         `datetime.date`, `datetime.datetime`, `datetime.timedelta` or NumPy's and pandas' scalars, and may have missing
@@ -203,7 +203,7 @@ def _of_polars(label: str, column: Any) -> Times | None:
 
 
 def arrow_kind(form: Any) -> TimeKind | None:
-    """Return what a type of Arrow holds: dates, with or without a time zone, durations, or None for anything else."""
+    """Return the kind of an Arrow type: date with or without a time zone, duration, or None for anything else."""
     from pyarrow import types
 
     if types.is_duration(form):
@@ -231,7 +231,7 @@ def _of_arrow(column: Any) -> Times | None:
 
 
 def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
-    """Return the times among objects, in microseconds, or in nanoseconds where microseconds do not hold them."""
+    """Collect the times among Python objects, in microseconds if these are exact, else in nanoseconds."""
     kinds: set[TimeKind] = set()
     ticks: list[tuple[int, int] | None] = []  # microseconds, and nanoseconds in addition
     for cell in cells:
@@ -258,7 +258,7 @@ def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
 
 
 def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
-    """Return the kind of one date or duration, and its microseconds and remaining nanoseconds."""
+    """Return the kind of one date or duration, its microseconds, and the remaining nanoseconds."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         whole = cell.astype(f"{cell.dtype.kind}8[us]")
         rest = int((cell - whole) / np.timedelta64(1, "ns")) if np.datetime_data(cell.dtype)[0] in ("ns", "ps") else 0
@@ -273,7 +273,7 @@ def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
 
 
 def in_words(value: float, kind: str, digits: int = 6) -> str:
-    """Return a cell of a column as text: days as the date or the duration that they are.
+    """Format a cell of a column as text; days as the date or duration that they stand for.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def in_words(value: float, kind: str, digits: int = 6) -> str:
 
 
 def looks_like_date(cell: Any) -> bool:
-    """Tell whether a cell looks like a date, of ISO 8601 or another.
+    """Tell whether a cell looks like a date, in ISO 8601 or another format.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def looks_like_date(cell: Any) -> bool:
 
 
 def are_dates(cells: Sequence[Any]) -> bool:
-    """Tell whether more than half of the cells look like dates: other text among them is then a mistake.
+    """Tell whether more than half of the cells look like dates; other text among them is then an error.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def are_dates(cells: Sequence[Any]) -> bool:
 
 
 def times_of_text(cells: Sequence[str]) -> tuple[Times, int | None]:
-    """Read dates in ISO 8601, and find the first cell that is not such a date.
+    """Read dates in ISO 8601, and find the first cell that is not one.
 
     Parameters
     ----------

@@ -23,12 +23,12 @@ LEVELS_SHOWN = 20
 
 
 def is_pair(column: Column) -> bool:
-    """Tell whether a column has two unordered levels, both of which occur."""
+    """Tell whether a column has two unordered categories, both of which occur."""
     return column.kind == "unordered" and len(levels_of(column, False)) == len(set(column.items())) == 2
 
 
 def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
-    """Return the levels of a column: those that are declared, or those that occur."""
+    """Return the categories of a column: those that are declared, otherwise those that occur."""
     items = column.items()  # a missing cell is an error even where levels are declared
     if column.levels is not None and (column.kind == "ordered" or not ordered):
         return column.levels
@@ -36,14 +36,14 @@ def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
     levels = sorted(set(found), key=lambda level: (isinstance(level, str), level))
     if ordered and isinstance(levels[-1], str):
         raise ValueError(
-            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order nobody has declared; "
+            f"{column.label} is to be ordered and holds text such as {levels[-1]!r}, whose order is not declared; "
             "make it an ordered pandas category or a polars Enum, or numbers"
         )
     return tuple(levels)
 
 
 def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
-    """Return where the levels of an ordered column lie on a line."""
+    """Return the coordinates of the ordered categories of a column on a line."""
     if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
         values = np.array(levels, dtype=np.float64)
         if not np.all(np.isfinite(values)):
@@ -55,7 +55,7 @@ def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tup
 
 
 def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
-    """Return the number of the level of each cell, -1 for one that is not known, or refuse it."""
+    """Return the category code of each cell; for an unknown category -1 or an error."""
     number = {level: i for i, level in enumerate(levels)}
     items = column.items()
     codes = [number.get(item, -1) for item in items]
@@ -76,7 +76,7 @@ NUMBERS = ("numeric", "binary", *TIME_KINDS)
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become numbers and level numbers, decided once, at fit.
+    """Encoding of table columns as numbers and category codes, fixed at fit.
 
     Parameters
     ----------
@@ -84,14 +84,15 @@ class Encoding:
         Names of the columns; None if they had none.
     kinds : tuple of str
         What each column is: "numeric", "unordered", "ordered", "binary", "date", "date with a time zone" or "duration".
-        Binary ones have two unordered levels, which are read as the numbers 0 and 1; dates and durations are read as
-        days since 1970-01-01 UTC, and as days.
+        Binary ones have two unordered categories, which are read as the numbers 0 and 1; dates are read as days since
+        1970-01-01 UTC, durations as days.
     levels : tuple of tuple
-        The levels of each categorical column; the number of a level is its place here.
+        The categories of each categorical column; the code of a category is its index here.
     places : tuple of tuple of float, or None
-        Of each categorical column: where its levels lie on a line, increasing or decreasing, if it is ordered.
+        For each categorical column the coordinates of its categories on a line, increasing or decreasing, if it is
+        ordered.
     pairs : tuple of tuple, default=()
-        The two levels of each binary column.
+        The two categories of each binary column.
     """
 
     names: tuple[str, ...] | None
@@ -110,33 +111,33 @@ class Encoding:
         ordered_by: str = "value",
         binary: bool = False,
     ) -> Encoding:
-        """Decide what columns are, and which levels they have.
+        """Determine the kinds of the columns and their categories.
 
         Parameters
         ----------
         X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
             The training rows.
         unordered, ordered : collection of str or int
-            Names or positions of columns that are categorical, whatever the table says that they are.
+            Names or positions of columns that are categorical, whatever their types in the table.
         ordered_by : {"value", "rank"}, default="value"
-            How far levels of an ordered column are apart: as far as their values, or as their ranks. Values are what
-            the distances of Wang and van Ryzin and of Li and Racine are meant for: years 5 apart are 5 apart. Levels
-            that are no numbers, or numbers declared in an order that is not theirs, have ranks either way.
+            Distance of categories of an ordered column: difference of their values, or of their ranks. The kernels of
+            Wang and van Ryzin and of Li and Racine are meant for values: years 5 apart are 5 apart. Categories that are
+            not numbers, or numbers declared in another order than their own, have ranks either way.
         binary : bool, default=False
-            Read unordered columns of two levels, unless they are named, as 0 and 1: then a plane has a slope in them.
+            Read unordered columns of two categories, unless they are named, as 0 and 1: a plane has a slope in them.
 
         Returns
         -------
         Encoding
-            With all the categories that a pandas category or a polars Enum declares as levels, whether or not they
-            occur: their number is part of some kernels. Otherwise the levels are those that occur, sorted.
+            With all the categories that a pandas category or a polars Enum declares, whether or not they occur: their
+            number is part of some kernels. Otherwise the categories are those that occur, sorted.
 
         Raises
         ------
         TypeError
             If a name or a position is neither.
         ValueError
-            If there is no such column, a column is named twice, misses a level in some row, or holds text that is to be
+            If there is no such column, a column is named twice, has a missing cell, or holds text that is to be
             ordered without a declared order; if dates are too close together for days in float64 (31 microseconds on
             average, for dates of today); and as in `Columns.of`.
 
@@ -181,7 +182,7 @@ class Encoding:
 
     @classmethod
     def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
-        """Return the encoding of a table of numbers alone.
+        """Return the encoding of a table with numeric columns only.
 
         Parameters
         ----------
@@ -204,7 +205,7 @@ class Encoding:
         return cls(None if names is None else tuple(names), tuple(kinds), (), ())
 
     def with_dates(self, positions: Iterable[int]) -> Encoding:
-        """Return the encoding in which the numbers of some columns are dates without a time zone."""
+        """Return the encoding in which some numeric columns are dates without a time zone."""
         kinds = list(self.kinds)
         for position in positions:
             if kinds[position] != "numeric":
@@ -214,39 +215,39 @@ class Encoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all columns are numbers, so that an array of them says the same."""
+        """Whether all columns are numeric, so that an array holds the same information."""
         return set(self.kinds) == {"numeric"}
 
     @property
     def numbers_alone(self) -> bool:
-        """Whether there are no categories: all columns are numbers, dates or durations."""
+        """Whether there are no categorical columns: all are numbers, dates or durations."""
         return not (self.levels or self.pairs)
 
     @property
     def dates(self) -> tuple[int, ...]:
-        """Positions of the columns of dates and durations, which are read as days."""
+        """Indices of the columns of dates and durations, which are read as days."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in TIME_KINDS)
 
     @property
     def numeric(self) -> tuple[int, ...]:
-        """Positions of the columns that are read as numbers."""
+        """Indices of the columns that are read as numbers."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in NUMBERS)
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """Positions of the categorical columns."""
+        """Indices of the categorical columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
-        """For each categorical column, what `CategoricalKernel.table` needs: the number of levels, or their places."""
+        """For each categorical column the argument of `CategoricalKernel.table`: category count or coordinates."""
         return tuple(
             len(levels) if places is None else np.array(places)
             for levels, places in zip(self.levels, self.places, strict=True)
         )
 
     def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
-        """Turn a table into numbers and level numbers.
+        """Convert a table to numbers and category codes.
 
         Parameters
         ----------
@@ -254,22 +255,22 @@ class Encoding:
             With the columns of the training rows, in their order. Where one of the two has no names, columns go by
             position. Dates may be in any unit and of any library, but not numbers.
         unseen : {"raise", "unlike"}, default="raise"
-            What a level becomes that the training rows did not have: an error, or -1, which `Factors` takes for
-            unlike every level; of a binary column one half, as far from either.
+            Treatment of a category that the training rows did not have: an error, or the code -1, which `Factors`
+            treats as different from every category; in a binary column one half, as far from either.
 
         Returns
         -------
         numeric : ndarray of shape (m, numeric columns)
             In float64; in float32 if all numeric columns are.
         code : ndarray of int64, shape (m, categorical columns)
-            Level numbers.
+            Category codes.
 
         Raises
         ------
         ValueError
-            If columns are missing, new or in another order, a cell is missing, a level is unseen, or a numeric column
-            holds text, NaN or infinity; if dates, dates with a time zone, durations and numbers take the place of each
-            other. The message names column, and level or row.
+            If columns are missing, new or in another order, a cell is missing, a category is unseen, or a numeric
+            column holds text, NaN or infinity; if a column is of another kind than at fit: dates, dates with a time
+            zone, durations or numbers. The message names column, and category or row.
 
         Examples
         --------
@@ -297,7 +298,7 @@ class Encoding:
         return numeric, code
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a JSON file can hold, and `from_json` reads.
+        """Return the encoding as a dict for JSON, which `from_json` reads.
 
         Returns
         -------
@@ -318,7 +319,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Encoding:
-        """Rebuild the encoding that `to_json` wrote.
+        """Restore the encoding from the result of `to_json`.
 
         Parameters
         ----------
@@ -333,7 +334,7 @@ class Encoding:
         Raises
         ------
         KeyError, TypeError, ValueError
-            If it is not of the form that `to_json` gives.
+            If it does not have the form of the result of `to_json`.
 
         Examples
         --------
@@ -402,12 +403,12 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
 
 
 def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
-    """Return the number of the group of each row.
+    """Return the integer code of the group of each row.
 
     Parameters
     ----------
     groups : array_like of shape (n,)
-        Labels: numbers, strings, dates, or whatever can be sorted.
+        Labels: numbers, strings, dates, or anything sortable.
     rows : int
         How many rows there are.
 
@@ -432,7 +433,7 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
 
 
 def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the labels of the groups in their order, and the number of the group of each row; as `group_codes`."""
+    """Return the sorted group labels, and the code of the group of each row; see `group_codes`."""
     refuse_foreign("groups", groups)
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -456,7 +457,7 @@ def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.i
 
 
 def named(label: Any) -> str:
-    """Return a label as messages name it.
+    """Format a label for messages.
 
     Examples
     --------

@@ -32,17 +32,17 @@ FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENO
 
 
 class OutputExistsError(FileExistsError):
-    """The output is there already and overwriting was not asked for."""
+    """The output already exists, and overwriting was not requested."""
 
 
 def sha256(path: Path) -> str:
-    """Digest a file, piece by piece."""
+    """Return the SHA-256 hash of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """Digest the length of a file, both of its ends and pieces in between: as good as all of it to tell files apart.
+    """Hash the length of a file, both ends and pieces in between: a fast way to detect a changed file.
 
     A file that was replaced, truncated, continued or written again is noticed, in milliseconds for any size; a few
     bytes changed in place in the middle of a large file may not be.
@@ -58,7 +58,7 @@ def fingerprint(path: Path) -> dict[str, Any]:
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Whether two names, through links or spelled in two ways, are of one file or folder that exists."""
+    """Tell whether two paths lead to one existing file or folder, through links or different spellings."""
     try:
         return one.samefile(other)
     except OSError:
@@ -66,7 +66,7 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
-    """Raise if `path` exists and is no empty folder, unless `force`; to be called before the long work, not after."""
+    """Raise if `path` exists and is not an empty folder, unless `force`; call it before the long computation."""
     if path.is_dir() and not folder:
         raise OutputExistsError(f"{path} is a folder, and a file is to be written; choose another name")
     if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
@@ -77,7 +77,7 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; when the block ends well it becomes `path`, otherwise it is gone.
+    """Yield a temporary path next to `path`; it becomes `path` if the block succeeds, and is removed otherwise.
 
     The temporary name keeps the suffix, because writers choose the format by it. A file that is replaced passes its
     permissions on.
@@ -93,7 +93,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def replace_file(new: Path, old: Path) -> None:
-    """Rename `new` to `old`, in one step; a file that is there passes its permissions on."""
+    """Rename `new` to `old`, in one step, and keep the permissions of an existing file."""
     if old.exists():
         new.chmod(stat.S_IMODE(old.stat().st_mode))
     new.replace(old)
@@ -101,7 +101,7 @@ def replace_file(new: Path, old: Path) -> None:
 
 @contextmanager
 def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collection[str]]) -> Iterator[Path]:
-    """Yield a temporary folder; when the block ends well its files are in the folder `path`, otherwise they are gone.
+    """Yield a temporary folder; its files move into the folder `path` if the block succeeds, or are removed.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collecti
 
 
 def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> None:
-    """Move files into a folder in place of others, header last; after an error all are where they were."""
+    """Move files into a folder, replacing others, header last; after an error the folder is as before."""
     new = sorted(file.name for file in temporary.iterdir())
     for name in new:
         if name not in replaced and os.path.lexists(path / name):
@@ -168,7 +168,7 @@ def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> No
 
 @contextmanager
 def _names_the_output(path: Path) -> Iterator[None]:
-    """Say which output a full disk has stopped: errors of writing to an open file know no name."""
+    """Add the name of the output to errors of a full disk, which do not name a file."""
     try:
         yield
     except OSError as error:
@@ -185,20 +185,20 @@ REMEDY = "copy the whole folder again or fit the model again"
 
 
 class ModelFileError(ValueError):
-    """A model folder is missing something, truncated, edited, or from another version."""
+    """A model folder is incomplete, truncated, edited, or of another version."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A model as JSON and arrays: what the ``to_record`` of its class returns, and ``from_record`` takes.
+    """A model as JSON and arrays: what ``to_record`` of its class returns, and ``from_record`` takes.
 
     A class that can be saved has both, and says its `record_format` and `record_versions`.
 
     Parameters
     ----------
     header : dict
-        What JSON can hold: format, version, for an estimator the name of its class, and what that adds. From a file it
-        is whole, but entries are not believed.
+        JSON values: format, version, for an estimator the name of its class, and what that adds. If it was read from a
+        file it is complete, but its entries have not been validated.
     arrays : mapping of str to ndarray
         From ``.npy`` files each is read, and compared with its digest, when it is asked for.
     in_one_file : bool, default=False
@@ -217,7 +217,7 @@ class Record:
 
 
 def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()) -> set[str]:
-    """Return the names of the files that a new model replaces; to be called before the long work too.
+    """Return the names of the files that a new model replaces; call it before the long computation, too.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files that a model consists of, by its header; raise if it is no whole header of a model."""
+    """Return the files of a model, listed by its header; raise if the header is incomplete."""
     header = read_json(folder)
     arrays = header.get("arrays")
     names = [TENSORS] if "sha256" in header else [f"{name}.npy" for name in arrays] if isinstance(arrays, dict) else []
@@ -270,7 +270,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def referred_files(header: Mapping[str, Any]) -> list[Path]:
-    """Return the files of rows that the model of a header refers to; none if it holds its rows."""
+    """Return the data files that the header of a model refers to; none if the model contains its rows."""
     reference = header.get("chunks")
     if not reference:
         return []
@@ -279,7 +279,7 @@ def referred_files(header: Mapping[str, Any]) -> list[Path]:
 
 
 def write_record(folder: str | Path, record: Record, *, force: bool = False) -> None:
-    """Write a model to a folder, whole or not at all; parameters and errors as in `kernpool.save_model`."""
+    """Write a model to a folder, completely or not at all; parameters and errors as in `kernpool.save_model`."""
     refers_to = referred_files(record.header)
     if record.in_one_file:
         _safetensors()  # says which extra is missing before anything is made
@@ -317,7 +317,7 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
 
 
 def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any]:
-    """Read ``model.json``, and be sure that it is whole, and of a format and version that one of some classes reads."""
+    """Read ``model.json``, and check its checksum and that one of some classes supports its format and version."""
     folder = Path(folder)
     path, formats = folder / HEADER, {kind.record_format: kind.record_versions for kind in kinds}
     header = read_json(folder)
@@ -336,7 +336,7 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
 
 
 def read_json(folder: Path) -> dict[str, Any]:
-    """Read ``model.json`` as it is, of whatever program; empty if it is no object."""
+    """Read ``model.json`` without checks; empty if it is not a JSON object."""
     path = folder / HEADER
     if not path.is_file():
         raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")
@@ -353,12 +353,12 @@ def write_header(folder: Path, header: dict[str, Any]) -> None:
 
 
 def checksum(header: dict[str, Any]) -> str:
-    """Digest what JSON can hold, whatever the order of its entries."""
+    """Return the hash of a JSON object, independent of the order of its entries."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def plain(value: Any) -> Any:
-    """Return a parameter as JSON can hold it; a generator of random numbers is of no use to a fitted model."""
+    """Convert a parameter for JSON; a random generator is dropped, since a fitted model does not use it."""
     if hasattr(value, "random_sample"):
         return None
     if isinstance(value, tuple | list):
@@ -367,7 +367,7 @@ def plain(value: Any) -> Any:
 
 
 class StoredArrays(Mapping[str, NDArray[Any]]):
-    """The ``.npy`` files of a folder that the entry ``"arrays"`` of a header lists."""
+    """The ``.npy`` files of a folder listed in the entry ``"arrays"`` of a header."""
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         records = header.get("arrays")
@@ -391,7 +391,7 @@ class StoredArrays(Mapping[str, NDArray[Any]]):
 
 
 def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
-    """Write an array, and return what a header should record of it."""
+    """Write an array, and return its entry for a header."""
     if array.dtype.kind == "O":
         array = array.astype(str)
     with path.open("wb") as file:
@@ -400,7 +400,7 @@ def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
 
 
 def read_array(path: Path, record: Any) -> NDArray[Any]:
-    """Read an array, and be sure that it is what was recorded, before anything in it is interpreted or allocated."""
+    """Read an array after checking its hash, before any of its content is interpreted or allocated."""
     if not _is_record(record):
         raise ModelFileError(f"{path.parent / HEADER} was edited: it does not describe {path.name}; {REMEDY}")
     _check_digest(path, record["sha256"])
@@ -415,7 +415,7 @@ def read_array(path: Path, record: Any) -> NDArray[Any]:
 
 
 def _read_tensors(path: Path, digest: Any) -> dict[str, NDArray[Any]]:
-    """Read all tensors of a file, which take no more memory than it does."""
+    """Read all tensors of a file; they take no more memory than the file."""
     load_file = _safetensors().load_file
     _check_digest(path, digest)
     try:

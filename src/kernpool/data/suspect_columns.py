@@ -51,7 +51,7 @@ TIME_OR_ORDER = re.compile(  # names of columns that may well count
 
 
 class SuspectColumnWarning(UserWarning):
-    """A column to predict from looks like something else than it is read as, such as row numbers or numbers as text.
+    """A predictor looks like something else than its type, such as row numbers or numbers as text.
 
     The message names the column and the remedy. A column that is meant so is named in ``unordered=`` if it holds
     categories; else the warning is ignored with ``warnings.simplefilter("ignore", SuspectColumnWarning)``.
@@ -59,7 +59,7 @@ class SuspectColumnWarning(UserWarning):
 
 
 class SuspectColumn(NamedTuple):
-    """What a column looks like, and the remedies, in which ``{name}`` stands for its name."""
+    """Suspicion about a column, and the remedies, in which ``{name}`` stands for the column's name."""
 
     what: str
     in_python: str
@@ -67,7 +67,7 @@ class SuspectColumn(NamedTuple):
 
 
 def measured(cells: Iterable[str]) -> str | None:
-    """Say what text is that people mean as numbers: one unit or sign in all cells, or times of a day.
+    """Say which kind of numbers a text column holds: one unit or sign in all cells, or times of the day.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def measured(cells: Iterable[str]) -> str | None:
 
 
 def _in_ascii(cell: str) -> str:
-    """Return a cell with the digits and the minus that Python reads numbers with."""
+    """Return a cell with ASCII digits and an ASCII minus."""
     if cell.isascii():
         return cell
     return "".join(str(unicodedata.decimal(sign, sign)) for sign in cell.translate(DASHES))
@@ -119,7 +119,7 @@ def _is_plain(cell: str) -> bool:
 
 
 def doubt(cells: Iterable[str], read: NDArray[np.float64]) -> str:
-    """Say what else integers may be, that are read as numbers: days as eight digits, or codes with zeros in front.
+    """Say what else integers may mean: days as eight digits, or codes with leading zeros.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _day(cell: str) -> date | None:
 
 
 def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
-    """Yield a sentence about each column of a frame that looks like something else than it is read as.
+    """Yield a warning sentence for each column of a frame that looks like something else than its type.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def row_labels(names: Sequence[str], metadata: Mapping[str, Any] | None = None) 
 
 
 def suspect_numbers(names: Sequence[Any], rows: NDArray[np.floating[Any]], *, whole: bool) -> Iterator[str]:
-    """Yield a sentence about each of several columns that numbers the rows, of rows in chunks or on a cluster.
+    """Yield a warning sentence for each column that looks like row numbers, for data in chunks or on a cluster.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def suspect_numbers(names: Sequence[Any], rows: NDArray[np.floating[Any]], *, wh
 
 
 def row_numbers(name: str, read: NDArray[np.floating[Any]], *, whole: bool = True) -> SuspectColumn | None:
-    """Return the suspicion that numbers are those of the rows, by the rule of this module.
+    """Return the suspicion that a column holds row numbers.
 
     Of a sample of the rows, with ``whole=False``, only the names are known, and no sequence 1..n.
 
@@ -270,7 +270,7 @@ def row_numbers(name: str, read: NDArray[np.floating[Any]], *, whole: bool = Tru
 
 
 def row_names(cells: Sequence[Any]) -> SuspectColumn | None:
-    """Return the suspicion that text names the rows: nearly as many categories as rows."""
+    """Return the suspicion that text identifies the rows: nearly as many categories as rows."""
     different = len(set(cells))
     if different <= max(FEW, len(cells) // 2):
         return None
@@ -283,7 +283,7 @@ def row_names(cells: Sequence[Any]) -> SuspectColumn | None:
 
 
 def measures(cells: Sequence[str]) -> SuspectColumn | None:
-    """Return the suspicion that text is numbers with a unit, or times of a day."""
+    """Return the suspicion that text is numbers with a unit, or times of the day."""
     what = measured(cells)
     return (
         None

@@ -23,7 +23,7 @@ FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 @contextmanager
 def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", private: bool = False) -> Iterator[Path]:
-    """Yield a new empty file or folder beside `path`; if it is still there at the end, it is removed.
+    """Yield a new empty file or folder next to `path`, and remove it at the end if it still exists.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", priv
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock a file or a folder, if possible; wait while another thread or process has locked it."""
+    """Lock a file or a folder, if possible; wait while another thread or process holds the lock."""
     lock = locked(path, wait=True)
     try:
         yield
@@ -114,7 +114,7 @@ def locked(path: Path, *, wait: bool = False) -> int | None:
 
 
 def sweep(path: Path, suffix: str = "") -> None:
-    """Remove the temporary files beside `path` of processes that no longer run.
+    """Remove temporary files next to `path` of processes that no longer run.
 
     Parameters
     ----------

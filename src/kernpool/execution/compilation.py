@@ -30,10 +30,7 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def closed_over(function: Any) -> str:
-    """Describe what a function closes over, the same in every process: compiled functions by their names.
-
-    Numba pickles it. A compiled function among it has another number in every process, so that such loops, which were
-    written to disk each time, were never found there again: .7 s of every process that planted a tree.
+    """Describe the variables a function closes over, the same in every process: compiled functions by their names.
 
     Examples
     --------
@@ -42,12 +39,14 @@ def closed_over(function: Any) -> str:
     >>> closed_over(power(2)), closed_over(closed_over)
     ('[2]', '[]')
     """
+    # Numba pickles these variables. A compiled function among them has another number in every process, so that such
+    # loops were written to disk each time and never found again: 0.7 s in every process that built a tree.
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     return repr([(x.py_func.__module__, x.py_func.__qualname__) if hasattr(x, "py_func") else x for x in cells])
 
 
 class NamedFiles(IndexDataCacheFile):
-    """Files of compiled versions of a function, named by their keys: types, processor, closure, Numba's version.
+    """Cache files of compiled versions of a function, named by a hash of types, processor, closure and Numba's version.
 
     Examples
     --------
@@ -64,12 +63,12 @@ class NamedFiles(IndexDataCacheFile):
         return f"{self._index_name.removesuffix('.nbi')}.{hashlib.sha256(what).hexdigest()[:32]}.nbc"
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep a version; a disk that is full costs time in later processes, and no answer."""
+        """Save a compiled version; a full disk raises no error, and later processes compile again."""
         with suppress(OSError):
             self._save_data(self._name(key), (key, data))  # type: ignore[no-untyped-call]  # Numba has no types
 
     def load(self, key: Any) -> Any:
-        """Return a version, or None if there is no file of it that is whole."""
+        """Return a compiled version, or None if its file is missing or damaged."""
         try:
             whole = memoryview(Path(self._cache_path, self._name(key)).read_bytes())
         except OSError:
@@ -86,7 +85,7 @@ class NamedFiles(IndexDataCacheFile):
 
 
 class LoopCache(FunctionCache):
-    """Numba's cache of a function, in such files."""
+    """Numba's cache of a function, stored in `NamedFiles`."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]  # Numba is not typed
@@ -108,7 +107,7 @@ LOOPS = "loops"  # compiled functions live in folders of this name, and nowhere 
 
 
 def compiled_sources(package: Path) -> list[Path]:
-    """Return all files that compiled code may come from: those in folders named ``loops``, at any depth, and this one.
+    """Return the source files that hold compiled code: those in folders named ``loops``, at any depth, and this one.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def compiled_sources(package: Path) -> list[Path]:
 
 
 def digest_of(sources: list[Path]) -> str:
-    """Return one digest of all the sources, which identifies their version.
+    """Return one hash of all the sources, which identifies their version.
 
     Parameters
     ----------
@@ -165,27 +164,27 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
 
 
 def part(function: Function) -> Function:
-    """Compile a part of loops, which is called by other compiled functions only: without a Python wrapper."""
+    """Compile a function that only other compiled functions call: without a Python wrapper."""
     return _compile(function, _FLAGS, no_cpython_wrapper=True)
 
 
 def loop(function: Function) -> Function:
-    """Compile a loop whose sums may be reordered."""
+    """Compile a loop in which sums may be reordered."""
     return _compile(function, _FLAGS)
 
 
 def ordered_loop(function: Function) -> Function:
-    """Compile arithmetic whose order matters but may be fused: an exponential that rounds by adding a constant."""
+    """Compile arithmetic that may be fused but not reordered: an exponential that rounds by adding a constant."""
     return _compile(function, {"contract"})
 
 
 def strict_loop(function: Function) -> Function:
-    """Compile a loop that has to round exactly as NumPy does: distances, because the boxcar has an edge."""
+    """Compile a loop that must round exactly as NumPy does: distances, because the boxcar has an edge."""
     return _compile(function, False)
 
 
 def bare_part(function: Function) -> Function:
-    """Compile a part of loops that makes no arrays: without reference counts, compiling takes a seventh less time.
+    """Compile as `part` does, for code without new arrays: no reference counts, a seventh less compile time.
 
     Slices of arguments do not count as new arrays.
     """
@@ -193,26 +192,26 @@ def bare_part(function: Function) -> Function:
 
 
 def bare_loop(function: Function) -> Function:
-    """Compile a loop that makes no arrays, as `bare_part`."""
+    """Compile as `loop` does, for code that makes no new arrays (see `bare_part`)."""
     return _compile(function, _FLAGS, _nrt=False)
 
 
 def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Compile, wherever loops call the stand-in, what the decorated function makes for the types of its arguments."""
+    """In compiled loops, replace the stand-in by what the decorated function returns for the types of its arguments."""
     return cast(Callable[[Function], Function], overload(stand_in))
 
 
 @intrinsic
 def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
-    """Let the loop that calls this use vectors of 512 bits where the processor has them; elsewhere nothing changes.
+    """Allow the calling loop to use 512-bit vectors on processors that have them; a no-op elsewhere.
 
-    LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide ones.
-    The attributes count for the function that they are in: a part that may not be inlined has to call this as well.
-
-    The stack is aligned as well. Numba's own is aligned to 16 bytes, and LLVM sees too late that registers are to be
-    stored there: three of four times each of them then crossed a line of the cache, by chance of who called whom (five
-    columns of four queries: 2.15e9 pairs per second in place of 2.45e9).
+    The stack is aligned as well. The attributes apply to one function: a part that may not be inlined has to call this
+    as well.
     """
+    # LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide
+    # vectors. Numba aligns the stack to 16 bytes, and LLVM sees too late that registers will be stored there. In three
+    # of four cases each stored register then crossed a cache line, depending on the chain of callers (five columns,
+    # four queries: 2.15e9 pairs per second instead of 2.45e9).
 
     # As Numba calls it.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -227,11 +226,11 @@ def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba 
 
 @intrinsic
 def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
-    """Inline the part that calls this into every loop that uses it.
+    """Inline the calling function into every loop that uses it.
 
-    A part that LLVM leaves a function exists twice: the process that compiles runs the part's own copy, those that load
-    the loop from disk the one that was linked into it, optimized once more. Where either reorders sums, last bits
-    differ. LLVM decides by size, so that small parts need not ask for it.
+    A part that LLVM does not inline exists twice: the process that compiles it runs the part's own copy; processes that
+    load the loop from disk run the copy linked into it, which was optimized once more. If either reorders sums, the
+    last bits differ. LLVM decides by size, so small parts need not call this.
     """
 
     # As Numba calls it.
@@ -244,7 +243,7 @@ def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls
 
 @cache
 def vector_registers() -> int:
-    """Return how many vectors a loop can hold: 32 with AVX-512 or on ARM, 16 elsewhere.
+    """Return the number of vector registers of a loop: 32 with AVX-512 or on ARM, 16 elsewhere.
 
     Numba is asked, not the processor: `NUMBA_CPU_FEATURES` changes what is compiled.
     """

@@ -15,7 +15,7 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 
 LONGEST = 80  # characters of a value in a message
 
-# Names of other libraries, and what is meant by them here: the first one that the argument accepts.
+# Names in other libraries, and their equivalents here: the first one that the argument accepts.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "rbf": ("gaussian",),
     "normal": ("gaussian",),
@@ -56,7 +56,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "fourier": ("nufft",),
 }
 
-# What other libraries call an argument, and the names that it may have here: the first one that the method has.
+# Names of arguments in other libraries, and their equivalents here: the first one that the method has.
 ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
     "gamma": ("bandwidth",),
     "sigma": ("bandwidth",),
@@ -103,14 +103,14 @@ DEGREES = (
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the suggestion for a name that is not known, as the beginning of a clause; nothing without one.
+    """Suggest a known name in place of an unknown one, as the beginning of a clause; empty if none is close.
 
     Parameters
     ----------
     name : str
-        What the caller passed.
+        Value passed by the caller.
     known : iterable of str
-        What the argument accepts.
+        Accepted values.
 
     Returns
     -------
@@ -134,12 +134,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def abbreviate(value: Any) -> str:
-    """Return what came as an argument, for messages: its `repr`, or type, shape and first value if that is long.
+    """Describe a value in an error message: its `repr`, or type, shape and first value if that is long.
 
     Parameters
     ----------
     value : object
-        What the caller passed.
+        Value passed by the caller.
 
     Returns
     -------
@@ -179,16 +179,16 @@ def abbreviate(value: Any) -> str:
 
 
 def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
-    """Refuse a value that is not one of those an argument may have; suggest the closest one.
+    """Raise ValueError unless a value is one of the choices of an argument, and suggest the closest one.
 
     Parameters
     ----------
     name : str
         The argument.
     value : object
-        What the caller passed; arrays are fine, and refused.
+        Value passed by the caller; arrays are handled, and rejected.
     known : iterable of str or None
-        What the argument accepts.
+        Accepted values.
 
     Raises
     ------
@@ -212,14 +212,14 @@ def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False: an array here is an argument in the wrong place.
+    """Raise TypeError unless a value is True or False.
 
     Parameters
     ----------
     name : str
         The argument.
     value : object
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -238,9 +238,9 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def explain_calls(public: Public) -> Public:
-    """Let a public function, or the methods of a public class, answer calls that do not fit as `describe_call` does.
+    """Decorate a public function or class so that calls with wrong arguments raise the messages of `describe_call`.
 
-    Calls that fit cost .2 us more; nothing is looked at before Python has raised a TypeError.
+    Valid calls cost 0.2 us more; arguments are inspected only after Python has raised a TypeError.
 
     Parameters
     ----------
@@ -293,14 +293,14 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
 
 
 def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, Any], error: str) -> str:
-    """Return what is wrong with a call that Python has refused, and the remedy.
+    """Say what is wrong with a call whose arguments do not fit, and the remedy.
 
     Parameters
     ----------
     owner : str
         The class of the user, empty for functions.
     function : callable
-        What was called.
+        The called function.
     keywords : dict
         The arguments that were passed by name.
     error : str

@@ -11,13 +11,13 @@ _listener: ContextVar[Progress | None] = ContextVar("kernpool_progress", default
 
 
 def current_progress() -> Progress | None:
-    """Return the listener of this context, or None."""
+    """Return the progress callback of this context, or None."""
     return _listener.get()
 
 
 @contextmanager
 def report_progress(listener: Progress) -> Iterator[None]:
-    """Have ``fit`` and ``predict`` inside the block call ``listener(done, total)``.
+    """Make ``fit`` and ``predict`` inside the block call ``listener(done, total)``.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ ROWS = 6  # of a table
 
 
 def listed(numbers: Array) -> str:
-    """Return the first numbers in a line.
+    """Format the first numbers of an array as one line.
 
     Examples
     --------
@@ -25,12 +25,12 @@ def listed(numbers: Array) -> str:
 
 
 def digits_beside(size: Array, error: Array) -> int:
-    """Return how many digits of numbers show two of their errors.
+    """Return the number of significant digits that shows two digits of the standard errors.
 
     Parameters
     ----------
     size, error : ndarray
-        Numbers and their errors; those that are zero or no numbers do not count.
+        Numbers and their standard errors; those that are zero or not finite are ignored.
 
     Returns
     -------
@@ -51,14 +51,14 @@ def digits_beside(size: Array, error: Array) -> int:
 
 
 def with_sizes(names: list[str], rows: list[list[str]], sizes: Array | None) -> tuple[list[str], list[list[str]]]:
-    """Add a column of effective sample sizes to a table whose first cells are numbers of places; None adds none."""
+    """Add a column of effective sample sizes to a table whose first cells are row numbers; None adds none."""
     if sizes is None:
         return names, rows
     return [*names, "n_eff"], [[*row, f"{sizes[int(row[0])]:.3g}"] for row in rows]
 
 
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines of a table, two blanks before each column, all but the last as wide as their widest cell.
+    """Format a table as lines of aligned columns, separated by two spaces.
 
     Examples
     --------

@@ -29,7 +29,7 @@ Work = Callable[[slice], Iterator[None]]
 
 
 class OwnLock:
-    """A lock that is no part of what it protects: deep copies and pickles of its owner get one of their own.
+    """Lock that is not copied with its owner: deep copies and pickles of the owner get a new one.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class OwnLock:
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """Turn `n_jobs` into a number of threads, as scikit-learn does.
+    """Convert `n_jobs` into a number of threads, as scikit-learn does.
 
     Parameters
     ----------
@@ -109,10 +109,10 @@ EVEN_ROWS = 4  # queries that loops take at once
 
 
 def cut_evenly(length: int, size: int) -> list[slice]:
-    """Cut ``range(length)`` into slices of about `size` that threads share evenly.
+    """Cut ``range(length)`` into slices of about `size`, balanced between threads.
 
-    They are as many as a power of two, or a multiple of eight, as far as there are rows for that, and begin at
-    multiples of `EVEN_ROWS`. Where the last of 16 slices is short, one of two threads waits a twentieth of the time.
+    If there are enough rows, the number of slices is a power of two or a multiple of eight; slices begin at multiples
+    of `EVEN_ROWS`. Where the last of 16 slices is short, one of two threads waits a twentieth of the time.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def cut_evenly(length: int, size: int) -> list[slice]:
 
 
 def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
-    """Run `work` on every block.
+    """Run `work` on every block, on several threads.
 
     Parameters
     ----------
     work : callable
-        Generator function of a block. Blocks write to disjoint places, so their order does not matter.
+        Generator function of a block. Blocks write to disjoint parts of arrays, so their order does not matter.
     blocks : sequence of slice
         What to work on.
     n_jobs : int
@@ -207,12 +207,12 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
 
 
 def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, progress: Progress | None) -> None:
-    """Run several passes of blocks one after the other, whose rows are counted together.
+    """Run several passes over blocks one after the other, with one progress count for all of them.
 
     Parameters
     ----------
     passes : sequence of (work, blocks)
-        As for `run_blocks`; a pass without blocks is none.
+        As for `run_blocks`; a pass without blocks is skipped.
     n_jobs : int
         Threads.
     progress : callable or None
@@ -237,7 +237,7 @@ def _counting_from(before: int, total: int, progress: Progress) -> Progress:
 
 
 def weighted_sum(weight: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``weight @ x`` with the same bits for any number of threads of BLAS, which other threads may change.
+    """Return ``weight @ x``; the result does not depend on the number of BLAS threads, to the last bit.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def weighted_sum(weight: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray
 
 
 class OrderedSum:
-    """A sum of numbered terms with the same bits for any number of threads.
+    """Sum of numbered terms that does not depend on the number of threads, to the last bit.
 
     Terms that arrive early wait for those before them. Blocks start in order and take about equal times, so few wait:
     about as many as there are threads.
@@ -274,7 +274,7 @@ class OrderedSum:
         self._lock = threading.Lock()
 
     def add(self, number: int, term: NDArray[np.float64]) -> None:
-        """Add the term of this number, counted from zero, once all before it have been added."""
+        """Add the term with this number, counted from zero; it waits until all earlier terms are added."""
         with self._lock:
             self._waiting[number] = term
             while self._next in self._waiting:
@@ -288,7 +288,7 @@ _users, _limits = 0, None  # callers inside, and the handle that restores the li
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit the BLAS libraries to one thread while any caller is inside.
+    """Limit the BLAS libraries to one thread while any caller is inside the block.
 
     The setting belongs to the process. The first caller sets the limit and the last one restores it: with a limit per
     caller, two overlapping callers would leave it at one forever.
@@ -310,7 +310,7 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _blas() -> Any:
-    """Return the BLAS libraries of this process, found once: looking through all that is loaded takes a millisecond.
+    """Return the BLAS libraries of this process, cached: the search takes a millisecond.
 
     Those that are loaded later are others' own; compiled loops call that of SciPy.
     """

@@ -6,7 +6,7 @@ from functools import cache
 
 @cache
 def vector_bits() -> int:
-    """Return how wide the vectors of compiled loops are: 512 with AVX-512, 256 elsewhere.
+    """Return the width of vectors in compiled loops in bits: 512 with AVX-512, 256 elsewhere.
 
     NumPy knows what the processor has, and ``NUMBA_CPU_FEATURES`` overrules it, since that is what is compiled for. ARM
     counts as 256: narrower vectors, but as many in flight.

@@ -18,18 +18,18 @@ _PASSING_THROUGH = {"sklearn", "joblib", "torch", "numpy"}
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, and name the first line outside of the package as the place.
+    """Issue a warning that points to the first line outside the package.
 
     Parameters
     ----------
     message : str
         What is wrong, and the remedy.
     category : type of Warning, default=UserWarning
-        What it is.
+        Category of the warning.
 
     Notes
     -----
-    A number of frames, as `warnings.warn` wants it, is right for one way of calling and wrong for all the others.
+    The `stacklevel` of `warnings.warn` is a fixed number of frames, which is right for one way of calling only.
 
     Examples
     --------
@@ -52,9 +52,9 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def underflow_is_zero(function: Function) -> Function:
-    """Let a public function take weights that underflow for zeros, as they are meant, whatever `np.errstate` says.
+    """Decorate a public function so that underflow of weights to zero never raises or warns.
 
-    Decorates what users call, so that callers may have other errors of NumPy raised, and all of them in their own code.
+    Users may still let NumPy raise other errors, and all errors in their own code, through `np.errstate`.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def underflow_is_zero(function: Function) -> Function:
 
 
 def _caller(frame: FrameType) -> FrameType:
-    """Return the first frame that is not of the package, nor of a library that passes calls on; else the outermost."""
+    """Return the first frame outside the package and outside libraries that pass calls on; else the outermost."""
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__")).partition(".")[0]
         if not frame.f_code.co_filename.startswith(_PACKAGE) and module not in _PASSING_THROUGH:

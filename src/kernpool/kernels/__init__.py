@@ -35,18 +35,18 @@ from kernpool.kernels.registry import (
     registered_name,
 )
 
-# The compiled loops know these, by their place in this list, and behind them the powers that products are made of.
+# The compiled loops number kernels by their index in this list; the powers in products come last.
 BUILT_IN = tuple(kernel_names())
 COMPILED = (*BUILT_IN, *INTERNAL)
 
 
 def is_built_in(kernel: Kernel) -> bool:
-    """Tell whether this very record comes with the package; one of your own under the same name is another."""
+    """Tell whether this `Kernel` record is one of the package's; a user's kernel of the same name is not."""
     return kernel.name in BUILT_IN and get_kernel(kernel.name) is kernel
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Tell whether the compiled loops know this very record: the built-in ones and the powers of their products."""
+    """Tell whether the compiled loops support this `Kernel` record, or a power that its products are made of."""
     return kernel.name in COMPILED and get_kernel(kernel.name) is kernel
 
 

@@ -66,12 +66,12 @@ CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
 
 def check_convention(convention: str, name: str = "bandwidth_convention") -> None:
-    """Refuse a convention that nobody has.
+    """Raise ValueError unless `convention` is one of `CONVENTIONS`.
 
     Parameters
     ----------
     convention : str
-        What the caller passed.
+        Value passed by the caller.
     name : str, default="bandwidth_convention"
         The argument's name.
 
@@ -91,7 +91,7 @@ def convert_bandwidth(
 
     .. math:: h_{\text{target}} = h_{\text{source}} \, c_{\text{source}}(K) / c_{\text{target}}(K)
 
-    where ``c(K)`` is the bandwidth in our units that the convention calls 1.
+    where ``c(K)`` is the bandwidth in the package's units that the convention calls 1.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ def convert_bandwidth(
     kernel : str or Kernel, default="gaussian"
         One that both conventions know.
     source, target : str, default="support"
-        What the numbers are, and what is wanted:
+        Convention of the given bandwidths, and convention of the result:
 
-        - ``"support"``, ours: the ``h`` of ``u = distance / h`` (scikit-learn's, too);
+        - ``"support"``, the package's own: the ``h`` of ``u = distance / h`` (scikit-learn's, too);
         - ``"np"``: R np, where the Epanechnikov kernel has variance 1;
         - ``"stata"``: Stata (``npregress kernel``, ``lpoly``, ``kdensity``), likewise; its ``epan2`` is ``"support"``;
         - ``"locfit"``: R locfit, where the Gaussian is ``exp(-(2.5 u)^2 / 2)``;
@@ -127,7 +127,7 @@ def convert_bandwidth(
 
     Notes
     -----
-    By way of ``"canonical"`` bandwidths move from one kernel to another.
+    To convert a bandwidth from one kernel to another, convert it to ``"canonical"`` and back.
 
     References
     ----------
@@ -153,7 +153,7 @@ def convert_bandwidth(
 
 
 def _factor(kernel: Kernel, convention: str) -> float:
-    """Return the bandwidth in our units that the convention calls 1."""
+    """Return the bandwidth in the package's units that the convention calls 1."""
     if convention in _OF_PACKAGES:
         factors = _OF_PACKAGES[convention]
         if kernel.name not in factors or get_kernel(kernel.name) is not kernel:

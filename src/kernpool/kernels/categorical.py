@@ -37,21 +37,21 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CategoricalKernel:
-    r"""A kernel of a categorical column.
+    r"""Kernel of a categorical column: a factor per pair of categories, with a smoothing parameter lambda.
 
     Parameters
     ----------
     name : str
         The name it is found under.
     ordered : bool
-        Whether it wants to know how far levels are apart, and not only whether they differ.
+        Whether the factors depend on how far two categories are apart, and not only on whether they differ.
     factors : callable
-        Maps the distances between levels, of shape (c, c), and lambda to factors of that shape. Distances of an
+        Maps the distances between categories, of shape (c, c), and lambda to factors of that shape. Distances of an
         unordered column are 0 and 1.
     slopes : callable
         Likewise, the derivatives of the factors by lambda.
     largest : callable
-        Maps the number of levels to the upper end of the box of lambda; the lower end is 0 and belongs to it.
+        Maps the number of categories to the largest lambda allowed; the smallest is 0.
 
     Notes
     -----
@@ -74,27 +74,27 @@ class CategoricalKernel:
     largest: Callable[[int], float]
 
     def table(self, levels: int | NDArray[Any], lam: float) -> Array:
-        """Tabulate the factors of all pairs of levels.
+        """Return the factors of all pairs of categories.
 
         Parameters
         ----------
         levels : int or ndarray of shape (c,)
-            How many levels there are, for an unordered kernel; their places on the line, for an ordered one. A distance
-            is that of two places, in their unit: give ranks where only the order means something.
+            Number of categories, for an unordered kernel; their coordinates on a line, for an ordered one. The distance
+            of two categories is that of their coordinates: give ranks where only the order is meaningful.
         lam : float
             The smoothing, in the kernel's box.
 
         Returns
         -------
         ndarray of shape (c, c)
-            Symmetric, from 0 to 1. A single level has the factor 1 whatever lambda.
+            Symmetric, from 0 to 1. A single category has the factor 1 for every lambda.
 
         Raises
         ------
         TypeError
-            If `levels` is not what this kernel needs.
+            If `levels` is of the wrong type for this kernel.
         ValueError
-            If `lam` is outside of the box, or a place is not finite.
+            If `lam` is out of its range, or a coordinate is not finite.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class CategoricalKernel:
         return self.factors(distance, self._checked(lam, len(distance)))
 
     def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
-        r"""Tabulate the derivatives of the factors by lambda.
+        r"""Return the derivatives of the factors of all pairs of categories by lambda.
 
         Parameters
         ----------
@@ -124,8 +124,8 @@ class CategoricalKernel:
         -------
         ndarray of shape (c, c)
             Exact at the ends of the box, where they are one-sided, but for one case: the slope of
-            :math:`\lambda^d` at 0 is infinite where levels are less than 1 apart. It is finite here, that at
-            :math:`\lambda = 2^{-52}`: huge, with the right sign. Measure such levels in a smaller unit.
+            :math:`\lambda^d` at 0 is infinite where categories are less than 1 apart. It is finite here, that at
+            :math:`\lambda = 2^{-52}`: huge, with the right sign. Measure such categories in a smaller unit.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class CategoricalKernel:
         return self.slopes(distance, self._checked(lam, len(distance)))
 
     def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
-        """Whether all levels count alike, so that the column might as well not be there.
+        """Tell whether all factors are equal, so that the column has no effect.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class CategoricalKernel:
             place = np.asarray(levels)
             if place.ndim != 1 or place.dtype.kind not in "fiub":
                 raise TypeError(
-                    f"levels of the ordered kernel {self.name!r} must be an array with the place of each level, "
+                    f"levels of the ordered kernel {self.name!r} must be an array with the position of each level, "
                     f"got {abbreviate(levels)}; np.arange(c) takes them by rank"
                 )
             place = place.astype(np.float64)
@@ -258,7 +258,7 @@ _KERNELS = {
 
 
 def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
-    """List the kernels of categorical columns.
+    """List the names of the kernels for categorical columns.
 
     Parameters
     ----------
@@ -279,14 +279,14 @@ def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
 
 
 def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None = None) -> CategoricalKernel:
-    """Look a kernel of categorical columns up; a `CategoricalKernel` is returned as it is.
+    """Return a kernel for categorical columns by its name; a `CategoricalKernel` is returned as it is.
 
     Parameters
     ----------
     kernel : str or CategoricalKernel
         Which one.
     ordered : bool, optional
-        What it is needed for: an ordered column or an unordered one.
+        Kind of column that it must support: ordered or unordered.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     Raises
     ------
     ValueError
-        If there is none of this name, or it is for the other kind of column.
+        If no kernel has this name, or it is for the other kind of column.
     TypeError
         If `kernel` is neither a name nor a record.
 

@@ -46,12 +46,12 @@ POWERS = ((1, 2), (2, 4), (2, 5), (2, 6), (3, 4), (3, 5), (3, 6))
 
 
 class Term(NamedTuple):
-    """A term of a product.
+    """One term of a product of kernels, expanded as a sum of kernels.
 
     Parameters
     ----------
     factor : float
-        What it is multiplied by.
+        Coefficient of the term.
     kernel : Kernel
         Its kernel.
     width : float
@@ -64,7 +64,7 @@ class Term(NamedTuple):
 
 
 def square(kernel: Kernel) -> Term:
-    """Return the square of a kernel, which is always a single term.
+    """Return the square of a kernel, which is a single term.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def square(kernel: Kernel) -> Term:
 
 
 def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Term, ...]:
-    r"""Expand :math:`K(u) K(u / c)`.
+    r"""Expand :math:`K(u) K(u / c)` into a sum of kernels.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Ter
     ratio : float
         ``c >= 1``: how much wider the second factor is.
     single : bool, default=False
-        Have a single term in any case, if need be a kernel without loops. Products over columns need that: a product of
-        sums has too many terms.
+        Always return a single term, if necessary a kernel without compiled loops. Products over columns need this,
+        because a product of sums has too many terms.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Ter
     Notes
     -----
     With :math:`s = 1 - u^r` and :math:`a = c^{-r}` the second factor of a power is :math:`(1 - a + a s)^p`; its
-    binomial expansion has no sign that changes, so that sums of terms lose no digits.
+    binomial expansion has positive terms only, so that no digits are lost to cancellation.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _named() -> dict[tuple[int, int], Kernel]:
 
 
 def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
-    """Return the product as a kernel without loops; pooling asks for none of its constants."""
+    """Return the product as a kernel without compiled loops and without constants, which pooling does not need."""
 
     def both(one: Profile, combine: Callable[[Array, Array], Array]) -> Profile:
         return lambda u: combine(one(u), one(u / ratio))
@@ -181,7 +181,7 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
 
 
 def _power_kernel(inner: int, outer: int) -> Kernel:
-    """Return ``(1 - u**inner)**outer``, factored so that small weights near the edge keep all their digits."""
+    """Return ``(1 - u**inner)**outer``, factored so that small weights near the edge lose no digits to rounding."""
 
     def profile(u: Array) -> Array:
         rest = sum((u**power for power in range(1, inner)), start=np.ones_like(u))

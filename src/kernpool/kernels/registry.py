@@ -20,7 +20,7 @@ from kernpool.execution.messages import abbreviate, did_you_mean, explain_calls
 
 @dataclass(frozen=True)
 class Polynomial:
-    """``K(u) = height (1 - u**inner)**outer`` for ``u < 1``, zero beyond; the edge belongs to it if `outer` is 0."""
+    """``K(u) = height (1 - u**inner)**outer`` for ``u < 1``, zero beyond; positive at the edge only if `outer` is 0."""
 
     inner: int
     outer: int
@@ -29,7 +29,7 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """``K(u) = exp(-u**2 / 2)``: the product over columns is the kernel of the Euclidean distance."""
+    """``K(u) = exp(-u**2 / 2)``; the product over columns is the radial kernel of the Euclidean distance."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class NearlyExponential:
-    """``exp(-u)`` times a factor between `least` and 1: how far it reaches is known, but it does not add up."""
+    """``exp(-u)`` times a factor between `least` and 1: its reach is bounded, but sums of it cannot be factorised."""
 
     least: float
 
@@ -55,7 +55,7 @@ Form = Polynomial | Gaussian | Exponential | NearlyExponential | Flat
 
 
 def power_of_square(form: Form | None) -> int | None:
-    """Return `p` of a kernel that is ``(1 - u**2)**p`` up to a factor, 0 for a boxcar; None for all others."""
+    """Return `p` if a kernel is proportional to ``(1 - u**2)**p``, 0 for a boxcar, None for all others."""
     return form.outer if isinstance(form, Polynomial) and form.inner == 2 else None
 
 
@@ -109,12 +109,12 @@ class Kernel:
 
     @property
     def is_compact(self) -> bool:
-        """Whether keys farther than `support` bandwidths have no weight at all."""
+        """Whether keys farther than `support` bandwidths have zero weight."""
         return math.isfinite(self.support)
 
     @property
     def adds_up(self) -> bool:
-        """Whether a few numbers can stand for many keys."""
+        """Whether the sum over many keys can be computed from a few moments."""
         return not isinstance(self.form, NearlyExponential | None)
 
     @property
@@ -142,19 +142,19 @@ class Kernel:
 
 
 def registered_name(kernel: Kernel) -> str:
-    """Return the name that a pickle or a model file carries; refuse a record that this name would not find again."""
+    """Return the registered name of a kernel for pickles and model files; raise ValueError if it is not registered."""
     if _KERNELS.get(kernel.name) is not kernel:
         raise ValueError(
-            f"{kernel!r} is not registered, so its name would not find it again; register_kernel it before saving"
+            f"{kernel!r} is not registered, so it could not be found by its name; call register_kernel before saving"
         )
     return kernel.name
 
 
 def logarithm(profile: Profile) -> Profile:
-    """Return ``log K`` of a profile that does not underflow: minus infinity where it is zero."""
+    """Return the log-kernel of a profile that does not underflow; it is minus infinity where the profile is zero."""
 
     def log_profile(u: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):  # what is no kernel is told by the check of its profile
+        with np.errstate(divide="ignore", invalid="ignore"):  # `_check_profile` reports invalid profiles
             return np.log(profile(u))
 
     return log_profile
@@ -162,17 +162,17 @@ def logarithm(profile: Profile) -> Profile:
 
 _KERNELS: dict[str, Kernel] = {}
 _NAMES: dict[str, str] = {}
-_INTERNAL: set[str] = set()  # found by their name, and not listed
+_INTERNAL: set[str] = set()  # names that `get_kernel` finds and `kernel_names` does not list
 
 
 @explain_calls
 def register_kernel(kernel: Kernel) -> Kernel:
-    """Make a kernel known under its name and aliases; from then on it is used, tested and saved like a built-in one.
+    """Register a kernel under its name and aliases, so that it is used and saved like a built-in one.
 
     Parameters
     ----------
     kernel : Kernel
-        A record of your own. `make_kernel` works its constants out from the profile.
+        The kernel to add. `make_kernel` computes its constants from the profile.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def register_kernel(kernel: Kernel) -> Kernel:
 
 
 def register_internal(kernel: Kernel) -> Kernel:
-    """Register a kernel that computations need and nobody asks for: `kernel_names` does not list it."""
+    """Register a kernel for internal computations; `kernel_names` does not list it."""
     _INTERNAL.add(kernel.name)
     return register_kernel(kernel)
 
@@ -227,7 +227,7 @@ def _check_profile(kernel: Kernel) -> None:
 
 @explain_calls
 def get_kernel(kernel: str | Kernel) -> Kernel:
-    """Look a kernel up by its name or alias; a `Kernel` record is returned as it is.
+    """Return a kernel by its name or alias; a `Kernel` record is returned as it is.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def make_kernel(
     log_slope: Profile | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Kernel:
-    r"""Make a kernel of your own from its profile; the constants come from numerical integration.
+    r"""Make a kernel from its profile; the constants are computed by numerical integration.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def make_kernel(
     profile : callable
         ``K(u)`` for an array of ``u >= 0``; see `Kernel`.
     support : float, default=inf
-        Where the profile ends: beyond it `profile` is not asked and the weight is zero.
+        Where the profile ends: beyond it `profile` is not called and the weight is zero.
     log_profile : callable, optional
         ``log K(u)``. Give it for a kernel of infinite support: the logarithm of an underflowed profile is minus
         infinity, and then far queries have an empty window.

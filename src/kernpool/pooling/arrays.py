@@ -41,19 +41,19 @@ NO_CENTER = np.zeros(1)
 
 
 def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
-    """Sum over plain arrays of few rows.
+    """Compute the sums for small plain arrays.
 
     Parameters
     ----------
     recipe : Recipe
         How to pool.
     query, key, value : object
-        What the caller of `pool` passed, without weights, masks and rows to leave out.
+        Arguments of `pool`, where there are no weights, masks or excluded keys.
 
     Returns
     -------
     Sums or None
-        To the bit those of the long way; None for all that is not plain, small and as it should be.
+        To the bit those of the general way; None if an input is not plain, small and valid.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
 def _problem(
     recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
 ) -> Problem | None:
-    """Return the problem that `Recipe.problem` makes of tables, if there is nothing to be said about them."""
+    """Build the problem that `Recipe.problem` builds; None if an input needs an error or a special case."""
     (n, d), h = key.shape, recipe.bandwidth
     if query.shape[1] != d or len(value) != n or h.size not in (1, d):
         return None
@@ -116,22 +116,22 @@ PIECE, NUMBERS = 1 << 20, 1 << 17
 def sum_stack(
     batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
 ) -> tuple[PoolState, Array] | None:
-    """Sum all items of a batch together.
+    """Sum all items of a batch in one compiled loop.
 
     Parameters
     ----------
     batch : Batch
         Problems of one shape.
     algorithm : str
-        As of `choose`; one that is asked for by name is used as it is, but for brute force.
+        As in `choose`. Of the named algorithms only brute force is summed as a stack.
     n_jobs, progress
-        As of `pool`.
+        As in `pool`.
 
     Returns
     -------
     (PoolState, ndarray of shape (b, c)) or None
-        The states of all items, the first item's rows first, of values less their centers, and these; None where items
-        are to be summed one by one.
+        The states of all items, the first item's rows first, of centered values, and the centers; None if items have to
+        be summed one by one.
     """
     first, items = batch.problem(0), len(batch)
     if not _is_worth_it(first, items, algorithm):
@@ -167,7 +167,7 @@ def sum_stack(
 
 
 def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
-    """Whether there is a loop for such items, each is small, and all of them are worth loading compiled code."""
+    """Tell whether the stacked loop supports the items, each is small, and compiled code is worth loading."""
     (m, n), kernel = first.shape, first.similarity.kernel
     if items == 1 or m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
@@ -182,7 +182,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
 
 
 def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bool_]:
-    """Tell the items whose values are tiny, or with an answer that cannot be a weighted mean."""
+    """Find the items with tiny values, or with a result that cannot be a weighted mean."""
     items, m = stack.own.shape
     largest = np.maximum(np.abs(stack.low), np.abs(stack.high))
     tiny = np.any((largest > 0.0) & (largest < SMALL), axis=1)
@@ -201,7 +201,7 @@ def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bo
 
 @dataclass(frozen=True, eq=False)
 class ArrayPairs:
-    """Pairs in arrays, with all that may be said of a query and a key; parameters as in `pool`."""
+    """Pairs in arrays, with weights, masks and excluded keys; parameters as in `pool`."""
 
     key: ArrayLike
     value: ArrayLike | None
@@ -212,7 +212,7 @@ class ArrayPairs:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing but keys and values."""
+        """Whether there are only keys and values: no weights, mask or excluded keys."""
         rest = self.key_weight, self.attn_mask, self.self_index
         return self.exclude_self is False and all(x is None for x in rest)
 
@@ -229,7 +229,7 @@ class ArrayPairs:
         )
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
-        """Say by which algorithm the first item of the batch would be summed, and why."""
+        """Return the algorithm for the first item of the batch, and the reason."""
         return choose(self.batch(recipe, query).problem(0), recipe.algorithm)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
@@ -246,7 +246,7 @@ class ArrayPairs:
 
 @dataclass(frozen=True, eq=False)
 class KeyPairs:
-    """Keys that have been read before, for one set of queries after the other.
+    """Validated keys and values, for repeated sets of queries.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class KeyPairs:
     factors : Factors, optional
         Of the queries that come, where there are categorical columns.
     exclude_self : bool, default=False
-        Whether queries are the keys themselves, each left out of its fit.
+        Whether queries are the keys themselves, each excluded from its own fit (leave-one-out).
     """
 
     keys: Keys
@@ -263,11 +263,11 @@ class KeyPairs:
     exclude_self: bool = False
 
     def problem(self, recipe: Recipe, query: ArrayLike) -> Problem:
-        """Return the problem of some queries."""
+        """Build the problem of some queries."""
         return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
-        """Say by which algorithm they would be summed, and why."""
+        """Return the algorithm, and the reason."""
         return choose(self.problem(recipe, query), recipe.algorithm, reuse=True)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
@@ -286,7 +286,7 @@ def sum_problems(
     reuse: bool = False,
     together: tuple[PoolState, Array] | None = None,
 ) -> Sums:
-    """Sum problems of the same shape, one after the other.
+    """Sum equally shaped problems, one after the other.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def sum_problems(
     complete : bool, default=False
         Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
     reuse : bool, default=False
-        As of `choose`.
+        As in `choose`.
     together : (PoolState, ndarray of shape (items, c)), optional
         Of `sum_stack`, if the items have been summed together.
 
@@ -335,7 +335,7 @@ def sum_problems(
 def sum_states(
     recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
 ) -> PoolState:
-    """Return the state of all items, of the values themselves; parameters as of `sum_problems`."""
+    """Return the states of all items, of uncentered values; parameters as in `sum_problems`."""
     return _sum_all(recipe, problem, items, progress, centered=False, reuse=False)[0]
 
 
@@ -348,7 +348,7 @@ def _sum_all(
     centered: bool,
     reuse: bool,
 ) -> tuple[PoolState, list[Array]]:
-    """Return the state of all items, of values less the center of their item or not, and these centers."""
+    """Return the states of all items, of centered values or not, and the centers."""
     states, centers = [], []
     for i in range(items):
         one = problem(i)
@@ -368,12 +368,12 @@ def local_fit(
     complete: bool = True,
     ridge: Array | None = None,
 ) -> LocalFit:
-    """Fit a constant or a plane around each query of a problem.
+    """Fit a local constant, plane or quadratic around each query of a problem.
 
     Parameters
     ----------
     problem : Problem
-        What to fit.
+        Problem to fit.
     algorithm, n_jobs, progress
         As in `pool`.
     complete : bool, default=True
@@ -400,13 +400,13 @@ def local_fit(
 
 
 def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:
-    """Return the states of problems without moments, like the first, given those of values less their centers."""
+    """Add the centers to states of problems without moments."""
     added = state.denominator[:, None] * np.repeat(centers, len(first.query), axis=0)
     return PoolState(state.shift, state.denominator, state.numerator + added)
 
 
 def _joined(states: list[PoolState]) -> PoolState:
-    """Return the states of several sets of queries as one."""
+    """Concatenate the states of several sets of queries."""
     if len(states) == 1:
         return states[0]
     return PoolState(

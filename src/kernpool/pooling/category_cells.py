@@ -61,8 +61,8 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
     Returns
     -------
     ndarray of shape (m, k)
-        One row per query. The factor of the column itself is left out of the weights, so that a factor of zero has a
-        slope.
+        One row per query. The factor of the column itself is omitted from the weights, so that a factor of zero has a
+        derivative.
     """
     factors = cast(Factors, problem.factors)
     log_factors, slopes = factors.logarithms(), factors.pair_slopes()
@@ -87,7 +87,7 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
 
 
 def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Mean over the keys of a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
+    r"""Return the mean over a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
     share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
     mean = sums.numerator * share[:, None]
     level = np.sum(cotangent * fit.intercept, axis=1)
@@ -110,7 +110,7 @@ MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a visit
 
 
 class CellVisit(NamedTuple):
-    """A cell, and the queries that have something to do with it.
+    """A cell of keys, and the queries that are summed over it.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class CellVisit(NamedTuple):
 
 @dataclass(frozen=True)
 class CellPlan(FaultCount):
-    """How a problem with categorical columns is summed; `choose` makes one.
+    """Plan for a problem with categorical columns, summed cell by cell or densely; `choose` builds it.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ class CellPlan(FaultCount):
 
     Notes
     -----
-    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query and a cell
-    with a factor of zero between them do not meet, so that smoothings of zero are cheap. Memory is O(n + m), whatever
+    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query skips the
+    cells for which its factor is zero, so that smoothings of zero are cheap. Memory is O(n + m), whatever
     the number of cells.
     """
 
@@ -157,10 +157,10 @@ class CellPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over all keys; parameters and result as of `Plan.reduce`.
+        """Sum weights and weighted values over all keys; parameters and result as in `Plan.reduce`.
 
-        For slopes with all their digits let the problem have a ``value_center`` of zero, and add it to the values of
-        the fit, as `local_fit` does.
+        For slopes at full precision let the problem have a ``value_center`` of zero, and add the center to the values
+        of the fit, as `local_fit` does.
         """
         if self._is_dense:
             return self._sum(problem.with_dense_factors(), "reference", n_jobs, progress)
@@ -188,10 +188,10 @@ class CellPlan(FaultCount):
         Parameters
         ----------
         problem : Problem
-            What was summed.
+            The problem that was summed.
         state : PoolState
-            What `reduce` returned. Its sums of values may be others than those of the problem: the fit is that of the
-            state, and what it is compared with are the values of the problem.
+            Result of `reduce`. Its sums may be of other values than those of the problem: the fit is that of the state,
+            and residuals are those of the problem's values.
         cotangent : ndarray of shape (m, c)
             The g.
         wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth", "smoothing")
@@ -212,8 +212,8 @@ class CellPlan(FaultCount):
 
         Notes
         -----
-        At a smoothing of zero the derivative is that towards larger ones. It can be huge: where all keys that count are
-        far away and one of another level is near, a little smoothing changes everything. It is cut off near 1e217.
+        At a smoothing of zero the derivative is one-sided. It can be huge: where all keys of positive weight are far
+        away and one of another category is near, a little smoothing changes everything. It is cut off near 1e217.
 
         Examples
         --------
@@ -263,7 +263,7 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> dict[str, Array]:
-        """Differentiate by what the numeric columns have, given a state of centered values."""
+        """Differentiate by the parameters of the numeric columns, given a state of centered values."""
         sums = {name: np.zeros(problem.query.shape) for name in wanted}
         far = find_far(state)
         if far.size:  # cells are weighed against each other by logits, which is too rough out there
@@ -330,7 +330,7 @@ def _cells(problem: Problem) -> list[Cell]:
 def _visits(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
 ) -> Iterator[CellVisit]:
-    """Go through the cells, with the queries that at most so many factors of zero keep apart from each."""
+    """Iterate over the cells, each with the queries for which at most `zeros` factors are zero."""
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
         report = None
@@ -348,7 +348,7 @@ def _visits(
 
 
 def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str]) -> dict[str, Array]:
-    """Differentiate in one piece, given a state of centered values."""
+    """Differentiate in one dense sum, given a state of centered values."""
     bare, found = problem.without_center(), {}
     numeric = wanted - {"smoothing"}
     if numeric:

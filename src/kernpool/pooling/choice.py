@@ -56,7 +56,7 @@ FAR_PAIRS = 1 << 18  # of far queries, with all keys under a mask
 
 
 class GroupVisit(NamedTuple):
-    """Queries and keys that meet.
+    """A block of queries and the keys that are included for them.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ class GroupVisit(NamedTuple):
 
     @property
     def keys(self) -> Index:
-        """Which keys, in one piece."""
+        """Indices of the keys, in one array."""
         return np.concatenate([self.before, self.after])
 
     @property
     def pairs(self) -> int:
-        """How many pairs there are."""
+        """Number of pairs."""
         return self.queries.size * (self.before.size + self.after.size)
 
 
 @dataclass(frozen=True)
 class GroupPlan(FaultCount):
-    """How a problem is summed whose queries do not meet the keys of their group; `choose` makes one.
+    """Plan for a problem in which keys of the query's own group are excluded; `choose` builds it.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ class GroupPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over the keys of all other groups; parameters and result as of `Plan.reduce`.
+        """Sum weights and weighted values over the keys of all other groups; parameters and result as in `Plan.reduce`.
 
-        For slopes with all their digits let the problem have a ``value_center`` of zero, as with levels.
+        For slopes at full precision let the problem have a ``value_center`` of zero, as with categories.
         """
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
@@ -126,18 +126,18 @@ class GroupPlan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)``; parameters and result as of `CellPlan.pullback`.
+        """Differentiate ``sum(cotangent * pooled)``; parameters and result as in `CellPlan.pullback`.
 
         Parameters
         ----------
         problem : Problem
-            What was summed.
+            The problem that was summed.
         state : PoolState
-            What `reduce` returned.
+            Result of `reduce`.
         cotangent : ndarray of shape (m, c)
             Derivative of a scalar by the pooled values.
         wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth",)
-            Which derivatives; one row per query. ``"smoothing"`` is of problems with levels.
+            Which derivatives; one row per query. ``"smoothing"`` is for problems with categories.
         n_jobs, progress
             As in `reduce`.
 
@@ -159,7 +159,7 @@ class GroupPlan(FaultCount):
             name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted
         }
         far = find_far(state)
-        if far.size:  # as with levels: parts are weighed against each other by logits, which is too rough out there
+        if far.size:  # as with categories: rounded logits are too imprecise there to weigh parts against each other
             bare = problem.without_center()
             for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
                 some = far[piece]
@@ -195,7 +195,7 @@ def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | Cel
 
 
 def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupVisit, Problem, Progress | None]]:
-    """Return the visits, each with its problem, and with what its progress is reported to."""
+    """Return the visits, each with its problem and its progress callback."""
     visits, m = _visits(problem), len(problem.query)
     bare, done = problem.without_center(), 0
     total = sum(visit.pairs for visit in visits)
@@ -214,7 +214,7 @@ def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupV
 
 
 def _masked(problem: Problem) -> Problem:
-    """Return the same problem with a mask in place of the groups: m x n booleans."""
+    """Return the problem with a mask in place of the groups: m x n booleans."""
     mask = cast(Groups, problem.groups).takes_part()
     return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, groups=None)
 
@@ -226,7 +226,7 @@ def _visits(problem: Problem) -> list[GroupVisit]:
 
 
 def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
-    """Cut the pairs of different groups into visits; keys of weight zero are in none."""
+    """Split the pairs of different groups into visits; keys of zero weight are excluded."""
     kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
     keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
     codes = np.unique(groups.key_code[kept])
@@ -246,7 +246,7 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
         if some.size * (last - first) <= MASKED_PAIRS:
             visits.append(GroupVisit(some, keys[first:last], none, True))
             continue
-        # Where groups begin that are nearest to equal numbers of keys; a large group takes several places.
+        # Group starts nearest to a split into equal numbers of keys; a large group may be nearest to several.
         enough = math.ceil(math.sqrt(some.size * (last - first) / MASKED_PAIRS))
         goals = np.linspace(first, last, min(WAYS, enough, high - low) + 1)[1:-1]
         nearest = low + np.abs(key_start[low : high + 1, None] - goals).argmin(axis=0)
@@ -266,7 +266,7 @@ def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, p
 
 @explain_calls
 def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) -> Plan | CellPlan | GroupPlan:
-    """Choose an algorithm for a problem, and say why; nothing is computed.
+    """Choose an algorithm for a problem and give the reason; nothing is computed.
 
     Parameters
     ----------
@@ -293,9 +293,9 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) ->
 
     Notes
     -----
-    A named algorithm that cannot do what is pooled is refused, with the same message by `fit` and every method of an
-    estimator. Sums that an answer needs besides, such as of squared kernels, of a fit of another degree or under a
-    mask, take ``"auto"`` where the named one cannot.
+    If the named algorithm does not support the problem, ValueError is raised, with the same message by `fit` and every
+    method of an estimator. Auxiliary sums, such as those of squared kernels, of a fit of another degree or under a
+    mask, use ``"auto"`` if the named algorithm does not support them.
 
     All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
     problem and the kind of processor, and not on what the process did before. For a single call of up to about a
@@ -328,7 +328,7 @@ def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> 
 
 
 def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
-    """Choose for a part of a problem with groups: few pairs of some groups come under a mask, which not all can do."""
+    """Choose for a part of a problem with groups: a few pairs need a mask, which not all algorithms support."""
     if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
         algorithm = "auto"
     return _choose_without_groups(problem, algorithm, reuse=reuse)

@@ -38,7 +38,7 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Whether chunks might be summed in one pass, and some queries in another."""
+    """Tell whether chunks can be summed in one pass over one column, and some queries in a second pass."""
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
 
@@ -46,14 +46,14 @@ def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> 
 def sum_on_a_line(
     recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
 ) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
-    """Sum all chunks.
+    """Sum all chunks of one column in a single pass.
 
     Parameters
     ----------
     recipe : Recipe
         How to pool.
     query : Rows
-        Where to pool, in one column.
+        Evaluation points, in one column.
     chunks : Chunks
         Of one column.
     progress : callable or None
@@ -63,7 +63,7 @@ def sum_on_a_line(
     -------
     (PoolState, ndarray, ndarray) or None
         The sums; the center of the values, zero; and the rows of queries that are not done and have an empty state.
-        None if the kernel, or the places of the queries, or weights do not allow it.
+        None if the kernel, the positions of the queries, or weights do not allow it.
     """
     from kernpool.algorithms.sweep.few_queries import FewQueries  # loads Numba
 
@@ -79,7 +79,7 @@ def sum_on_a_line(
     for chunk in chain([first], rest):
         keys, values = (np.abs(column_range(part)).max() for part in (chunk.key, chunk.value))
         if not (keys <= 0.25 * LARGEST * min(h, 1.0) and values <= LARGEST):
-            recipe.problem(query, chunk.key, chunk.value)  # says what is wrong
+            recipe.problem(query, chunk.key, chunk.value)  # raises the error
         few.add(chunk.key[:, 0], None, chunk.value, jobs)
         done += len(chunk.key)
         if progress is not None:
@@ -97,14 +97,14 @@ SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class QueryBatch:
-    """What every chunk is asked.
+    """The queries that are summed over every chunk.
 
     Parameters
     ----------
     recipe : Recipe
         How to pool.
     query : Rows
-        Where to pool; read once for all chunks.
+        Evaluation points; read once for all chunks.
     limit : {None, "nearest", "mean"}
         To pool in the limit of a vanishing or of an infinite bandwidth instead, for windows that are empty.
     """
@@ -115,25 +115,25 @@ class QueryBatch:
 
     @classmethod
     def of(cls, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        """Read queries without batch dimensions, of which there may be none."""
+        """Validate queries without batch dimensions; zero queries are allowed."""
         return cls(recipe, read_queries(query))
 
     def __len__(self) -> int:
         return len(self.query.array)
 
     def layout(self, outputs: int) -> Layout:
-        """Return what numerators hold, for so many value columns."""
+        """Return the layout of numerators, for so many value columns."""
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
     def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
-        """Sum a chunk.
+        """Sum over one chunk.
 
         Parameters
         ----------
         chunk : Chunk
             Pairs; none at all, or none of any weight, make the state of no keys.
         center : ndarray of shape (c,)
-            What is taken off the values of local linear fits.
+            Center that is subtracted from the values of local linear fits.
         self_index : ndarray of shape (m,), optional
             For leave-one-out, which row of the chunk each query is, -1 for none.
 
@@ -160,19 +160,19 @@ class QueryBatch:
         return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
-        """Return the same for some queries; with a limit, for what fills their empty windows."""
+        """Return the batch of some queries; with a limit, to fill their empty windows."""
         recipe = self.recipe if limit is None else replace(self.recipe, degree=0)
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Return the merged state of all chunks as `settle` takes it; `more` as of `Sums`."""
+        """Return the merged state of all chunks as `Sums`; `more` are further fields of it."""
         layout, m = self.layout(len(center)), len(self)
         shape = (m,) if flat else (m, len(center))
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
 class OpenedChunks(NamedTuple):
-    """Queries and chunks of pairs, and the shape and type of the answers.
+    """Queries and chunks of pairs, and the shape and type of the results.
 
     Parameters
     ----------
@@ -192,27 +192,27 @@ class OpenedChunks(NamedTuple):
     dtype: np.dtype[Any] = FLOAT64
 
     def shaped(self, found: Array, *more: int) -> NDArray[Any]:
-        """Return answers of shape (m, c, ...) in the shape of the queries, with axes `more` last."""
+        """Reshape results (m, c, ...) to the shape of the queries, with axes `more` last."""
         leading = (len(found),) if self.leading is None else self.leading
         columns = () if self.chunks.flat else found.shape[1:2]
         return found.reshape(*leading, *columns, *more)
 
 
 class ChunkReason(NamedTuple):
-    """By which algorithm chunks are summed, and why."""
+    """The algorithm for chunks, and the reason."""
 
     algorithm: str
     reason: str
 
 
 def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
-    """Say that each part of the pairs is summed by itself, and by which algorithm."""
+    """Return the algorithm by which each chunk is summed, and the reason."""
     return ChunkReason(recipe.algorithm, f"{what}, each by {name_of_each(recipe.algorithm)}; {how}")
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkPairs:
-    """Pairs that come in chunks, and need not fit into memory."""
+    """Pairs in chunks, which need not fit into memory."""
 
     chunks: Chunks
 
@@ -221,7 +221,7 @@ class ChunkPairs:
         return OpenedChunks(query, self.chunks)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
-        """Say how the chunks would be summed; none of them is read."""
+        """Return the plan for the chunks; no chunk is read."""
         asked = self._asked(recipe, query)
         if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
             few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
@@ -229,7 +229,7 @@ class ChunkPairs:
         return reason_of_chunks(recipe)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum over all chunks, one after the other: as long as pooling every chunk, with O(m) memory and that of one.
+        """Sum over all chunks in turn; memory is O(m) plus one chunk.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class ChunkPairs:
 
 
 def read_queries(query: ArrayLike) -> Rows:
-    """Read queries for chunks; of no rows, or in the wrong shape, they are what they are."""
+    """Validate queries for chunks; empty ones, and those of a wrong shape, are returned unchanged."""
     read = as_real_array("query", query)
     if read.size and read.ndim in (1, 2):
         return checked_rows("query", read)._replace(labels=labels_of(query))
@@ -269,7 +269,7 @@ def read_queries(query: ArrayLike) -> Rows:
 def reduce_chunks(
     asked: QueryBatch, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
-    """Merge the states of all chunks, in order, and return the center that values were taken from as well."""
+    """Merge the states of all chunks, in order; return the state and the center of the values."""
     recipe = asked.recipe
     if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
         found = sum_on_a_line(recipe, asked.query, chunks, progress)
@@ -300,7 +300,7 @@ def _merge_all(
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
-    """Merge states of chunks.
+    """Merge the states of two sets of chunks.
 
     In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
     last digit of 1e16 would decide between keys that are equally far; they weigh the same.
@@ -310,7 +310,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
     a, b : PoolState
         As for `merge`.
     limit : {None, "nearest", "mean"}
-        As of `QueryBatch`.
+        As in `QueryBatch`.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
 
 
 def center_of(chunk: Chunk) -> Array | None:
-    """Return a median of the values of a chunk, of every k-th if there are many, to be the center of all chunks.
+    """Return a median of the values of a chunk, of every k-th if there are many, as the center for all chunks.
 
     Parameters
     ----------
@@ -336,14 +336,14 @@ def center_of(chunk: Chunk) -> Array | None:
     Returns
     -------
     ndarray of shape (c,) or None
-        None if there is no pair of positive weight, so that another chunk has to be asked.
+        None if there is no pair of positive weight, so that another chunk is needed.
     """
     value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
     return np.median(value[:: 1 + (len(value) >> 14)], axis=0) if len(value) else None
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
-    """Whether keys are a memory map that is better read chunk by chunk.
+    """Tell whether keys are a memory map that is better read chunk by chunk.
 
     Parameters
     ----------
@@ -361,14 +361,14 @@ def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class MapPairs:
-    """Pairs in large memory maps: the shapes, types and progress of arrays, piece by piece; parameters as in `pool`."""
+    """Pairs in large memory maps, read piece by piece, with the interface of arrays; parameters as in `pool`."""
 
     key: Any
     value: Any
     key_weight: Any = None
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
-        """Say how the pieces would be summed."""
+        """Return the plan for the pieces."""
         opened = self.opened(query)
         return ChunkPairs(opened.chunks).plan(recipe, opened.query)
 

@@ -28,13 +28,13 @@ from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.vector_width import vector_bits
 from kernpool.execution.warnings import underflow_is_zero
 
-# What a single call is charged for compiled loops. They take half a second to a second to load, once in a process, and
-# a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy is done in half a millisecond.
+# Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
+# and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.
 LOADING = 8e-4
 
 
 def is_dense(problem: Problem) -> bool:
-    """Tell whether dense NumPy is done before compiled loops would be loaded, which all others are charged.
+    """Tell whether a dense NumPy sum would finish before compiled loops are loaded.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ FAINT = 2.0**-500  # denominators below this are counted in a unit of their own,
 
 
 def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
-    """Return a problem whose values are near 1 where they were tiny, and by which powers of two; None if none were.
+    """Scale tiny values up to about 1; return the problem and the powers of two, None if no value is tiny.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
 
 
 def brought_back(problem: Problem, state: PoolState, exponents: Exponents | None) -> PoolState:
-    """Return the state of a problem, given that of the enlarged one.
+    """Return the state of the original problem, given that of the enlarged one.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
     Parameters
     ----------
     problem : Problem
-        What was summed.
+        The problem that was summed.
     state : PoolState
         Its sums.
     exponents : ndarray of int, shape (c,)
@@ -141,7 +141,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
 
 
 def near_one(state: PoolState, below: float = FAINT) -> PoolState:
-    """Return the same sums with denominators below a bound counted in units of their own.
+    """Return the same state with the shift changed so that small denominators are near 1.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def near_one(state: PoolState, below: float = FAINT) -> PoolState:
 
 
 def without_shift(state: PoolState) -> PoolState:
-    """Return the same sums in the unit 1, which is what compact kernels are summed in.
+    """Return the same state with a shift of zero, as compact kernels have.
 
     Parameters
     ----------
@@ -201,13 +201,13 @@ def without_shift(state: PoolState) -> PoolState:
 
 @dataclass(frozen=True)
 class FaultCount:
-    """What plans count while they are used: answers that cannot be."""
+    """Counter of impossible results that a plan had to correct."""
 
     _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     @property
     def faults(self) -> int:
-        """How many answers of `reduce` were impossible and had to be computed again: zero, or there is a defect."""
+        """Number of results of `reduce` that were impossible and computed again; positive only through a defect."""
         return self._faults[0]
 
     def _count_faults(self, number: int) -> None:
@@ -216,7 +216,7 @@ class FaultCount:
 
 @dataclass(frozen=True)
 class Plan(FaultCount):
-    """An algorithm chosen for a problem.
+    """The algorithm chosen for a problem, and the reason.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ class Plan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Run the algorithm.
+        """Sum over all keys by the chosen algorithm.
 
         Parameters
         ----------
         problem : Problem
-            What to sum.
+            Problem to sum.
         n_jobs : int or None, default=None
             Threads; see `pool`.
         progress : callable or None, default=None
@@ -272,9 +272,9 @@ class Plan(FaultCount):
         Parameters
         ----------
         problem : Problem
-            What was summed.
+            The problem that was summed.
         state : PoolState
-            What `reduce` returned for it.
+            Result of `reduce` for it.
         cotangent : ndarray of shape (m, c)
             Derivative of a scalar with respect to the pooled values.
         wanted : collection of {"query", "key", "value", "log_bandwidth"}
@@ -290,13 +290,13 @@ class Plan(FaultCount):
         Raises
         ------
         ValueError
-            If something unknown is wanted, the kernel has no slope, or keys compete for a query so far away that their
-            shares cannot be told apart: never where one key counts, nor for a single column.
+            If a derivative is unknown, the kernel has no slope, or several keys have comparable weights for a query so
+            far away that rounding hides which is larger: never with one relevant key, nor for a single column.
 
         Notes
         -----
         Gradients are those of the exact sum, at any distance. Where a query is so far from all keys that one of them
-        has all the weight, they are exactly zero, but for that by its value.
+        has all the weight, they are exactly zero, except the derivative by its value.
         """
         wanted = read_wanted(wanted, WANTED)
         if self._chosen.pullback is None:
@@ -324,7 +324,7 @@ class Plan(FaultCount):
         n_jobs: int | None,
         progress: Progress | None,
     ) -> Gradients:
-        """Differentiate by the algorithm, and apart from it where queries are far from all keys."""
+        """Differentiate by the algorithm; queries far from all keys are differentiated separately."""
         pullback = cast(Pullback, self._chosen.pullback)
         jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
         if not far.size:
@@ -338,17 +338,17 @@ class Plan(FaultCount):
 
 
 def refuse_factors(problem: Problem) -> None:
-    """Refuse categorical columns and groups, of which a single algorithm knows nothing."""
+    """Raise ValueError for problems with categorical columns or groups, which a single algorithm does not support."""
     if problem.factors is not None or problem.groups is not None:
         what = "factors" if problem.groups is None else "groups"
         raise ValueError(
-            f"this plan was chosen for a problem without {what}, and would sum one with {what} as if it had none; use "
+            f"this plan was chosen for a problem without {what}, and would ignore {what}; use "
             "choose(problem) of the problem itself" + (", or problem.without_factors()" if what == "factors" else "")
         )
 
 
 def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None:
-    """Refuse to differentiate fits of a higher degree than an algorithm can, with the remedy."""
+    """Raise ValueError if the degree has no gradients in an algorithm, with the remedy."""
     most = algorithm.gradients_degree
     if problem.degree > most:
         raise ValueError(
@@ -358,7 +358,7 @@ def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None
 
 
 def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str]:
-    """Return which derivatives are wanted; refuse none, and those that are not known."""
+    """Validate the names of the wanted derivatives; at least one is needed."""
     wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
     if not wanted or wanted - known:
         raise ValueError(f"wanted must be some of {sorted(known)}, got {sorted(wanted)}")
@@ -366,12 +366,12 @@ def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str
 
 
 def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a cotangent as algorithms take it; refuse one, or a state, that does not belong to a problem.
+    """Validate a cotangent and a state against a problem.
 
     Parameters
     ----------
     problem : Problem
-        What was summed.
+        The problem that was summed.
     state : PoolState
         Its sums.
     cotangent : ndarray of shape (m, c)
@@ -401,12 +401,12 @@ def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
 def read_pullback(
     problem: Problem, state: PoolState, cotangent: NDArray[np.float64]
 ) -> tuple[PoolState, NDArray[np.float64]]:
-    """Return a state of values less their center, and a cotangent, for a pullback by parts of a problem.
+    """Return a state of centered values, and a cotangent, for a pullback by parts of a problem.
 
     Parameters
     ----------
     problem, state, cotangent
-        As of `read_cotangent`.
+        As in `read_cotangent`.
 
     Returns
     -------
@@ -427,17 +427,17 @@ def read_pullback(
 
 
 def name_of_each(algorithm: str) -> str:
-    """Say by which algorithm each part of a problem is summed."""
+    """Name the algorithm of each part of a problem."""
     return "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
 
 
 def check_algorithm(algorithm: str) -> None:
-    """Refuse an unknown algorithm.
+    """Raise ValueError unless the algorithm is known.
 
     Parameters
     ----------
     algorithm : str
-        What the caller passed.
+        Value passed by the caller.
 
     Raises
     ------
@@ -451,17 +451,17 @@ def check_algorithm(algorithm: str) -> None:
 
 
 def algorithm_within(problem: Problem, algorithm: str) -> str:
-    """Return the algorithm that was asked for if it can do a sum that is made on the way to an answer, else ``"auto"``.
+    """Return the named algorithm if it supports an auxiliary sum, else ``"auto"``.
 
-    What a caller pools has to be within the powers of the algorithm, or is refused (`choose_algorithm`). Sums that an
-    answer needs besides are not the caller's: of squared kernels, fits of another degree, keys under a mask.
+    The pooling that a caller requests must be supported by the algorithm, otherwise `choose_algorithm` raises an error.
+    Auxiliary sums are not requested by the caller: those of squared kernels, fits of another degree, keys under a mask.
     """
     able = algorithm == "auto" or ALGORITHMS[algorithm].refusal(problem.without_factors()) is None
     return algorithm if able else "auto"
 
 
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
-    """Choose an algorithm for a problem without categorical columns; as `choose`, which asks this."""
+    """Choose an algorithm for a problem without categorical columns; parameters as in `choose`, which calls it."""
     check_algorithm(algorithm)
     if algorithm != "auto":
         chosen = ALGORITHMS[algorithm]
@@ -487,12 +487,12 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool =
 
 
 def estimates(problem: Problem) -> dict[str, float]:
-    """Estimate the seconds of every algorithm that can do a problem, on one thread; infinity is for those not wanted.
+    """Estimate the single-thread seconds of every algorithm for a problem; infinity if used on request only.
 
     Parameters
     ----------
     problem : Problem
-        What is to be summed.
+        Problem to sum.
 
     Returns
     -------
@@ -507,7 +507,7 @@ def estimates(problem: Problem) -> dict[str, float]:
 
 
 def _brief(seconds: float) -> str:
-    """Write a time with one or two digits."""
+    """Format a time with one or two digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"

@@ -58,20 +58,20 @@ def pool(
               \hat y_i = \arg\min_{\beta_0} \min_{\beta} \sum_j a_{ij} \,(v_j - \beta_0 - \beta \cdot (k_j - q_i))^2
               \quad (\text{degree } 1),
 
-    and of degree 2 with :math:`\sum_{a \le b} \gamma_{ab} t_a t_b` beside :math:`\beta \cdot t`, where :math:`t =
+    and of degree 2 with :math:`\sum_{a \le b} \gamma_{ab} t_a t_b` added to :math:`\beta \cdot t`, where :math:`t =
     k_j - q_i`.
 
     Parameters
     ----------
     query : array_like of shape (m,), (m, d) or (..., m, d)
-        Where to pool. One dimension counts as one column. Leading dimensions are batches and broadcast, as in torch's
-        ``scaled_dot_product_attention``. Columns of two frames of pandas or polars are compared by name.
+        Evaluation points. One dimension counts as one column. Leading dimensions are batches and broadcast, as in
+        torch's ``scaled_dot_product_attention``. Columns of two frames of pandas or polars are compared by name.
     key : array_like of shape (n,), (n, d) or (..., n, d), or Chunks
-        What queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or iterators,
-        and need not fit into memory; an iterable of ``(key, value)`` or ``(key, value, weight)`` will do. So do memory
-        maps: large ones are read chunk by chunk.
+        Keys, which queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or
+        iterators, and need not fit into memory; iterables of ``(key, value)`` or ``(key, value, weight)`` are accepted.
+        Large memory maps are read chunk by chunk.
     value : array_like of shape (n,), (n, c) or (..., n, c)
-        What is pooled; needed unless `key` is chunks, which bring their own.
+        Values to pool; required unless `key` is chunks, which include values.
     kernel : str or Kernel, default="gaussian"
         See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
     bandwidth : float or array_like of shape (d,), default=1.0
@@ -91,22 +91,22 @@ def pool(
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
-        Boolean: True takes part. Floating point: added to the logits.
+        Boolean: True includes the key. Floating point: added to the logits.
     exclude_self : bool, default=False
-        Leave one unit of each query's own key out (leave-one-out): its weight becomes ``max(w - 1, 0)``.
+        Exclude one unit of each query's own key (leave-one-out): its weight becomes ``max(w - 1, 0)``.
     self_index : array_like of int, shape (m,) or (..., m), optional
         Which key is query i's own, -1 for none; by default key i.
     tol : float, optional
-        Share of a query's attention mass that may be left out; the result is then within
+        Fraction of a query's total weight that may be omitted; the result is then within
         ``tol * (max(value) - min(value))`` of the exact one. The default is the machine epsilon of the inputs,
         so that nothing is lost beyond rounding; with ``degree=1`` it is at most that of float64, and less with
         ``degree=2``.
     algorithm : str, default="auto"
         How the sum is organised; all give the same numbers up to rounding. See `choose`, and Notes for the last bits.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        What a query without any key of positive weight gets: NaN with one warning, the value of the nearest key, the
-        weighted mean of the keys that take part, zero, or an error. Where a mask lets no key take part at all, nearest
-        and mean are NaN with a warning too.
+        Value of a query without any key of positive weight: NaN with one warning, the value of the nearest key, the
+        weighted mean of all included keys, zero, or an error. Where a mask excludes all keys, nearest and mean are NaN
+        with a warning too.
     n_jobs : int, optional
         Threads; the result has the same bits for any number. None is 1 unless in a ``joblib.parallel_config``
         context, -1 all processors, -2 all but one.
@@ -140,18 +140,20 @@ def pool(
     pool_state : The sums before the division, which merge over chunks of keys.
     NadarayaWatsonRegressor : The same with a bandwidth found from the data.
 
-    Notes ----- Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`).
-    Memory is O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from
-    all keys, where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found
-    from sums of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of
-    the keys from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at
-    all, the plane is fitted to the keys themselves (`kernpool.algorithms.far_queries`): right to rounding at any
-    distance, and the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or
-    that agree to rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the
-    promise of ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant
-    in such a direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to
-    the fourth power, and the fit turns linear where keys are within a hundredth of their distance from the query,
-    such as ten bandwidths from the nearest key of a Gaussian (see `kernpool.core.local_fit`).
+    Notes
+    -----
+    Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
+    O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from all keys,
+    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums
+    of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys
+    from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the
+    plane is fitted to the keys themselves (`kernpool.algorithms.far_queries`): right to rounding at any distance, and
+    the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to
+    rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise of
+    ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such a
+    direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to the fourth
+    power, and the fit turns linear where keys are within a hundredth of their distance from the query, such as ten
+    bandwidths from the nearest key of a Gaussian (see `kernpool.core.local_fit`).
 
     The result has the same bits for any number of threads, and for every call of the same problem. From about a
     hundred thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a
@@ -215,7 +217,7 @@ def as_pairs(
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
 ) -> ArrayPairs | ChunkPairs | MapPairs:
-    """Find out over what to pool; parameters as in `pool`."""
+    """Return keys and values as pairs of arrays, maps or chunks; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
         refuse_keys_alone(key)
@@ -257,7 +259,7 @@ def pool_state(
     query, key, value : array_like
         As in `pool`.
     degree : {0, 1, 2}, default=0
-        1 to sum what a local linear fit needs as well, 2 what a local quadratic one does, in more columns of the
+        1 for the additional sums of a local linear fit, 2 for those of a local quadratic one, in more columns of the
         numerator: see `kernpool.core.moments` for their order, and `kernpool.core.local_fit.solve` for the fit.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, algorithm, n_jobs, progress
         As in `pool`.
@@ -296,7 +298,7 @@ def pool_state(
 
 
 class Reason(Protocol):
-    """What every plan can say of itself."""
+    """Interface of every plan: the algorithm and the reason."""
 
     @property
     def algorithm(self) -> str:
@@ -304,14 +306,14 @@ class Reason(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why this one, in words."""
+        """Reason for the choice, in words."""
 
 
 class Pairs(Protocol):
-    """Keys and values, wherever they are."""
+    """Interface of keys and values in arrays, maps or chunks."""
 
     def plan(self, recipe: Recipe, query: Any) -> Reason:
-        """Say by which algorithm the pairs would be summed for these queries, and why."""
+        """Return the algorithm for these queries, and the reason."""
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
-        """Sum over all pairs, for `settle`."""
+        """Sum over all pairs; `Sums` holds what is needed to compute the pooled values."""

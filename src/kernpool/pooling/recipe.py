@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class Recipe:
-    """How to pool: the same for arrays, levels, chunks, partitions of a cluster and running sums.
+    """Parameters of pooling, for arrays, categories, chunks, partitions of a cluster and running sums alike.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Recipe:
 
     @classmethod
     def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
-        """Read a kernel that may be a name, and a bandwidth that may be one number.
+        """Build a recipe from a kernel name or record and a scalar or vector bandwidth.
 
         Parameters
         ----------
@@ -97,22 +97,22 @@ class Recipe:
         Recipe
             Checked.
         """
-        if type(bandwidth) is float:  # as nearly always; reading it all again takes a tenth of a small call
-            with suppress(TypeError):  # of what cannot be remembered, or is refused below
+        if type(bandwidth) is float:  # as nearly always; validation takes a tenth of a small call
+            with suppress(TypeError):  # unhashable options, or invalid ones that raise below
                 return _remembered(get_kernel(kernel), bandwidth, **options)
         return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), **options)
 
     def problem(
         self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any
     ) -> Problem:
-        """Make a problem of some pairs.
+        """Build the problem of some pairs.
 
         Parameters
         ----------
         query, key, value
             As for `Problem.from_arrays`.
         **pairs
-            What it takes of pairs beside: key_weight, attn_mask, exclude_self, self_index, factors.
+            Its further arguments of pairs: key_weight, attn_mask, exclude_self, self_index, factors.
 
         Returns
         -------
@@ -132,17 +132,17 @@ class Recipe:
         )
 
     def refuse_unable(self, columns: int) -> None:
-        """Raise ValueError if a named algorithm cannot pool so many numeric columns as this recipe says."""
+        """Raise ValueError if the named algorithm does not support so many numeric columns at this degree."""
         if self.algorithm != "auto":
             row = np.zeros((1, columns))
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
-        """Give the rows of empty windows what the recipe says; parameters as of `kernpool.core.state.fill_empty`."""
+        """Apply the recipe's policy for empty windows; parameters as in `kernpool.core.state.fill_empty`."""
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     def ridge_weight(self, columns: int) -> Array | None:
-        """Return the ridge of each column in units of key weight times kernel; None if there is none."""
+        """Return the ridge of each column in units of key weight times kernel; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
@@ -150,7 +150,7 @@ class Recipe:
         return ridge_weight(self.ridge, columns, similarity.log_peak)
 
     def pools_like(self, other: Recipe) -> bool:
-        """Tell whether sums of both recipes may be merged: the same kernel, bandwidth, composition and degree."""
+        """Tell whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
         return same and (self.composition, self.degree) == (other.composition, other.degree)
 
@@ -161,16 +161,16 @@ def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:
-    """Return the problem that fills empty windows: weighted means in the limit of a small or of a large bandwidth.
+    """Build the problem that fills empty windows: weighted means for a vanishing or an infinite bandwidth.
 
-    The nearest key (keys, if tied) is where a Gaussian of vanishing bandwidth puts its weight, the weighted mean what
-    the constant kernel gives; masks, weights and the query itself are respected by construction. Of categorical
-    columns, which may be what keeps keys out, it knows nothing.
+    A Gaussian of vanishing bandwidth puts its weight on the nearest key (keys, if tied), and the constant kernel gives
+    the weighted mean; masks, weights and the query's own key are respected by construction. Categorical columns, which
+    may be the reason for an empty window, are ignored.
 
     Parameters
     ----------
     problem : Problem
-        What was pooled.
+        The problem that was pooled.
     empty : {"nearest", "mean"}
         Which limit.
 
@@ -179,7 +179,7 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
     Problem
         Local constant.
     """
-    # A tree for the limit would take the place of the one that the next queries need.
+    # A tree for the limit would replace the cached one that the next queries need.
     bare = replace(problem, factors=None, degree=0, prepared=None)
     if empty == "nearest":
         return bare.with_kernel(get_kernel("gaussian"), factor=1e-8)
@@ -187,13 +187,13 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 
 
 def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
-    """Return the values of rows whose window is empty under the policy "nearest" or "mean"."""
+    """Return the values of empty windows under the policy "nearest" or "mean"."""
     limit = limit_problem(problem.block(rows), empty)
     return quotient(choose(limit).reduce(limit, n_jobs=n_jobs))
 
 
 def quotient(state: PoolState) -> Array:
-    """Return weighted means, NaN where no key takes part at all."""
+    """Return weighted means, NaN where no key has positive weight."""
     with np.errstate(invalid="ignore"):
         return np.asarray(state.numerator / state.denominator[:, None])
 
@@ -202,7 +202,7 @@ FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class ReportRank(Protocol):
-    """Who hears of local planes that the keys do not determine."""
+    """Callback for rank-deficient local fits."""
 
     def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Take the parameters of `warn_of_rank`."""
@@ -210,17 +210,17 @@ class ReportRank(Protocol):
 
 @dataclass(frozen=True)
 class Sums:
-    """What is summed over the pairs for some queries, and what only the pairs can add to it.
+    """Sums over the pairs for some queries, with callbacks to the pairs for special cases.
 
     Parameters
     ----------
     state : PoolState
         The sums.
     layout : Layout
-        What its numerator holds.
+        Layout of its numerator.
     center : ndarray of shape (c,) or (m, c), or None
-        What the values are less of: slopes of large values with small differences would lose their digits. None for
-        the values themselves.
+        Center that was subtracted from the values, because slopes of large values with small differences would lose
+        their digits. None for uncentered values.
     fill : callable, optional
         The values of rows whose window is empty, under the policies "nearest" and "mean".
     complete : callable, optional
@@ -240,12 +240,12 @@ class Sums:
     dtype: np.dtype[Any] = FLOAT64
 
     def fit(self, ridge: Array | None = None) -> LocalFit:
-        """Solve for the constant or the plane around each query; values of empty windows are zero.
+        """Solve the local fit at each query; values of empty windows are zero.
 
         Parameters
         ----------
         ridge : ndarray of shape (d,), optional
-            Of `with_ridge`. Planes of a ridge are never lost: what keys do not determine, it does.
+            As in `with_ridge`. With a ridge no plane is lost: it determines the slopes that the keys do not.
         """
         if ridge is not None and np.any(ridge):
             fit = solve(with_ridge(self.state, self.layout, ridge), self.layout)
@@ -262,18 +262,18 @@ def settle(
     report_rank: ReportRank | None = None,
     limits: tuple[Array, Array] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Turn sums into pooled values: solve, give the center back, report ranks, fill empty windows.
+    """Compute pooled values from sums: solve, add the center, report ranks, fill empty windows.
 
     Parameters
     ----------
     recipe : Recipe
-        How was pooled, and what empty windows become.
+        The parameters of pooling, with the policy for empty windows.
     sums : Sums
         Over whatever pairs.
     report_rank : callable, optional
-        Hears of planes that are not determined, once; by default `warn_of_rank`, or `warn_of_curvature`.
+        Called once if planes are not determined; by default `warn_of_rank`, or `warn_of_curvature`.
     limits : (ndarray of shape (c,), ndarray of shape (c,)), optional
-        Between what planes are clipped; what empty windows become is not.
+        Lower and upper bounds of local linear values; the values of empty windows are not clipped.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def settle(
     Raises
     ------
     ValueError
-        If a window is empty, and the recipe says "raise" or asks for what cannot be had from the pairs again.
+        If a window is empty, and the policy is "raise" or needs pairs that cannot be read again.
 
     Examples
     --------

@@ -15,13 +15,13 @@ Array = NDArray[np.float64]
 Surroundings = tuple[Array, Array, Array]
 
 TABLE_PAIRS = 1 << 22  # in one table
-FEW_PAIRS = 1 << 25  # beyond, trees and compiled loops find what tables are searched for
+FEW_PAIRS = 1 << 25  # up to here by tables of all pairs; beyond, by trees and compiled loops
 # dtype: rounding of a sum over keys nearby, machine epsilon, and the distance in bandwidths at which nearby ends
 TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2e-6, 1.2e-7, 4.0)}
 
 
 def rounding_bound(problem: Problem, state: PoolState) -> Array:
-    r"""Return how far pooled values may be from the exact ones by rounding alone.
+    r"""Return a bound on the rounding error of pooled values.
 
     .. math:: |\hat y - y| \le 10^{-12} \max\Big(1, \frac{W}{1000 D}\Big) \operatorname{range}(v) + 4 \epsilon |y|
 
@@ -32,7 +32,7 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
     Parameters
     ----------
     problem : Problem
-        What was summed; the bound is for local constant fits.
+        The problem that was summed; the bound is for local constant fits.
     state : PoolState
         Its sums, as `Plan.reduce` of any algorithm returns them.
 
@@ -67,7 +67,7 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
 
 
 def rounding_of_weights(problem: Problem, state: PoolState) -> Array:
-    """Return how far pooling weights may be off by rounding alone: the factor of ``range(v)`` in `rounding_bound`.
+    """Return a bound on the relative rounding error of pooling weights: the factor of ``range(v)`` in `rounding_bound`.
 
     Parameters
     ----------
@@ -95,9 +95,9 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 
 
 def _surroundings(problem: Problem) -> Surroundings:
-    """Return, of each query, the distance of its nearest key, the logarithm of the unit of D, and W.
+    """Return for each query the distance of its nearest key, the logarithm of the unit of D, and W.
 
-    Only keys that take part for the query count: with weight, under its mask, of another group, and not itself.
+    Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
     """
     m, n = problem.shape
     similarity = problem.similarity
@@ -128,14 +128,14 @@ def _by_table(problem: Problem) -> Surroundings:
 
 
 def _by_window(problem: Problem) -> Surroundings:
-    """Count the keys of compact kernels, which need no distance."""
+    """Count the keys of compact kernels; the distance is not needed."""
     boxcar = problem.with_kernel(get_kernel("boxcar"))
     weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
     return np.full(len(weight), np.inf), np.zeros(len(weight)), weight
 
 
 def _by_tree(problem: Problem) -> Surroundings:
-    """Look for the nearest key of each query, or the second where the nearest is itself."""
+    """Find the nearest key of each query, or the second nearest where the nearest is the query itself."""
     from scipy.spatial import KDTree
 
     similarity = problem.similarity

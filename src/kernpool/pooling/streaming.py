@@ -28,7 +28,7 @@ _ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
 
 
 class _Seen(NamedTuple):
-    """What is known of the pairs that have been seen; replaced as a whole, so that no reader sees half of an update."""
+    """Sums of the pairs seen so far; replaced as a whole, so that no reader sees half an update."""
 
     rows: int = 0
     flat: bool = True
@@ -38,7 +38,7 @@ class _Seen(NamedTuple):
 
 @explain_calls
 class RunningPool:
-    r"""Pool at fixed queries over pairs that arrive piece by piece.
+    r"""Pool at fixed queries over pairs that arrive in batches.
 
     .. math:: \hat y_i = \frac{\sum_t \sum_{j \in t} a_{ij} v_j}{\sum_t \sum_{j \in t} a_{ij}}
 
@@ -48,11 +48,11 @@ class RunningPool:
     Parameters
     ----------
     query : array_like of shape (m,) or (m, d)
-        Where to pool.
+        Evaluation points.
     kernel, bandwidth, composition, degree, tol, algorithm, n_jobs
         As in `kernpool.pool`. The bandwidth cannot change later, since the pairs are gone.
     empty : {"nan", "zero", "raise"}, default="nan"
-        What a query without any key of positive weight gets; the other policies would need the pairs.
+        Value of a query without any key of positive weight; the other policies would need the pairs.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class RunningPool:
     Raises
     ------
     TypeError, ValueError
-        If a parameter is out of its range, or pairs do not go with the queries; a failed update changes nothing.
+        If a parameter is out of its range, or pairs do not match the queries; a failed update changes nothing.
 
     Notes
     -----
@@ -74,8 +74,8 @@ class RunningPool:
     `kernpool.core.Layout` for each query with ``degree=1`` and ``degree=2``. Where
     updates have few pairs each, collect some hundred before updating: every update visits all queries.
 
-    Threads may update, merge and ask one pool at once: updates wait for each other, none is lost, and values are those
-    of whole updates.
+    Threads may update, merge and read one pool concurrently: updates wait for each other, none is lost, and values are
+    those of whole updates.
 
     Examples
     --------
@@ -123,34 +123,34 @@ class RunningPool:
 
     @property
     def query(self) -> Array:
-        """Where to pool, of shape (m, d)."""
+        """Evaluation points, of shape (m, d)."""
         return self._asked.query.array
 
     @property
     def rows(self) -> int:
-        """How many pairs have been seen."""
+        """Number of pairs seen."""
         return self._seen.rows
 
     @property
     def state(self) -> PoolState | None:
-        """The sums of the pairs; None before the first update."""
+        """Sums over the pairs; None before the first update."""
         return self._seen.state
 
     @property
     def center(self) -> Array | None:
-        """A median of the values of the first update, of shape (c,); None before it."""
+        """Median of the values of the first update, of shape (c,); None before it."""
         return self._seen.center
 
     @underflow_is_zero
     def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
-        """Add pairs.
+        """Add pairs to the sums.
 
         Parameters
         ----------
         key : array_like of shape (n,) or (n, d)
-            What queries are compared with; no rows at all are allowed.
+            Keys, which queries are compared with; zero rows are allowed.
         value : array_like of shape (n,) or (n, c)
-            What is pooled.
+            Values to pool.
         weight : array_like of shape (n,), optional
             Frequencies.
 
@@ -166,7 +166,7 @@ class RunningPool:
         return self
 
     def _with(self, chunks: ArrayChunks, order: Any, seen: _Seen) -> _Seen:
-        """Return what is known with more pairs, whose columns are in some order; an error leaves all as it is."""
+        """Return the sums after an update, with columns in the order of the queries; an error changes nothing."""
         rows, flat, state, center = seen
         for chunk in chunks:
             if order is not None:
@@ -187,7 +187,7 @@ class RunningPool:
 
     @underflow_is_zero
     def merge(self, other: RunningPool) -> Self:
-        """Add what another pool of the same queries has seen.
+        """Add the pairs that another pool of the same queries has seen.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class RunningPool:
         return seen._replace(rows=seen.rows + more.rows, state=merge(seen.state, state))
 
     def plan(self) -> ChunkReason:
-        """Say by which algorithm updates are summed, and why.
+        """Return the algorithm of updates, and the reason.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class RunningPool:
 
     @underflow_is_zero
     def values(self) -> NDArray[np.floating[Any]]:
-        """Return the pooled values of what has been seen.
+        """Return the pooled values of all pairs seen.
 
         Returns
         -------
@@ -261,7 +261,7 @@ class RunningPool:
         return settle(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write queries and sums to a folder: as `kernpool.save_model`, without loading scikit-learn.
+        """Write queries and sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.
 
         Parameters
         ----------
@@ -272,18 +272,18 @@ class RunningPool:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a pool from a folder: as `kernpool.load_model`, without loading scikit-learn.
+        """Read a pool from a folder, as `kernpool.load_model` does, without loading scikit-learn.
 
         Parameters
         ----------
         folder : str or Path
-            What `save` or `kernpool.save_model` wrote.
+            Folder written by `save` or `kernpool.save_model`.
         """
         pool: Self = read_record(folder, (cls,))
         return pool
 
     def to_record(self) -> Record:
-        """Return queries and sums as JSON and arrays; `save` writes them."""
+        """Return queries and sums as JSON and arrays, which `save` writes."""
         recipe, seen = self._asked.recipe, self._seen
         arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
         if seen.state is not None and seen.center is not None:
@@ -304,7 +304,7 @@ class RunningPool:
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """Return the pool of a record, after checking all of it; `load` reads it from a folder."""
+        """Restore a pool from a validated record, which `load` reads from a folder."""
         header, names, rows, flat = record.header, set(record.arrays), record.header["rows"], record.header["flat"]
         if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
             raise ValueError(f"it does not list the arrays of a pool, but {sorted(names)}")

@@ -41,7 +41,7 @@ def pooling_weights(
     empty: Empty = "nan",
     max_bytes: int = 1 << 30,
 ) -> Array:
-    r"""Compute the pooling weights alpha, one probability distribution over the keys per query.
+    r"""Return the pooling weights alpha, one probability distribution over the keys per query.
 
     .. math:: \alpha_{ij} = w_j K((q_i - k_j)/h) \Big/ \sum_l w_l K((q_i - k_l)/h)
 
@@ -87,7 +87,7 @@ def weight_tables(
     max_bytes: int = 1 << 30,
     warn: bool = False,
 ) -> Array:
-    """Compute the weights of some problems of the same shape, with empty windows as `empty` says.
+    """Return the weights of equally shaped problems, with empty windows as `empty` says.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def weight_tables(
     max_bytes : int, default=2**30
         The largest result allowed.
     warn : bool, default=False
-        As of `fill_empty`.
+        As in `fill_empty`.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def _check_size(queries: int, keys: int, max_bytes: int) -> None:
 
 
 def effective_rows(problem: Problem, times: Array | None = None) -> Array:
-    r"""Return Kish's effective sample size of the pooling weights, :math:`1 / \sum_j \alpha_j^2 / w_j`, dense.
+    r"""Return Kish's effective sample size of the pooling weights, :math:`1 / \sum_j \alpha_j^2 / w_j`.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ POWER = re.compile(r"\d[eE]")
 
 
 def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> list[Any]:
-    """Return a column as levels; a missing cell is an error.
+    """Return a column as category labels; a missing cell is an error.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> 
     name : str
         Of the column.
     known : collection, optional
-        Levels as a model has them, or in the order that was declared: a cell is the one of them that it names, whether
-        the file holds it as text or as a number. Without them text is numbers if all of it is, and no two different
-        texts are one number.
+        Categories of a model, or in a declared order: a cell is the one that it names, whether it is text or a number
+        in the file. Without them text is read as numbers if every cell is one, and no two different texts are one
+        number.
     """
     table.labels(name)
     cells = table.columns[name]
@@ -57,7 +57,7 @@ def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> 
 
 
 def ordered_numbers(table: Table, name: str) -> list[Any]:
-    """Return a column of levels whose order is that of numbers: by their values, however they are written."""
+    """Return a column with numeric ordered categories: compared by value, however they are written."""
     found = levels_in(table, name)
     if all(isinstance(level, str) for level in found) and unreadable(table.columns[name]) is None:
         read = table.floats(name)
@@ -66,7 +66,7 @@ def ordered_numbers(table: Table, name: str) -> list[Any]:
 
 
 def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collection[Any]) -> None:
-    """Refuse levels that a model does not have, by their place in the file."""
+    """Raise an error for categories that a model does not have, with their position in the file."""
     levels = set(known)
     row = next((row for row, cell in enumerate(cells) if cell not in levels), None)
     if row is None:
@@ -79,7 +79,7 @@ def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collecti
 
 
 def _text(cell: Any) -> str:
-    """Return the text of a cell of another type: days as text files have them, whatever unit they are stored in."""
+    """Return a cell of another type as text: days as text files have them, whatever unit they are stored in."""
     if isinstance(cell, np.datetime64) and cell == cell.astype("M8[D]"):
         return str(cell.astype("M8[D]"))
     return str(cell)
@@ -112,14 +112,14 @@ Kind = Literal["numbers", "levels", "dates"]
 
 @dataclass(frozen=True)
 class Choice:
-    """What the caller says that columns are.
+    """Column types given by the caller.
 
     Parameters
     ----------
     unordered : collection of str
-        Columns of levels.
+        Unordered categorical columns.
     ordered : mapping of str to sequence or None
-        Columns of ordered levels, with their order unless they are numbers.
+        Ordered categorical columns, with the order of their categories unless these are numbers.
     dates : collection of str or None
         Columns that are read as days since 1970-01-01; None for all that look like dates.
     """
@@ -135,14 +135,14 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Columns to predict from, as estimators take them.
+    """Predictor columns in the form that estimators take.
 
     Parameters
     ----------
     X : ndarray of shape (n, d) or MixedTable
         Numbers alone are an array.
     unordered, ordered : list of str
-        Columns that are named for the estimator: of levels that a frame would take for numbers, or that have an order.
+        Columns that are named for the estimator: numeric categories, and ordered ones.
     dates : list of str
         Columns that were dates.
     """
@@ -154,7 +154,7 @@ class Features:
 
 
 def kind_of(table: Table, name: str) -> Kind:
-    """Return what a column is; what is none of them is called numbers, which then cannot be read."""
+    """Return the kind of a column; unrecognised content is reported as numeric, and reading it fails later."""
     cells = table.columns[name]
     if is_time(cells):
         return "dates"
@@ -169,7 +169,7 @@ def kind_of(table: Table, name: str) -> Kind:
 
 
 def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advice) -> Features:
-    """Read columns to fit.
+    """Read the predictor columns of a table for a fit.
 
     Parameters
     ----------
@@ -178,14 +178,14 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
     names : sequence of str
         Which.
     choice : Choice
-        What the caller says that they are.
+        Types declared by the caller.
     advice : Advice
         About cells and columns that cannot be read.
 
     Raises
     ------
     TableError
-        If a column cannot be read, or there is a choice that nobody has made: dates, names of rows.
+        If a column cannot be read, or a choice is missing: for dates, and for names of rows.
     """
     table.need([*names, *sorted(choice.named())])
     columns: dict[str, Any] = {}
@@ -214,7 +214,7 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
 
 
 def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
-    """Return a column of numbers whose squares do not overflow; others are named, where estimators know no cells."""
+    """Return a numeric column whose squares do not overflow; otherwise raise an error that names the cell."""
     read = table.numbers([name], advice)[:, 0]
     large = np.abs(read) > LARGEST
     if large.any():
@@ -234,7 +234,7 @@ def queries_of(
     *,
     unseen: str = "raise",
 ) -> Any:
-    """Read columns as a model was fitted to them: an array, or a `MixedTable` where there are levels or dates.
+    """Read columns as the model was fitted to them: an array, or a `MixedTable` with categories or dates.
 
     Parameters
     ----------
@@ -243,11 +243,11 @@ def queries_of(
     names : sequence of str
         Which, in the order of the fit.
     encoding : Encoding or None
-        Of the model, which knows their kinds and levels.
+        Encoding of the model, with their kinds and categories.
     advice : Advice
         About cells that cannot be read.
     unseen : {"raise", "unlike"}
-        Whether a level that the model does not have is an error.
+        Whether a category that the model does not have is an error.
 
     Raises
     ------
@@ -275,22 +275,22 @@ def queries_of(
 
 
 def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
-    """Return a column of ordered levels, in the form in which their order was declared."""
+    """Return a column of ordered categories, in the form in which their order was declared."""
     order = choice.ordered[name]
     if order is None:
         found = ordered_numbers(table, name)
         first = next((cell for cell in found if isinstance(cell, str)), None)
         if first is not None:
             raise TableError(
-                f"{table.source}: column {name!r} holds text such as {first!r}, whose order nobody has declared; say "
+                f"{table.source}: column {name!r} holds text such as {first!r}, whose order is not declared; say "
                 f"it, as in --ordered {name}=small:medium:large"
             )
         return found
     found = levels_in(table, name, order)
-    strange = next((cell for cell in found if cell not in order), None)
-    if strange is not None:
+    unlisted = next((cell for cell in found if cell not in order), None)
+    if unlisted is not None:
         raise TableError(
-            f"{table.source}: column {name!r} holds {strange!r}, which is not in the order {':'.join(order)}; add it"
+            f"{table.source}: column {name!r} holds {unlisted!r}, which is not in the order {':'.join(order)}; add it"
         )
     return found
 
@@ -304,7 +304,7 @@ def _dates(table: Table, name: str, choice: Choice) -> Times:
 
 
 def date_to_choose(table: Table, name: str) -> str:
-    """Begin a message about a column of dates for which nobody has chosen what they are."""
+    """Begin the message about a date column whose treatment has not been specified."""
     cells = table.columns[name]
     row = int((~table.missing([name])).argmax())
     if is_words(cells):
@@ -319,7 +319,7 @@ def date_to_choose(table: Table, name: str) -> str:
 
 
 def times_in(table: Table, name: str) -> Times:
-    """Return a column of dates or durations; any other cell is an error, and so is a missing one."""
+    """Return a column of dates or durations; any other cell, or a missing one, is an error."""
     cells, blank = table.columns[name], table.missing([name])
     if blank.any():
         row = int(blank.argmax())
@@ -353,29 +353,29 @@ def times_in(table: Table, name: str) -> Times:
 
 
 def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
-    """Return a column of the kind of dates or durations that a model was fitted to."""
+    """Return a column as the kind of dates or durations that a model was fitted to."""
     times = times_in(table, name)
     if times.kind != kind:
         raise TableError(
             f"{table.source}: column {name!r} holds {KIND_WORDS[times.kind]}, and the model was fitted to "
-            f"{KIND_WORDS[kind]}; convert the column, or fit a model to such a one"
+            f"{KIND_WORDS[kind]}; convert the column, or fit a model to a column of that type"
         )
     return times
 
 
 def note_doubts(table: Table, name: str) -> None:
-    """Note what numbers of a text file may be instead."""
+    """Note what else the numbers of a text file may mean."""
     if is_words(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
         table.notes.append(f"column {name!r} {found} {name}")
 
 
 def refuse_measures(table: Table, name: str) -> None:
-    """Refuse text that people mean as numbers, as levels that nobody asked for."""
+    """Raise an error for text that looks like numbers with units, unless it was declared categorical."""
     _refuse(table, name, measures([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)]))
 
 
 def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:
-    """Note columns of numbers, of several to predict from, that number the rows."""
+    """Note predictor columns that hold row numbers, if there are several predictors."""
     columns = X.columns if isinstance(X, MixedTable) else dict(zip(names, X.T, strict=True))
     for name, cells in columns.items() if len(columns) > 1 else ():
         found = row_numbers(name, cells) if isinstance(cells, np.ndarray) else None

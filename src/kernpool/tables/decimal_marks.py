@@ -23,7 +23,7 @@ DECIMAL_POINT = re.compile(rf"[+-]?(?:\d+\.\d*|\.\d+){POWER}")
 
 
 def evidence_of(cell: str) -> Evidence:
-    """Say which decimal sign a cell speaks for.
+    """Say which decimal sign a cell indicates.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def evidence_of(cell: str) -> Evidence:
 
 
 def evidence_in(cells: Iterable[str]) -> tuple[Evidence, str]:
-    """Return the first cell that decides, or what remains open, and the cell that shows it."""
+    """Return the evidence of the first decisive cell, or what remains ambiguous, and that cell."""
     open_question: tuple[Evidence, str] = ("none", "")
     for cell in cells:
         if "," in cell or "." in cell:
@@ -85,7 +85,7 @@ class Decimals:
         self._signs: dict[str, tuple[str, str]] = {}
 
     def sign(self, name: str) -> tuple[str, str]:
-        """Return the decimal sign of a column, and what was assumed, if anything was.
+        """Return the decimal sign of a column, and the assumption made, if any.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Decimals:
 
 
 def floats_with(cells: Sequence[str], sign: str) -> Array:
-    """Return cells as floats, with a decimal sign and with separated thousands; what is no number becomes NaN.
+    """Convert cells to floats, with a decimal sign and separated thousands; other text becomes NaN.
 
     Examples
     --------

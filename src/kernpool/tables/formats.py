@@ -28,7 +28,7 @@ __all__ = ["AS_FOUND", "TextFormat", "input_format", "read_table"]
 
 
 def input_format(name: str, override: str | None = None) -> str:
-    """Return the format of a file to be read: by its suffix before that of a compression.
+    """Return the format of an input file, by its suffix before that of a compression.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def input_format(name: str, override: str | None = None) -> str:
 def read_table(
     name: str, format: str | None = None, form: TextFormat = AS_FOUND, progress: Progress | None = None
 ) -> Table:
-    """Read a table.
+    """Read a table from a file or standard input.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def read_table(
     form : TextFormat, optional
         How text is written, where that is known; the rest is found.
     progress : callable, optional
-        Hears how many lines of how many were read.
+        Called with the number of lines read and the total.
 
     Returns
     -------
@@ -139,7 +139,7 @@ TEXT_ROWS = 1 << 16  # numbers as Python objects take ten times the memory
 
 @contextmanager
 def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = False) -> Iterator[Write]:
-    """Write a table of numbers, some rows at a time.
+    """Open a writer of numeric tables that takes some rows at a time.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def _parquet(file: IO[bytes], columns: Sequence[str], _: int) -> Iterator[Write]
 
 
 def no_formula(cell: Any) -> Any:
-    """Return a cell as text files hold it: with an apostrophe in front of text that spreadsheets would run.
+    """Return a cell for text files: with a leading apostrophe if spreadsheets would run it as a formula.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def write_table(
     force: bool = False,
     kept: Collection[str] = (),
 ) -> None:
-    """Write columns to a file, whole or not at all, or to standard output.
+    """Write columns to a file, completely or not at all, or to standard output.
 
     Parameters
     ----------

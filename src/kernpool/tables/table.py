@@ -41,7 +41,7 @@ SHOWN = 20  # rows that are looked at for a message
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about a column that is not as it should be.
+    """Remedies for error messages about a column.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of one length, not yet known to be numbers.
+    """Named columns of equal length, as read from a file; cells may be text.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ class Table:
     decimals : Decimals, optional
         Decimal signs of a text file in which not all are points.
     blanks : frozenset of str
-        What stands for nothing, in lower case.
+        Markers of missing cells, in lower case.
     notes : list of str
-        What was assumed where the file left a choice, and how to say otherwise; more as columns are read.
+        Assumptions where the file is ambiguous, and how to override them; extended as columns are read.
     places : ndarray, optional
-        Rows of the file, if some were left out.
+        Row numbers in the file, if some rows were dropped.
     row_labels : tuple of str, default=()
         Columns that hold labels of rows, as pandas writes its index: nothing is predicted from them unless they are
         named.
@@ -102,7 +102,7 @@ class Table:
         return list(self.columns)
 
     def others(self, *names: str | None) -> list[str]:
-        """Return all columns but some and labels of rows, and note the latter."""
+        """Return all columns except some and except row labels, and note the latter."""
         left = [name for name in self.row_labels if name not in names]
         if left:
             text = f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise"
@@ -117,7 +117,7 @@ class Table:
         names : iterable of str
             Which columns.
         advice : Advice, optional
-            What messages advise.
+            Remedies for messages.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Table:
         return np.column_stack([self._column(name, advice or Advice()) for name in names])
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Return a column of labels, numbers or text, of shape (rows,); spaces around text do not count.
+        """Return a column of labels, numbers or text, of shape (rows,); spaces around text are removed.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Table:
         return array
 
     def missing(self, names: Iterable[str]) -> NDArray[np.bool_]:
-        """Tell which rows have no value in some of the columns."""
+        """Tell which rows lack a value in some of the columns."""
         names, found = list(names), np.zeros(self.rows, dtype=bool)
         self.need(names)
         for name in names:
@@ -166,13 +166,13 @@ class Table:
         return found
 
     def take(self, rows: NDArray[np.intp]) -> Table:
-        """Return a table of some rows, which are still called by their places in the file."""
+        """Return a table of some rows, which messages still call by their positions in the file."""
         columns = {name: take_cells(cells, rows) for name, cells in self.columns.items()}
         places = rows if self.places is None else self.places[rows]
         return replace(self, columns=columns, rows=len(rows), places=places, _floats={})
 
     def floats(self, name: str) -> Array:
-        """Return the cells of a column as floats, by its decimal sign; what is no number becomes NaN."""
+        """Return the cells of a column as floats, by its decimal sign; cells that are not numbers become NaN."""
         if name not in self._floats:
             cells = self.columns[name]
             sign, note = self._sign(name)
@@ -198,7 +198,7 @@ class Table:
             raise TableError(f"{self.source}: {error}") from None
 
     def need(self, names: Iterable[str]) -> None:
-        """Refuse columns that are not in the table."""
+        """Raise TableError for columns that are not in the table."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
             headless = "; the first line has to name the columns" if _are_numbers(self.names) else self._title()
@@ -207,7 +207,7 @@ class Table:
             )
 
     def _title(self) -> str:
-        """Say so if the first line looks like a title or a remark instead of names."""
+        """Return a remark if the first line looks like a title or a comment instead of names."""
         if self.lines is None or not self.names:
             return ""
         name, cells = self.names[0], self.columns[self.names[0]]
@@ -244,34 +244,34 @@ class Table:
         return read
 
     def place(self, row: int, name: str) -> str:
-        """Name a cell for messages: file, row, line and column."""
+        """Describe the position of a cell for messages: file, row, line and column."""
         row = row if self.places is None else int(self.places[row])
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         return f"{self.source}: row {row}{line}, column {name!r}"
 
 
 def or_a_value(cell: Any) -> str:
-    """End a message about a cell that is read as missing and holds text: how it is read as a value."""
+    """End the message about text that is read as missing: how to read it as a value."""
     text = cell.strip() if isinstance(cell, str) else ""
     return f". If {text!r} is a value, list what missing cells hold instead, as in --na=-999 or --na=" if text else ""
 
 
 def or_missing(cell: Any) -> str:
-    """End a message about text among numbers: how it is read as missing."""
+    """End the message about text among numbers: how to read it as missing."""
     text = cell.strip() if isinstance(cell, str) else ""
     is_mark = len(text) <= SHOWN and re.fullmatch(r"[^\d,\s]+", text)
     return f". If {text!r} stands for a missing cell, say --na={text} --missing drop" if is_mark else ""
 
 
 def _are_numbers(names: list[str]) -> bool:
-    """Whether the first line of a file holds numbers, and no names; columns of a matrix are numbered from 0."""
+    """Tell whether the first line of a file holds numbers instead of names; matrix columns are numbered from 0."""
     return (
         bool(np.isfinite(as_floats(names)).all()) and names != [str(i) for i in range(len(names))] if names else False
     )
 
 
 def table_format(name: str, override: str | None = None) -> str:
-    """Return the format of a file by its suffix, CSV for standard input and output, or the one that overrides it."""
+    """Return the format of a file: the given one, else by suffix; CSV for standard input and output."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
     if suffix not in FORMATS and override is None and (suffix in OTHERS or Path(name).is_dir()):
         raise TableError(f"{name} {OTHERS.get(suffix, 'is a folder; name a file in it')}")

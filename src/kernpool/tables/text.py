@@ -51,7 +51,7 @@ SEQUENCE = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-
 
 
 def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str, str | None]:
-    r"""Return a file as text.
+    r"""Decode a file as text.
 
     Parameters
     ----------
@@ -60,19 +60,19 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
     source : str
         Its name, for messages.
     encoding : str, optional
-        What it is encoded in, as Python knows it; found if not given.
+        Name of the encoding in Python; detected if not given.
 
     Returns
     -------
     text : str
         Without a byte-order mark.
     assumed : str or None
-        The encoding, where nothing but the lack of a better one speaks for it.
+        The encoding, if it was only assumed because no better one was found.
 
     Raises
     ------
     ValueError
-        If the bytes are not what they were said to be, or there is no telling what they are.
+        If the bytes are not valid in the given encoding, or no encoding can be detected.
 
     Examples
     --------
@@ -80,10 +80,10 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
     (('naïve', None), ('naïve', 'cp1252'))
     """
     if encoding is not None:
-        return _as_told(data, source, encoding), None
+        return _decoded_as(data, source, encoding), None
     for mark, name in MARKS:
         if data.startswith(mark):
-            return _as_told(data, source, name), None
+            return _decoded_as(data, source, name), None
     if b"\0" in data[: 1 << 16]:
         raise ValueError(
             f"{source} is no text, or text of two bytes per character without a mark; if it is, say --encoding "
@@ -96,7 +96,7 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
             line = data.count(b"\n", 0, error.start) + 1
             raise ValueError(
                 f"{source}: line {line} has a byte that is no UTF-8, and other lines have letters that look like it; "
-                "say which it is, such as --encoding cp1252, gb18030 or shift_jis; of utf-8, correct that line"
+                "name the encoding, such as --encoding cp1252, gb18030 or shift_jis; if it is utf-8, correct that line"
             ) from None
     try:
         return data.decode("cp1252"), "cp1252"
@@ -104,7 +104,7 @@ def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str,
         return data.decode("latin-1"), "latin-1"
 
 
-def _as_told(data: bytes, source: str, encoding: str) -> str:
+def _decoded_as(data: bytes, source: str, encoding: str) -> str:
     try:
         text = data.decode(encoding)
     except LookupError:
@@ -126,7 +126,7 @@ SAMPLE, SAMPLE_ROWS = 1 << 16, 200
 
 
 def as_separator(given: str) -> str:
-    r"""Return the character that an option names.
+    r"""Return the character that an option value stands for.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def as_separator(given: str) -> str:
 
 
 def split_rows(text: str, separator: str, strict: bool = False) -> Any:
-    """Return a reader of rows; spaces separate in runs, as in tables that are aligned for people."""
+    """Return a reader of rows; a run of spaces is one separator, as in aligned tables."""
     file = io.StringIO(text, newline="")
     if separator == " ":
         return csv.reader((line.strip() for line in file), delimiter=" ", skipinitialspace=True, strict=strict)
@@ -148,7 +148,7 @@ def split_rows(text: str, separator: str, strict: bool = False) -> Any:
 
 
 def find_separator(text: str, source: str, usual: str = ",") -> str:
-    r"""Return what separates the columns.
+    r"""Detect the column separator.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def find_separator(text: str, source: str, usual: str = ",") -> str:
     source : str
         Its name, for messages.
     usual : str, default=","
-        What its suffix stands for, which decides between two if it is a tab.
+        Separator of the file's suffix, which decides between two if it is a tab.
 
     Raises
     ------
@@ -218,14 +218,14 @@ STEP = 1 << 15  # rows between two reports of progress
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is written; what is None is found.
+    """Format of a text file; None means to be detected.
 
     Parameters
     ----------
     separator, decimal, encoding : str, optional
         Of columns, of numbers, of letters.
     blanks : frozenset of str
-        What stands for a missing cell, in lower case.
+        Markers of missing cells, in lower case.
     readers : sequence of {"pyarrow", "csv"}, optional
         Which may read it, in turn; by default "csv" alone up to `SMALL` bytes, which it reads before pyarrow is loaded.
     """
@@ -241,7 +241,7 @@ AS_FOUND = TextFormat()
 
 
 class Cut(NamedTuple):
-    """Cells of the columns, and the line of each row."""
+    """Cells of the columns, and the line number of each row."""
 
     columns: list[Sequence[str]]
     lines: Sequence[int]
@@ -290,7 +290,7 @@ def read_text(
 
 
 def _stated(text: str) -> tuple[str | None, str]:
-    """Return the separator that a first line ``sep=;`` states, as spreadsheets write it, and the text without it."""
+    """Return the separator of a first line ``sep=;``, which spreadsheets write, and the text without that line."""
     if text[:4].lower() != "sep=" or len(text) < 6:
         return None, text
     line, end, rest = text.partition("\n")
@@ -301,7 +301,7 @@ def _stated(text: str) -> tuple[str | None, str]:
 
 
 def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
-    """Return the names of the columns, and how many lines they take; unnamed ones are called ''."""
+    """Return the column names, '' for unnamed ones, and the number of header lines."""
     reader = split_rows(text, separator, strict=True)
     try:
         header: list[str] = next((row for row in reader if row), [])
@@ -321,7 +321,7 @@ def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
 
 
 def _decimals(text: str, separator: str, columns: dict[str, Any], given: str | None) -> Decimals | None:
-    """Return the decimal signs of the columns, None if all are points for want of a comma."""
+    """Return the decimal signs of the columns; None if no cell has a comma, so that all are points."""
     semicolons = separator == ";"
     if given is None and ("," not in text if separator != "," else '"' not in text) and not semicolons:
         return None
@@ -365,7 +365,7 @@ def _ragged(source: str, line: int, row: list[str], names: list[str], *, first: 
 
 
 def _with_pyarrow(text: str, separator: str, names: list[str], _: str, begin: int, __: Progress | None) -> Cut | None:
-    """Cut with pyarrow what it cuts as `csv` does; None for the rest."""
+    """Split text with pyarrow where it gives the same result as `csv`; None otherwise."""
     if '"' in text or separator == " " or "\0" in text:
         return None
     try:
@@ -391,7 +391,7 @@ READ = {"csv": _with_csv, "pyarrow": _with_pyarrow}
 
 
 class ArrowText(Sequence[str]):
-    """Cells of a text file that pyarrow holds: a sequence of strings, and floats at once if all of them are."""
+    """Cells of a text file held by pyarrow: a sequence of strings, with a fast conversion to floats."""
 
     def __init__(self, cells: Any) -> None:
         self._cells = cells
@@ -419,7 +419,7 @@ class ArrowText(Sequence[str]):
         return iter(self._strings)
 
     def take(self, rows: NDArray[np.intp]) -> ArrowText:
-        """Return some of the cells."""
+        """Select some of the cells."""
         return ArrowText(self._cells.take(import_module("pyarrow").array(rows)))
 
     def floats(self) -> NDArray[np.float64] | None:
@@ -433,7 +433,7 @@ class ArrowText(Sequence[str]):
 
 
 class Lines(Sequence[int]):
-    """Lines of the rows of a text file without quotes, looked up when a message needs one."""
+    """Line numbers of the rows of a text file without quotes, computed when a message needs one."""
 
     def __init__(self, text: str, begin: int, rows: int) -> None:
         self._text, self._begin, self._rows = text, begin, rows
@@ -454,7 +454,7 @@ ARCHIVE = b"PK\x03\x04"
 
 
 def decompressed(data: bytes, source: str) -> bytes:
-    """Return what a file holds: unpacked if it was compressed by gzip, bzip2, xz or zstd, otherwise as it is.
+    """Return the content of a file, decompressed if it is gzip, bzip2, xz or zstd.
 
     Parameters
     ----------

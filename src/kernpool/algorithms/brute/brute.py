@@ -31,7 +31,7 @@ DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns
 
 
 def pair_seconds(problem: Problem) -> float:
-    """Return the seconds of a pair in compiled loops."""
+    """Return the seconds per pair in compiled loops."""
     similarity = problem.similarity
     d, c, kernel = int(problem.key.shape[1]), int(problem.value.shape[1]), similarity.kernel
     in_logarithms = kernel.is_compact and may_underflow(problem)
@@ -52,7 +52,7 @@ def pair_seconds(problem: Problem) -> float:
 
 # As all costs are called.
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Estimate the time of every pair; parameters as of `Algorithm.seconds`."""
+    """Estimate the time of visiting every pair; parameters as in `Algorithm.seconds`."""
     m, n = problem.shape
     return CALL + m * (SECONDS_PER_QUERY + n * pair_seconds(problem))
 
@@ -61,7 +61,7 @@ Array = NDArray[np.float64]
 
 
 class DenseBlocks:
-    """Blocks by way of the reference."""
+    """Blocks computed by the reference implementation."""
 
     pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
     keys_per_call = 1 << 12
@@ -71,7 +71,7 @@ class DenseBlocks:
         self.problem = problem
 
     def prepare(self) -> None:
-        """Do nothing: blocks need no more than the problem."""
+        """Do nothing: blocks need only the problem."""
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the state of one block."""
@@ -80,7 +80,7 @@ class DenseBlocks:
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
-        """Return the part of the gradients that one block contributes."""
+        """Return the contribution of one block to the gradients."""
         part = state.rows(queries)
         return reference.pullback(self.problem.block(queries, keys), part, cotangent[queries], wanted)
 
@@ -101,12 +101,12 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def reduce_densely(problem: Problem) -> PoolState:
-    """Sum by the reference, one small dense block at a time: slow, and independent of every compiled loop."""
+    """Sum by the reference implementation in small dense blocks: slow, independent of all compiled loops."""
     return _sum_blocks(problem, DenseBlocks(problem))
 
 
 def reduce_staged(problem: Problem) -> PoolState:
-    """Sum by the staged tiles, which serve every kernel: one loop to compile, and nothing in common with the others."""
+    """Sum by the staged tiles, which support every kernel: a single loop to compile, independent of the others."""
     if isinstance(blocks := _blocks(problem), DenseBlocks):
         return _sum_blocks(problem, blocks)
     blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it
@@ -142,7 +142,7 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate: blocks of keys visit all queries, so that no two threads share a sum per key.
+    """Compute gradients; each block of keys visits all queries, so that no two threads share a sum per key.
 
     Sums per query are added up block after block, in order. Where keys are too few for that, a pass of its own sums per
     query, and so does one where nothing else is wanted.

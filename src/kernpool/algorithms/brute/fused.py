@@ -41,7 +41,7 @@ _NONE = np.empty(0)
 
 
 class FusedMoments:
-    """The fused loop of a problem of degree 1, and its arrays."""
+    """The fused loop of a local linear problem, and its arrays."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
@@ -58,7 +58,7 @@ class FusedMoments:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Whether there is a fused loop for this problem."""
+        """Tell whether there is a fused loop for this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
         code = CODES[similarity.kernel.name]
         radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
@@ -66,7 +66,7 @@ class FusedMoments:
         return code in fused_local_linear.KERNELS and radial and plain and d <= fused_local_linear.COLUMNS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries may have lost digits."""
+        """Return the state of one block, and which of its queries may be imprecise."""
         own = self.own[queries] - keys.start
         m = len(own)
         denominator, numerator = np.zeros(m), np.zeros((m, self.problem.layout.width))
@@ -91,27 +91,27 @@ Array = NDArray[np.float64]
 
 
 class FusedGradients:
-    """The fused loops of the gradients of a problem: the arrays are those of its local linear sums."""
+    """The fused loops for gradients of a problem; their arrays are those of the local linear sums."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.arrays = problem, FusedMoments(replace(problem, degree=1))
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Whether there are fused loops for this problem."""
+        """Tell whether there are fused loops for this problem."""
         return not problem.degree and FusedMoments.can_do(replace(problem, degree=1))
 
     def add(
         self, queries: slice, keys: slice, inverse: Array, intercept: Array, slopes: Array, sums: dict[str, Array]
     ) -> None:
-        """Add the gradients of some queries.
+        """Add the contribution of some queries to the gradients.
 
         Parameters
         ----------
         queries, keys : slice
             Which block.
         inverse : ndarray of shape (m,)
-            One over the denominators, in units of one; zero for queries that are to be left out.
+            One over the denominators, in units of one; zero for queries to be excluded.
         intercept, slopes : ndarray of shape (m, 1)
             Pooled values less the center of the values, and cotangents.
         sums : dict
@@ -143,9 +143,9 @@ class FusedGradients:
 
 
 FEWEST_FOR_PRODUCTS = {4: 4, 8: 3}  # columns from which on products are faster (measured), by bytes of a number
-MOST_DONE_AGAIN = 0.1  # share of queries that products may leave to differences
-SAMPLE = 512  # queries that are asked beforehand
-ALLOWED = {4: 1e-6, 8: 5e-13}  # half of what is promised, by bytes of a number
+MOST_DONE_AGAIN = 0.1  # fraction of queries that products may leave to differences
+SAMPLE = 512  # queries that are checked beforehand
+ALLOWED = {4: 1e-6, 8: 5e-13}  # half of the guaranteed accuracy, by bytes of a number
 
 
 class FusedKeys(NamedTuple):
@@ -164,11 +164,11 @@ class FusedKeys(NamedTuple):
     weight : ndarray of shape (n,) or (0,)
         Weights of keys, if they have any.
     scale : ndarray of shape (d,)
-        What loops multiply differences by.
+        Multiplier of differences.
     unit, value_unit : ndarray of int
         Powers of two, of coordinates and of values.
     center, multiplier : ndarray of shape (d,)
-        What makes ``x = (q - center) * multiplier`` of a query.
+        A query q becomes ``x = (q - center) * multiplier``.
     radius : float or None
         Largest norm of a centered key; None for differences.
     """
@@ -187,7 +187,7 @@ class FusedKeys(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, dtype: np.dtype[Any], *, products: bool = True) -> FusedKeys:
-        """Return the keys of a problem; those for products only where they are faster and precise for most queries."""
+        """Return the keys of a problem, for products if these are faster and precise for most queries."""
         (m, d), n = problem.query.shape, len(problem.key)
         if not (products and d >= FEWEST_FOR_PRODUCTS[dtype.itemsize] and is_gaussian(problem)):
             return _for_differences(problem, dtype)
@@ -198,7 +198,7 @@ class FusedKeys(NamedTuple):
         return keys if doubtful.mean() <= MOST_DONE_AGAIN else _for_differences(problem, dtype)
 
     def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return queries as loops read them, and what their exponents begin with."""
+        """Return queries in the format of the loops, and the initial values of their exponents."""
         dtype = self.key.dtype
         if self.radius is None:
             moved = np.ldexp(query, -self.unit) if self.unit.any() else query
@@ -206,7 +206,7 @@ class FusedKeys(NamedTuple):
         return _centered(query, self.center, self.multiplier, -2.0, dtype)
 
     def errors(self, offset: NDArray[Any], denominator: Array | float, keys: int) -> Array:
-        """Return how far products may move pooled values, in units of their range.
+        """Return a bound on the error of pooled values by matrix products, in units of their range.
 
         An exponent s = |x - y|^2 in units of ln 2 is off by a quarter of an epsilon times (|x| + |y|)^2. It moves a
         mean by its size times the mean absolute deviation of the values, at most half of their range. And |y| is at
@@ -234,7 +234,7 @@ def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
 def _centered(
     rows: Array, center: Array, multiplier: Array, factor: float, dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return ``factor * (rows - center) * multiplier``, and the squared norms of that without the factor."""
+    """Return ``factor * (rows - center) * multiplier``, and the squared norms without the factor."""
     out, square = np.empty(rows.shape, dtype), np.empty(len(rows), dtype)
     fused.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
     return out, square
@@ -272,13 +272,13 @@ def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArr
 
 # Columns up to which fused loops are faster than staged tiles or products that are done again (measured), and than
 # products that are precise at once, by registers and bytes of a number: at 20 columns with AVX-512 1.17e9 pairs per
-# second beside 1.03e9 in float64, 2.2e9 beside 1.8e9 in float32; at 24 .89e9 beside .95e9, and 1.84e9 beside 1.64e9.
+# second against 1.03e9 in float64, 2.2e9 against 1.8e9 in float32; at 24 .89e9 and .95e9, and 1.84e9 and 1.64e9.
 MOST_FOR_FUSED = 32
 MOST_BEFORE_PRODUCTS = {32: {8: 20, 4: 32}, 16: {8: 15, 4: 15}}
 
 
 class FusedPairs:
-    """The fused loops of a problem, and its arrays in the precision that they run in."""
+    """The fused loops of a problem, and its arrays in their precision."""
 
     def __init__(self, problem: Problem, *, products: bool = True) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
@@ -319,7 +319,7 @@ class FusedPairs:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Whether there is a fused loop for this problem."""
+        """Tell whether there is a fused loop for this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
         radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
         code = CODES[similarity.kernel.name]
@@ -332,13 +332,13 @@ class FusedPairs:
 
     @cached_property
     def by_differences(self) -> FusedPairs:
-        """The loops for queries that products are not precise enough for."""
+        """The loops for queries for which products are not precise enough."""
         return FusedPairs(self.problem, products=False)
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries may have lost digits."""
+        """Return the state of one block, and which of its queries may be imprecise."""
         all_keys, own, offset = self.keys, self.own[queries] - keys.start, self.offset[queries]
-        m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, at which nobody looks
+        m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, which are not used
         denominator, numerator = np.zeros(m + padding), np.zeros((m + padding, len(all_keys.value)))
         self.loop(
             *(_padded(x, padding) for x in (self.query[queries], offset)),
@@ -367,5 +367,5 @@ class FusedPairs:
 
 
 def _padded(x: NDArray[Any], rows: int, fill: float = 0.0) -> NDArray[Any]:
-    """Return an array as loops take it, with rows more."""
+    """Return an array as loops take it, padded with zero rows."""
     return read_only(np.concatenate([x, np.full((rows, *x.shape[1:]), fill, x.dtype)]) if rows else x)

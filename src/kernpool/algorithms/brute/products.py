@@ -30,22 +30,21 @@ UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
 
 
 def is_gaussian(problem: Problem) -> bool:
-    """Whether the kernel is the one whose two compositions agree."""
+    """Tell whether the kernel is the Gaussian, for which the two compositions agree."""
     return isinstance(problem.similarity.kernel.form, Gaussian)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as loops take it: contiguous, and read-only whether or not it was.
-
-    To Numba both are part of the type, and every mix of types is compiled by itself: six of two seconds were seen.
-    """
+    """Return an array as loops take it: contiguous and read-only."""
+    # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
+    # compilations of two seconds each were seen.
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
 def narrow_type(problem: Problem) -> np.dtype[Any]:
-    """Return the float width to compute pairs in: float32 if the arrays came so and are in its range."""
+    """Return the dtype to compute pairs in: float32 if the inputs are float32 and in its range."""
     if problem.dtype == np.float64:
         return problem.dtype
     farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
@@ -53,14 +52,14 @@ def narrow_type(problem: Problem) -> np.dtype[Any]:
 
 
 def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
-    """Return a bound of all squared distances of scaled pairs: the one between the corners of their box."""
+    """Return an upper bound of the squared scaled distances: that between the corners of their box."""
     query_low, query_high, key_low, key_high = problem.ends
     extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
     return float(np.sum((extent * scale) ** 2))
 
 
 def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return keys and values column by column, arranged once for all loops that read them so."""
+    """Return keys and values column by column, computed once for all loops that need them."""
 
     def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
@@ -72,7 +71,7 @@ Array = NDArray[np.float64]
 
 
 class Products:
-    """The matrix products of a problem of many columns."""
+    """Sums of a problem of many columns by matrix products."""
 
     def __init__(self, problem: Problem, width: int) -> None:
         self.problem, self.narrow = problem, width == 32
@@ -91,7 +90,7 @@ class Products:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Whether matrix products are possible, and faster than differences."""
+        """Tell whether matrix products are possible, and faster than differences."""
         similarity = problem.similarity
         radial = similarity.composition == "radial" or is_gaussian(problem)
         enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
@@ -99,7 +98,7 @@ class Products:
 
     @staticmethod
     def is_precise(problem: Problem) -> bool:
-        """Whether few queries, if any, will be found not precise enough: what keys alone say about it."""
+        """Tell, from the keys alone, whether at most few queries will need the slower, more precise loops."""
         scale = fused.scales(GAUSSIAN, problem.similarity.bandwidth)
         squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
         narrow = narrow_type(problem) == np.float32
@@ -145,7 +144,7 @@ class Products:
 
 
 class ProductGradients:
-    """The matrix products of the gradients of a problem of many columns.
+    """Gradients of a problem of many columns by matrix products.
 
     Parameters
     ----------
@@ -167,7 +166,7 @@ class ProductGradients:
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
 
     def near_enough(self, queries: slice) -> NDArray[np.bool_]:
-        """Tell for which queries squared distances are right to 1e-6 (float32) or 5e-13, as the forward pass wants."""
+        """Tell for which queries squared distances are accurate to 1e-6 (float32) or 5e-13, as for the sums."""
         query = self.problem.query[queries]
         center = query.mean(axis=0)
         own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
@@ -187,7 +186,7 @@ class ProductGradients:
         cotangent: Array,
         sums: dict[str, Array],
     ) -> None:
-        """Add what a block contributes to sums per query, and (columns, keys) per key and value."""
+        """Add the contribution of a block to sums per query, and to (columns, keys) per key and value."""
         query = self.problem.query[queries]
         found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
         # One unit for the products of slopes and values of all columns, since these are added up.

@@ -32,7 +32,7 @@ _NO_TABLE = np.empty((0, 0))
 
 
 class CompiledBlocks:
-    """Blocks of a problem whose kernel is built in."""
+    """Blocks of a problem with a built-in kernel, computed by compiled loops."""
 
     keys_per_call = 1 << 18
 
@@ -54,22 +54,22 @@ class CompiledBlocks:
 
     @cached_property
     def columns(self) -> tuple[Array, Array]:
-        """Keys and values as staged tiles read them, which the other loops may leave nothing to do."""
+        """Keys and values in the format of staged tiles; computed only if these are needed."""
         return transposed(self.problem)
 
     @cached_property
     def products(self) -> ProductGradients | None:
-        """Gradients by matrix products, where they are possible and faster."""
+        """Gradients by matrix products, if they are possible and faster; else None."""
         return ProductGradients(self.problem, narrow_type(self.problem)) if self.gradients_use_blas else None
 
     @cached_property
     def fused_gradients(self) -> FusedGradients | None:
-        """Gradients by fused loops, where there are some."""
+        """Gradients by fused loops, if there are some; else None."""
         return FusedGradients(self.problem) if FusedGradients.can_do(self.problem) else None
 
     @cached_property
     def faster(self) -> list[FusedPairs | FusedMoments | Products]:
-        """Loops to be tried before the staged tiles; gradients have none."""
+        """Loops to be tried before the staged tiles; for gradients none."""
         problem = self.problem
         if self.uses_blas:
             narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
@@ -79,7 +79,7 @@ class CompiledBlocks:
         return [FusedPairs(problem)] if FusedPairs.can_do(problem) else []
 
     def prepare(self) -> None:
-        """Make the arrays of the loops that come first; those that they leave rows to make theirs when they come."""
+        """Compute the arrays of the first loops; loops for the remaining rows compute theirs on demand."""
         if not self.faster:
             self.columns  # noqa: B018  # made by being asked for
 
@@ -98,7 +98,7 @@ class CompiledBlocks:
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Return the state of one block: the fastest loops first, and what they cannot hold with the next."""
+        """Return the state of one block: by the fastest loops, and imprecise queries by the next ones."""
         first, *others = (*self.faster, self)
         state, doubtful = first.sums(queries, keys)
         rows = np.flatnonzero(doubtful)
@@ -111,7 +111,7 @@ class CompiledBlocks:
         return state
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state by staged tiles, of which nothing is doubtful."""
+        """Return the state by staged tiles, which are precise for all queries."""
         state = self._staged(queries, keys)
         return state, np.zeros(len(state.shift), dtype=bool)
 
@@ -123,7 +123,7 @@ class CompiledBlocks:
         return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:
-        """Solve the local fits of all queries once, for all blocks; several threads that do so at once do no harm."""
+        """Solve the local fits of all queries, once for all blocks; concurrent calls are harmless."""
         solved = self.solved
         if solved is None or solved[0] is not state:
             self.solved = solved = (state, solve(state, self.problem.layout))
@@ -132,7 +132,7 @@ class CompiledBlocks:
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
-        """Return the part of the gradients that one block contributes."""
+        """Return the contribution of one block to the gradients."""
         shift, denominator = state.shift[queries], state.denominator[queries]
         occupied = denominator > 0
         inverse = np.divide(1.0, denominator, where=occupied, out=np.zeros_like(denominator))
@@ -173,7 +173,7 @@ class CompiledBlocks:
 
 
 def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
-    """Return what staged tiles are told of the kernel: bandwidths, code, infinite support and products of columns."""
+    """Return the kernel arguments of staged tiles: bandwidths, code, infinite support and products of columns."""
     similarity = problem.similarity
     return (
         read_only(similarity.bandwidth),
@@ -185,12 +185,12 @@ def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
 
 
 def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
-    """Return what loops are told of moments: those of a local linear, and of a local quadratic fit."""
+    """Return the moment arguments of loops: for a local linear, and for a local quadratic fit."""
     return True if problem.degree >= 1 else None, True if problem.degree >= 2 else None
 
 
 def sum_items(first: Problem, stack: Stack) -> PoolState:
-    """Return the states of problems like the first, whose rows come first, of values less their centers."""
+    """Return the states of problems of the first one's shape, its rows first, of centered values."""
     (items, m), width = stack.own.shape, first.layout.width
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))
     mask = np.empty((items, 0, 0), dtype=bool)

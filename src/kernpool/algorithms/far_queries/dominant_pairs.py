@@ -24,7 +24,7 @@ Index = NDArray[np.intp]
 
 LOWEST = 800.0  # logits this far below the best are weights of zero
 STEEP = 2.0**20  # logits below minus this are compared by way of distances: they have lost six digits
-UNSURE = 1e-3  # error of a difference of logits, in the fourth digit of a share, from which on nothing is said
+UNSURE = 1e-3  # error of a difference of logits, in the fourth digit of a weight, from which on an error is raised
 KEYS_AT_ONCE = 1 << 16
 ROUNDS = 8  # of finding the nearest key among candidates that rounded logits cannot tell apart
 GAUSSIAN = get_kernel("gaussian")
@@ -33,18 +33,18 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class FarPairs:
-    """Pairs of a query and a key, those of a query next to each other.
+    """Pairs of far queries and keys; the pairs of a query are consecutive.
 
     Parameters
     ----------
     query, key : ndarray of int, shape (pairs,)
         Which.
     best : ndarray of int, shape (pairs,)
-        The place, among the pairs, of the query's nearest key.
+        The index, among the pairs, of the query's nearest key.
     start : ndarray of int, shape (queries that have pairs,)
         The first pair of each of them.
     share : ndarray of shape (pairs,)
-        Weight, as a share of the weights of this query.
+        Weight, as a fraction of the weights of this query.
     log_weight : ndarray of shape (queries that have pairs,)
         Logarithm of the sum of weights, with the rounding that it has.
     """
@@ -57,16 +57,16 @@ class FarPairs:
     log_weight: Array
 
     def sums(self, terms: Array) -> Array:
-        """Add up the terms of each query."""
+        """Sum the terms of each query."""
         return np.asarray(np.add.reduceat(terms, self.start, axis=0))
 
     def spread(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Repeat one row per query for all of its pairs."""
+        """Repeat one row per query for each of its pairs."""
         return np.repeat(rows, np.diff(self.start, append=len(self.query)), axis=0)
 
 
 def far_pairs(problem: Problem) -> FarPairs:
-    """Find the pairs that count.
+    """Find the pairs of non-negligible weight.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def far_pairs(problem: Problem) -> FarPairs:
     Returns
     -------
     FarPairs
-        Keys whose share is not zero.
+        Pairs whose weight is not zero.
 
     Raises
     ------
@@ -102,12 +102,12 @@ def far_pairs(problem: Problem) -> FarPairs:
 
 
 def is_product(similarity: KernelLogits) -> bool:
-    """Whether columns count one by one; for the Gaussian it is the same."""
+    """Tell whether the weight is a product over columns; the Gaussian, where both agree, is not."""
     return similarity.composition == "product" and similarity.kernel is not GAUSSIAN
 
 
 def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
-    """Pairs whose logit is among the best as far as rounding can tell: query, key, logit, logarithm of the weight."""
+    """Return pairs whose logit may be among the best, up to rounding: query, key, logit, log-multiplicity."""
     m, n = problem.shape
     top, slack_per_logit = np.full(m, -np.inf), 16.0 * (problem.key.shape[1] + 4) * EPSILON
     parts = []
@@ -130,7 +130,7 @@ def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
 
 
 def _best(score: Array, start: Index, query: Index) -> Index:
-    """Return the place of the first of the largest scores of each query, for each of its pairs."""
+    """Return for each pair the index of the first pair of its query with the largest score."""
     counts = np.diff(start, append=len(query))
     is_top = score == np.repeat(np.maximum.reduceat(score, start), counts)
     place = np.where(is_top, np.arange(len(score)), len(score))
@@ -138,7 +138,7 @@ def _best(score: Array, start: Index, query: Index) -> Index:
 
 
 def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Array, Array]:
-    """Logits less those of the best keys, without the weights of keys, and how wrong they may be."""
+    """Return differences of logits from those of the best keys, without key weights, and their error bounds."""
     similarity, d = problem.similarity, problem.key.shape[1]
     groups = [slice(a, a + 1) for a in range(d)] if is_product(similarity) else [slice(0, d)]
     gap, error = np.zeros(len(query)), np.zeros(len(query))
@@ -167,7 +167,7 @@ def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Arra
 
 
 def _distances(query: Array, key: Array, best: Array, bandwidth: Array) -> tuple[Array, Array, Array]:
-    """Distances in bandwidths; how much further they are than those of the best keys; and the error of that."""
+    """Return distances in bandwidths, their differences from those of the best keys, and the error of these."""
     d = len(bandwidth)
     factor, power = np.frexp(bandwidth[0] / bandwidth)
     rest = np.ldexp(weighted_least_squares.ratio(np.full(d, bandwidth[0]), bandwidth)[1], -power)
@@ -209,12 +209,12 @@ NEAREST_KEY_ROUNDS = 3  # of finding the nearest key among those that rounded lo
 
 
 def is_by_column(similarity: KernelLogits) -> bool:
-    """Whether columns count one by one; for the Gaussian it is the same."""
+    """Tell whether the weight is a product over columns; the Gaussian, where both agree, is not."""
     return similarity.composition == "product" and similarity.kernel is not GAUSSIAN
 
 
 def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Index, Array]:
-    """Return the logarithms of weights beside the largest one, where that is, and its own.
+    """Return the log-weights relative to the largest one, the index of that, and its logarithm.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Inde
     best : ndarray of int, shape (B,)
         Where it is zero.
     level : ndarray of shape (B,)
-        What has been subtracted.
+        The logarithm that has been subtracted.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Inde
 
 
 def _gap(kernel: Kernel, u: Array, nearer: Array, logit: Array, each: Index, best: Index) -> Array:
-    """Logits of some columns less those of the best key; `nearer` is u less that of the best key."""
+    """Return differences of logits from those of the best key, for some columns; `nearer` is the difference of u."""
     base = logit[each, best][:, None]
     gap = logit - base
     if kernel.log_slope is None:

@@ -20,19 +20,19 @@ Index = NDArray[np.intp]
 
 EPSILON = float(np.finfo(np.float64).eps)
 FEW, MORE = 32, 8  # keys to begin with, and how many times as many next
-NOTHING = -60.0  # logarithm of a share that moves nothing, even at 1e10 times the distance
-SCANNED = 4096  # keys that are sooner looked at all than put into a tree
+NOTHING = -60.0  # log-weight that changes no fit, even at 1e10 times the distance
+SCANNED = 4096  # keys up to which a full scan is faster than building a tree
 NUMBERS = 1 << 20  # at once
-JITTER = 4.0 * EPSILON  # of a key, beside its size
+JITTER = 4.0 * EPSILON  # rounding of a key, relative to its size
 
 
 def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
-    """Fit the queries from the keys that have lost their planes to rounding.
+    """Fit queries from the keys themselves where the sums have lost their planes to rounding.
 
     Parameters
     ----------
     problem : Problem
-        What was fitted.
+        The fitted problem.
     fit : LocalFit
         From `solve`, of values less their center.
 
@@ -60,7 +60,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
         return fit
     keys = _Keys(problem)
     rows = np.flatnonzero(fit.lost)
-    if keys.rank < problem.key.shape[1]:  # what all keys together leave open no window determines
+    if keys.rank < problem.key.shape[1]:  # no window determines a direction that all keys together do not
         rows = rows[(fit.lost[rows] == 2) | (fit.rank[rows] < keys.rank)]
     parts = {name: getattr(fit, name).copy() for name in ("intercept", "slope", "base", "tilt", "rank")}
     parts["lost"] = np.zeros_like(fit.lost)
@@ -77,7 +77,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
 
 
 class _Near(NamedTuple):
-    """Some keys of each query, as `fit_planes` wants them: offsets from the heaviest one, and that of the query."""
+    """Some keys of each query, in the form of `fit_planes`: offsets from the heaviest one, and that of the query."""
 
     log_weight: Array
     level: Array
@@ -99,7 +99,7 @@ def _near(problem: Problem, rows: Index, keys: Index) -> _Near:
 
 
 class _Keys:
-    """The keys of a problem, and how to fit with some of them."""
+    """The keys of a problem, for fits to the nearest of them."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -113,13 +113,13 @@ class _Keys:
         self.by_tree = plain and len(self.kept) > SCANNED
 
     def numbers(self, count: int) -> int:
-        """How many numbers there are for each query."""
+        """Return the number of floats needed per query."""
         width = 2 * self.problem.key.shape[1] + self.problem.value.shape[1] + 2
         return int(max(width * count, 0 if self.by_tree else len(self.problem.key)))
 
     @cached_property
     def rank(self) -> int:
-        """In how many directions all keys determine a slope; some of them, where they are enough."""
+        """Number of directions in which all keys determine a slope, from a subset if that has full rank."""
         rank = 0
         for step in (max(1, len(self.kept) // 256), 1):
             key = self.problem.key[self.kept[::step]]
@@ -136,7 +136,7 @@ class _Keys:
         return rank
 
     def fit(self, rows: Index, count: int, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Fit some queries with so many keys, write what is sure into `parts`, and say where that was."""
+        """Fit some queries with so many keys, write reliable results into `parts`, and say which are."""
         keys, others = self._nearest(rows, count)
         near = _near(self.problem, rows, keys)
         value, heaviest = self.problem.value[keys], self.problem.value[near.heaviest]
@@ -154,7 +154,7 @@ class _Keys:
         return np.asarray(sure)
 
     def _nearest(self, rows: Index, count: int) -> tuple[Index, Array]:
-        """Return keys of the largest weights, -1 for none; and a bound on the logarithm of what all others weigh."""
+        """Return keys of the largest weights, -1 for none, and a bound on the log-weight of all others."""
         if count == len(self.kept):
             return np.repeat(self.kept[None], len(rows), axis=0), np.full(len(rows), -np.inf)
         return self._by_tree(rows, count) if self.by_tree else self._by_scan(rows, count)

@@ -36,11 +36,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-NOISE = 1e-12  # what is left of a difference, beside its terms, that counts as zero
+NOISE = 1e-12  # size of a difference, relative to its terms, that is treated as zero
 
 
 class LocalPlanes(NamedTuple):
-    """Planes of B queries.
+    """Local linear fits of B queries.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class LocalPlanes(NamedTuple):
     slope : ndarray of shape (B, d, c)
         Their slopes; zero in directions that no key determines.
     rank : ndarray of int, shape (B,)
-        In how many directions keys determine a slope.
+        Number of directions in which keys determine a slope.
     smallest : ndarray of shape (B,)
         Logarithm of the least weighted square that a direction rests on; infinite for a rank of zero.
     """
@@ -72,23 +72,23 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
     value : ndarray of shape (B, K, c)
         The v, best counted from there too.
     floor : ndarray of shape (B, K, d)
-        How large an offset may be and still be rounding.
+        Size below which an offset is rounding error.
     reach : ndarray of shape (B, d)
         Units of the columns, in which a slope that is not determined altogether is the shortest.
 
     Returns
     -------
-    Planes
+    LocalPlanes
         The minima.
 
     Notes
     -----
     O(K d^2) time per query. What is left of an offset that is below 1e-12 of what has been subtracted from it counts as
-    zero, so that keys on one line, or at one place, stay so after rounding.
+    zero, so that keys on one line, or at one point, stay so after rounding.
 
     Examples
     --------
-    The third key weighs next to nothing, and fixes the slope where the others are at one place.
+    The third key has almost no weight, but determines the slope where the others are at one point.
 
     >>> offset, value = np.array([[[0.0], [0.0], [2.0]]]), np.array([[[1.0], [3.0], [8.0]]])
     >>> planes = fit_planes(np.array([[0.0, 0.0, -1e5]]), offset, value, 0.0 * offset, np.ones((1, 1)))
@@ -105,7 +105,7 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
 
 
 class _Step(NamedTuple):
-    """A key that spans: where one was found, and which; its column, d for that of ones; what is left of its row.
+    """An elimination step: whether a pivot was found, its key and column (d for the intercept), remaining row and `x`.
 
     `x` is what is left of the column, so that a row is the sum over the steps of x times `row`.
     """
@@ -118,7 +118,7 @@ class _Step(NamedTuple):
 
 
 def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], Array]:
-    """Choose the keys that span; return also the logarithm of the least weighted square of a pivot."""
+    """Choose the pivot keys; return also the logarithm of the least weighted square of a pivot."""
     count, _, d = offset.shape
     each = np.arange(count)
     dependent = np.abs(offset) <= floor
@@ -143,7 +143,7 @@ def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], 
 def _eliminate(
     table: Array, noise: Array, left: Array, place: NDArray[np.intp], column: NDArray[np.intp], found: NDArray[np.bool_]
 ) -> _Step:
-    """Take a key and its column off all others, in place."""
+    """Subtract the multiples of a pivot row from all others, in place."""
     (count, keys, d), each = table.shape, np.arange(len(table))
     x, rounding = np.ones((count, keys)), np.zeros((count, keys))
     if column[0] < d:
@@ -162,7 +162,7 @@ def _eliminate(
 
 
 def _equations(steps: list[_Step], log_weight: Array) -> tuple[Array, Array, Array]:
-    """Return the lambda of all keys; those times weights, beside that of the key that spans; and the sums of both."""
+    """Return the coordinates of all keys in the pivot rows, those times relative weights, and the normal equations."""
     each, size = np.arange(len(log_weight)), len(steps)
     share = np.empty((*log_weight.shape, size))
     weighted = np.empty_like(share)
@@ -183,7 +183,7 @@ def _equations(steps: list[_Step], log_weight: Array) -> tuple[Array, Array, Arr
 
 
 def _solve(design: Array, right: Array) -> Array:
-    """Eliminate in order: but for the scale of its rows a design is symmetric and positive."""
+    """Solve by elimination without pivoting: up to row scaling the design is symmetric positive definite."""
     design, right = design.copy(), right.copy()
     size = design.shape[1]
     for k in range(size):
@@ -197,7 +197,7 @@ def _solve(design: Array, right: Array) -> Array:
 
 
 def _slopes(steps: list[_Step], level: Array, reach: Array) -> Array:
-    """Find the slope of a plane of these values; of all slopes that do as well the shortest."""
+    """Compute the slope of a plane with these values; the shortest one if several fit equally well."""
     (count, d), outputs, each = reach.shape, level.shape[2], np.arange(len(reach))
     along = np.zeros_like(level)  # values as rows are: sums over the steps of x times this
     for k, step in enumerate(steps):
@@ -209,7 +209,7 @@ def _slopes(steps: list[_Step], level: Array, reach: Array) -> Array:
     free = np.ones((count, d), dtype=bool)
     for step in steps[1:]:
         free[each[step.found], step.column[step.found]] = False
-    # Beside the solution whose free slopes are zero, what one of each free slope does to the others.
+    # The solution whose free slopes are zero, followed by the effect of each free slope on the others.
     slope = np.concatenate([np.zeros((count, d, outputs)), free[:, :, None] * np.eye(d)], axis=2)
     for k, step in reversed(list(enumerate(steps[1:], start=1))):
         right = np.concatenate([along[:, k], np.zeros((count, d))], axis=1)
@@ -230,7 +230,7 @@ _HALVES = 2.0**27 + 1.0  # splits 53 binary digits in two halves, whose products
 
 
 def exact_sum(a: Array, b: Array) -> Pair:
-    """Return ``a + b`` without an error.
+    """Return ``a + b`` exactly, as a pair of floats.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def exact_sum(a: Array, b: Array) -> Pair:
 
 
 def exact_product(a: Array, b: Array) -> Pair:
-    """Return ``a * b`` without an error.
+    """Return ``a * b`` exactly, as a pair of floats.
 
     Examples
     --------
@@ -257,26 +257,26 @@ def exact_product(a: Array, b: Array) -> Pair:
 
 
 def add(a: Pair, b: Pair) -> Pair:
-    """Return the sum of two pairs."""
+    """Return the sum of two float pairs."""
     high, low = exact_sum(a[0], b[0])
     return _joined(high, low + (a[1] + b[1]))
 
 
 def multiply(a: Pair, b: Pair) -> Pair:
-    """Return the product of two pairs."""
+    """Return the product of two float pairs."""
     high, low = exact_product(a[0], b[0])
     return _joined(high, low + (a[0] * b[1] + a[1] * b[0]))
 
 
 def ratio(a: Array, b: Array) -> Pair:
-    """Return ``a / b`` of plain numbers."""
+    """Return ``a / b`` of floats as a float pair."""
     high = a / b
     product, error = exact_product(high, b)
     return high, ((a - product) - error) / b
 
 
 def sum_of_exact(a: Pair, b: Pair) -> Pair:
-    """Return the sum of two pairs without an error that shows, even where their high parts cancel."""
+    """Return the sum of two float pairs to full precision, even where their high parts cancel."""
     high, low = exact_sum(a[0], b[0]), exact_sum(a[1], b[1])
     first, rest = exact_sum(high[0], low[0])
     return _joined(first, rest + (high[1] + low[1]))

@@ -61,7 +61,7 @@ def _polynomial_32(f):
 
 @ordered_loop
 def exp2(t):
-    """2**t to 6e-16; zero below the exponent range, and clamped above it, where only keys that do not count can be."""
+    """Compute 2**t to 6e-16; zero below the exponent range, clamped above it, where only irrelevant keys can be."""
     t = t if t > -1023.0 else -1023.0
     t = t if t < 1023.0 else 1023.0
     rounded = t + _ROUND_64
@@ -74,7 +74,7 @@ def exp2(t):
 
 @ordered_loop
 def exp2_minus_64_unclamped(s):
-    """2**-s to 5e-16 for -1021 <= s <= 1021, which the caller has made sure of: the bound is a fifth of the time."""
+    """Compute 2**-s to 5e-16 for -1021 <= s <= 1021, unchecked: checking would take a fifth of the time."""
     rounded = _ROUND_64 - s
     p = _polynomial_64((_ROUND_64 - rounded) - s)
     return np.int64(np.float64(p).view(np.int64) + (np.float64(rounded).view(np.int64) << np.int64(52))).view(
@@ -84,7 +84,7 @@ def exp2_minus_64_unclamped(s):
 
 @ordered_loop
 def exp2_minus_32_unclamped(s):
-    """2**-s in float32, to 2e-7, for -125 <= s <= 125, which the caller has made sure of."""
+    """Compute 2**-s in float32, to 2e-7, for -125 <= s <= 125, unchecked."""
     rounded = _ROUND_32 - s
     p = _polynomial_32((_ROUND_32 - rounded) - s)
     return np.int32(np.float32(p).view(np.int32) + (np.float32(rounded).view(np.int32) << np.int32(23))).view(
@@ -94,22 +94,22 @@ def exp2_minus_32_unclamped(s):
 
 @ordered_loop
 def exp2_minus_64(s):
-    """2**-s for s >= 0 to 6e-16, without a branch or a product: the integer is added to the exponent's bits.
+    """Compute 2**-s for s >= 0 to 6e-16, without branch or product: the integer is added to the exponent bits.
 
-    Beyond s = 1021 it stays at 2**-1021 instead of vanishing. Whoever adds such numbers up has a tiny sum, and sums
-    that are not tiny do not see them.
+    Beyond s = 1021 it stays at 2**-1021 instead of zero. A sum of such numbers alone is tiny, and they change no larger
+    sum.
     """
     return exp2_minus_64_unclamped(s if s < _SMALLEST_64 else _SMALLEST_64)
 
 
 @ordered_loop
 def exp2_minus_32(s):
-    """2**-s for s >= 0 in float32, to 3e-7; never below 2**-125."""
+    """Compute 2**-s for s >= 0 in float32, to 3e-7; never below 2**-125."""
     return exp2_minus_32_unclamped(s if s < _SMALLEST_32 else _SMALLEST_32)
 
 
 def exp2_minus(s, bounded):
-    """2**-s in the width of s, without a bound where `bounded` is 1; for compiled code alone."""
+    """Compute 2**-s in the width of s, unclamped if `bounded` is 1; for compiled code only."""
     raise NotImplementedError
 
 
@@ -135,7 +135,7 @@ LOG2_E = 1.0 / LN_2
 
 @bare_part
 def sine_of_quarter_turns(v):
-    """sin(pi v / 2) for 0 <= v <= 1 to rounding, by its Taylor series."""
+    """Compute sin(pi v / 2) for 0 <= v <= 1 to rounding, by its Taylor series."""
     x = 0.5 * math.pi * v
     s = x * x
     p = 1.0
@@ -146,7 +146,7 @@ def sine_of_quarter_turns(v):
 
 @strict_loop
 def squared_column(out, q, key, h, divide, add):
-    """u**2 of one column into `out`, or onto it."""
+    """Write u**2 of one column into `out`, or add it."""
     inverse = 1.0 / h
     if divide:  # as NumPy does it: fl(|q - k| / h) <= 1 exactly if fl(|q - k|) <= h
         for j in range(out.size):
@@ -164,7 +164,7 @@ def squared_column(out, q, key, h, divide, add):
 
 @bare_part
 def on_edge(s):
-    """Whether some u is so near to 1 that rounding decides on which side it lies."""
+    """Tell whether some u is so near to 1 that rounding decides whether it is inside the support."""
     near = 0
     for j in range(s.size):
         near += 1 if abs(s[j] - 1.0) < EDGE else 0
@@ -173,7 +173,7 @@ def on_edge(s):
 
 @strict_loop
 def settle_edges(s, boxcar):
-    """Move what the reference counts as outside of the support well outside, and what it counts as inside, in."""
+    """Make pairs near the edge of the support agree with the reference: move them clearly out or in."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if u > 1.0 or (u == 1.0 and not boxcar):
@@ -184,7 +184,7 @@ def settle_edges(s, boxcar):
 
 @bare_part
 def exponents(out, s, code):
-    """From s = u**2 to the exponent, in powers of two, of a kernel of infinite support; the rest is `correct`."""
+    """Convert s = u**2 to the exponent of 2 of a kernel of infinite support; `correct` applies the bounded factor."""
     if code == GAUSSIAN:
         for j in range(s.size):
             out[j] = -0.5 * LOG2_E * s[j]
@@ -197,7 +197,7 @@ def exponents(out, s, code):
 
 @bare_part
 def correct(weight, exponent, code):
-    """Multiply the bounded factor of the logistic kernel onto its exponential: 1 / (1 + exp(-u))**2."""
+    """Multiply the exponential of the logistic kernel by its bounded factor 1 / (1 + exp(-u))**2."""
     if code == LOGISTIC:
         for j in range(weight.size):
             tail = 1.0 + exp2(exponent[j])
@@ -209,7 +209,7 @@ def correct(weight, exponent, code):
 
 @bare_part
 def powers(out, s, inner, outer):
-    """From s = u**2 to the powers 2, 4, 5 and 6 of z = 1 - u**inner: z**2 (a + z**2 (b + z (c + z d))), a single 1."""
+    """Compute powers 2, 4, 5 and 6 of z = 1 - u**inner from s = u**2: z**2 (a + z**2 (b + z (c + z d))), a single 1."""
     a, b = 1.0 if outer == 2 else 0.0, 1.0 if outer == 4 else 0.0
     c, d = 1.0 if outer == 5 else 0.0, 1.0 if outer == 6 else 0.0
     for j in range(s.size):
@@ -220,7 +220,7 @@ def powers(out, s, inner, outer):
 
 @bare_part
 def profiles(out, s, code):
-    """From s = u**2 to K(u) of a compact kernel."""
+    """Convert s = u**2 to K(u) of a compact kernel."""
     if code == BOXCAR:
         for j in range(s.size):
             out[j] = 1.0 if s[j] <= 1.0 else 0.0
@@ -250,7 +250,7 @@ def profiles(out, s, code):
 
 
 def first_stage(out, s, code, infinite):
-    """From s = u**2 to the profile of a compact kernel, or to the exponent of another; for compiled code alone."""
+    """Convert s = u**2 to the profile of a compact kernel, or to the exponent of another; compiled code only."""
     raise NotImplementedError
 
 
@@ -262,7 +262,7 @@ def _by_support(out, s, code, infinite):  # noqa: ARG001  # arguments of what is
 
 @bare_part
 def slopes(out, s, code):
-    """From s = u**2 to (d log K / du) / u, where K > 0 and u > 0."""
+    """Convert s = u**2 to (d log K / du) / u, where K > 0 and u > 0."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if code == GAUSSIAN:
@@ -289,7 +289,7 @@ def slopes(out, s, code):
 
 @bare_part
 def tile_distances(s, q, key, first, bandwidth, code, infinite):
-    """Squared distances in bandwidths; for kernels with an edge, on the same side of it as in the reference.
+    """Compute squared distances in bandwidths; at a kernel's edge, on the same side of it as the reference.
 
     Multiplying by 1 / h is faster than dividing by h and rounds differently. That matters for u = 1 alone, which
     gridded data do reach; a tile with such a distance is done again with divisions.
@@ -305,7 +305,7 @@ def tile_distances(s, q, key, first, bandwidth, code, infinite):
 
 @bare_part
 def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, infinite, product, unit):
-    """Kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits.
+    """Compute kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits.
 
     The first pass makes exponents or profiles, the second multiplies bounded factors onto the exponentials. Each stage
     is called in one place, for radial kernels and for products over columns: a second one costs a second to compile.
@@ -337,7 +337,7 @@ def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, in
 
 @bare_loop
 def count_impossible(denominator, numerator, low, high):
-    """Count sums that are not those of a positive finite weight and a mean between `low` and `high`; NaN is none."""
+    """Count sums that are not of a positive finite weight and a mean between `low` and `high`; NaN fails, too."""
     count = 0
     for c in range(low.size):  # by columns: with the rows inside the loop is a vector's
         least, most = low[c], high[c]

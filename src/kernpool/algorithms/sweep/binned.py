@@ -31,14 +31,14 @@ CLOSEST = 1e-280  # edges no farther apart than this have no table: slots per un
 
 @dataclass(frozen=True)
 class Edges:
-    """Edges in order: cell i, of ``len(edge) + 1``, has the numbers ``edge[i - 1] <= x < edge[i]``.
+    """Sorted cell edges: cell i, of ``len(edge) + 1``, holds the numbers ``edge[i - 1] <= x < edge[i]``.
 
     Parameters
     ----------
     edge : ndarray of shape (edges,)
         Ascending, at least two.
     live : ndarray of bool, shape (edges + 1,)
-        Whether some query wants the cell; the first and the last, which have no end, never are.
+        Whether some window includes the cell; false for the first and the last, which are unbounded.
     """
 
     edge: Array
@@ -46,20 +46,20 @@ class Edges:
 
     @property
     def low(self) -> Array:
-        """Smallest number of each cell but the first and the last."""
+        """Lower ends of all cells but the first and the last."""
         return self.edge[:-1]
 
     @property
     def high(self) -> Array:
-        """Largest number of each cell but the first and the last."""
+        """Upper ends of all cells but the first and the last."""
         return np.nextafter(self.edge[1:], -np.inf)
 
     def starting_at(self, x: Array) -> Index:
-        """Return the cells that start at these edges."""
+        """Return the indices of the cells that start at these edges."""
         return np.searchsorted(self.edge, x, side="left") + 1
 
     def slots(self) -> tuple[float, float, NDArray[np.int32]]:
-        """Return a table of equal slots of the line: its origin, slots per length, and how many edges lie before each.
+        """Return a lookup table of equal slots: its origin, slots per length, and the number of edges before each.
 
         Rounding keeps the order. So an edge in an earlier slot than a number is below it, whatever the last digit does,
         and only the edges in its own slot have to be compared.
@@ -72,18 +72,18 @@ class Edges:
 
 
 def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -> Edges | None:
-    """Cut a line at the ends of windows, at inner places, and where cells that a window has would be too wide.
+    """Cut a line into cells at the ends of windows and at inner points, with a maximum width inside windows.
 
     Parameters
     ----------
     low, stop : ndarray of shape (windows,)
         First number of each window, and the first beyond it.
     inner : ndarray
-        Where else to cut.
+        Further cut points.
     width : float
-        Cells in windows become about so wide at most.
+        Approximate largest width of cells inside windows.
     most : float
-        How many cells there may be.
+        Largest number of cells.
 
     Returns
     -------
@@ -109,14 +109,14 @@ def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -
 
 
 def join_windows(low: Array, stop: Array) -> tuple[Array, Array]:
-    """Join windows of one length that overlap: the first number of each union, and the first beyond it."""
+    """Merge overlapping windows of one length: the first number of each union, and the first beyond it."""
     low, stop = np.sort(low), np.sort(stop)
     apart = low[1:] > stop[:-1]
     return low[np.append(True, apart)], stop[np.append(apart, True)]
 
 
 def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Array]:
-    """Find the first number of each window, and the first beyond it, to the last digit.
+    """Find the first number inside each window, and the first beyond it, to the last bit.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Arra
 
 
 def _rank(x: Array) -> NDArray[np.int64]:
-    """Integers in the order of floating-point numbers, next to each other for neighbours."""
+    """Map floats to integers of the same order; neighbouring floats get consecutive integers."""
     bits = x.view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
@@ -175,7 +175,7 @@ NONE = np.empty(0)
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells for the queries of a problem.
+    """Cells of the line for the queries of a problem.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Cells:
 
     @classmethod
     def make(cls, problem: Problem, low: Array, stop: Array, keys: int, lowest: float, highest: float) -> Cells | None:
-        """Cut the line for windows ``low <= x < stop``; None if that takes too many cells for the keys."""
+        """Build cells for windows ``low <= x < stop``; None if too many would be needed for the number of keys."""
         kernel, h = problem.similarity.kernel, float(problem.similarity.bandwidth[0])
         query = problem.query[:, 0]
         begin, end = join_windows(low, stop)
@@ -233,11 +233,11 @@ class Cells:
         return cls(edges, block, start, center, half_width, h, terms)
 
     def no_moments(self, values: int) -> Array:
-        """Return the moments of no keys."""
+        """Return zero moments."""
         return np.zeros((values, len(self.block), self.terms, 2))
 
     def sum_moments(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> Array:
-        """Sum the moments of keys; those of chunks of keys add up."""
+        """Compute the moments of keys; those of chunks of keys can be added."""
         parts = cut(len(key), max(KEYS_PER_PART, -(-len(key) // PARTS)))
         moments = np.stack([self.no_moments(value.shape[1])] * len(parts))
         low, scale, slots = self.edges.slots()
@@ -256,10 +256,10 @@ class Cells:
 
 
 def count_terms(form: Form | None, half_width: float) -> int:
-    """How many moments cells need so that their series are exact to rounding; an even number.
+    """Return the number of moments that makes the series of cells exact to rounding; it is even.
 
-    The series of a Laplace kernel leaves out the share ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
-    functions; by Cramer's inequality it leaves out ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.
+    The series of a Laplace kernel omits the fraction ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
+    functions; by Cramer's inequality it omits ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.
     """
     p = 2
     if isinstance(form, Polynomial):
@@ -274,7 +274,7 @@ def count_terms(form: Form | None, half_width: float) -> int:
 
 
 def _best_width(problem: Problem, keys: int, cuts: int, extent: float, window: float) -> float:
-    """Width of cells, in bandwidths: narrow cells need fewer moments of keys, wide ones are fewer for queries."""
+    """Return the width of cells in bandwidths: narrow ones need fewer moments, wide ones are fewer per query."""
     m, n, form = len(problem.query), keys, problem.similarity.kernel.form
     share = min(1.0, window / extent)  # of the cells that a query looks at
     best, least = 1.0, np.inf

@@ -45,7 +45,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     undone: NDArray[np.bool_] | None = None
 
     def report(start: int, stop: int) -> Progress | None:
-        """Turn groups done of groups in all into queries; the second half is for those that are done once more."""
+        """Convert group counts into query counts; the second half of the progress is for recomputed queries."""
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
     if isinstance(kernel.form, Flat):
@@ -71,14 +71,14 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def are_few(m: int, n: int) -> bool:
-    """Whether queries are so few that keys need not be put in bins."""
+    """Tell whether there are so few queries that keys need not be binned."""
     return n >= FEW_QUERIES * m
 
 
 def _sum_in_order(
     problem: Problem, line: SortedColumn, result: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
-    """Sum by the family of the kernel; what has to be done again is marked."""
+    """Sum with the method for the kernel's form; queries that must be recomputed are marked."""
     from kernpool.algorithms.sweep import gaussian, laplace, polynomials
 
     form = problem.similarity.kernel.form
@@ -97,7 +97,7 @@ def _sum_in_order(
 
 
 def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
-    """Put a problem with one column in order.
+    """Sort keys and queries of a problem of one column into bins.
 
     A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
     fewer pairs near the ends of windows are visited one by one.
@@ -112,7 +112,7 @@ def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
 
 
 def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
-    """Sum the kernel that is one everywhere; returns which queries have lost digits."""
+    """Sum with the constant kernel, and return the queries that have lost digits."""
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight
     # About the weighted mean, from where moments move to any query without cancelling.
@@ -144,12 +144,12 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
 
 
 PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
-FEW_COMPACT, FEW_INFINITE = (5e-9, 35e-9), (8e-9, 17e-9)  # per key, of means and of local lines at few places
+FEW_COMPACT, FEW_INFINITE = (5e-9, 35e-9), (8e-9, 17e-9)  # per key, of means and of local lines at few points
 CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of a pass along the line; parameters as of `Algorithm.seconds`."""
+    """Estimate the time of a pass along the line; parameters as in `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
         per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE

@@ -35,7 +35,7 @@ QUERIES_PER_CALL = 64
 
 
 def pool_cells(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_] | None:
-    """Pool into `out`, and return which queries have to be done key by key; None, and nothing done, if it cannot."""
+    """Pool into `out`, and return the queries to be computed key by key; None, without changes, if impossible."""
     key = problem.key[:, 0]
     few = FewQueries.of(problem, len(key), float(key.min()), float(key.max()))
     if few is None:
@@ -46,7 +46,7 @@ def pool_cells(problem: Problem, out: PoolState, n_jobs: int, progress: Progress
 
 @dataclass
 class FewQueries:
-    """Cells for the queries of a problem, and the moments of the keys that have been added.
+    """Cells for few queries, and the moments of the keys added so far.
 
     Keys may come in chunks: moments add up, and nothing is done per query before the end.
 
@@ -55,7 +55,7 @@ class FewQueries:
     problem : Problem
         Its queries, kernel, bandwidth, and which key each query is.
     share : float
-        Of all weight, that may be left out.
+        Fraction of the total weight that may be omitted.
     low, stop : ndarray of shape (m,)
         First number of each window, and the first beyond it.
     cells : Cells
@@ -73,7 +73,7 @@ class FewQueries:
 
     @classmethod
     def of(cls, problem: Problem, keys: int, lowest: float, highest: float) -> FewQueries | None:
-        """Cut the line for so many keys between two numbers; None if that cannot be done, or not with few cells.
+        """Build cells for so many keys between two numbers; None if impossible, or if many cells are needed.
 
         Where keys are more than those of the problem, all of them have weight one.
         """
@@ -98,7 +98,7 @@ class FewQueries:
         self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
 
     def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_]:
-        """Pool into `out`, and return which queries have to be done key by key: their sums are those of no keys."""
+        """Pool into `out`, and return the queries to be computed key by key, with empty states."""
         problem, cells, moment = self.problem, self.cells, self.moment
         kernel, query = problem.similarity.kernel, problem.query[:, 0]
         if kernel.is_compact:
@@ -120,7 +120,7 @@ class FewQueries:
         return undone
 
     def _cells_in_reach(self, weight: Array) -> tuple[Index, Index]:
-        """First and last-plus-one cell that can matter to each query; none where the nearest is far."""
+        """Return for each query the range of cells that can matter; empty if its nearest cell is far."""
         problem, cells = self.problem, self.cells
         query, h, kernel = problem.query[:, 0], cells.bandwidth, problem.similarity.kernel
         low, high = cells.edges.low, cells.edges.high
@@ -164,7 +164,7 @@ def _series_queries(
 def _laplace_queries(
     problem: Problem, cells: Cells, moment: Array, first: Index, middle: Index, last: Index, out: PoolState
 ) -> Work:
-    """From the right of a cell its keys weigh ``exp(-d) exp(s)``, from the left ``exp(-d) exp(-s)``."""
+    """Sum cells of a Laplace kernel: weights ``exp(-d) exp(s)`` to the right and ``exp(-d) exp(-s)`` to the left."""
     query, power = problem.query[:, 0], np.arange(cells.terms)
     series = np.cumprod(1.0 / np.maximum(power, 1.0))
     sums = np.concatenate([moment[:1, :, :, 0], moment[..., 1]])  # of weight, and of weight times each value
@@ -181,7 +181,7 @@ def _laplace_queries(
 
 
 def _coefficients(form: Form | None, terms: int) -> Array:
-    """Factors of the recurrence of Hermite functions, or a polynomial in powers of ``abs(u)`` and of ``1 - abs(u)``."""
+    """Return recurrence factors of Hermite functions, or a polynomial in powers of ``abs(u)`` and ``1 - abs(u)``."""
     if not isinstance(form, Polynomial):
         return -1.0 / np.arange(1.0, terms + 1.0)[None, :]
     inner, outer = form.inner, form.outer
@@ -194,14 +194,14 @@ def _coefficients(form: Form | None, terms: int) -> Array:
 
 
 def _farthest_reach(problem: Problem, share: float) -> float:
-    """How far the keys reach, in bandwidths, of a query whose nearest cell is as far and as light as can be."""
+    """Return the reach in bandwidths of a query whose nearest cell is as far and as light as possible."""
     weight, kernel = problem.key_weight, problem.similarity.kernel
     lightest = 1.0 if weight is None else float(weight.min() or weight[weight > 0].min())
     return float(radius(kernel, np.array(FARTHEST[type(kernel.form)]), np.array(lightest * share)))
 
 
 def _leave_self_out(problem: Problem, self_index: Index, out: PoolState, done: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Take the key of each query itself away; returns where that costs digits, because less than half would remain."""
+    """Exclude each query's own key; return the queries that lose digits, as less than half would remain."""
     weight = problem.key_weight
     u = np.abs(problem.query[:, 0] - problem.key[self_index, 0]) / problem.similarity.bandwidth[0]
     self_weight = 1.0 if weight is None else weight[self_index]

@@ -29,7 +29,7 @@ CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
 class TaylorCells(NamedTuple):
-    """Cells of keys: smallest and largest key of each, where each starts, and its moments."""
+    """Cells of keys with their smallest and largest key, start and moments."""
 
     low: Array
     high: Array
@@ -38,7 +38,7 @@ class TaylorCells(NamedTuple):
 
 
 def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
-    """Join bins of keys into cells, and sum their moments."""
+    """Join bins of keys into cells, and compute their moments."""
     keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
     low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
@@ -55,12 +55,12 @@ def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
 
 
 def share_of(line: SortedColumn, tol: float) -> float:
-    """Share of a sum that may be left out: half of it may be the query itself, which is taken away."""
+    """Return the fraction of a sum that may be omitted; half, if the query's own key is excluded later."""
     return 0.5 * tol if line.leave_out else tol
 
 
 def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; queries that have to be done key by key are marked."""
+    """Pool into `out`; queries to be computed key by key are marked."""
     queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
 

@@ -22,7 +22,7 @@ QUERIES_PER_CALL, GROUPS_PER_CALL = 1 << 14, 1 << 11
 
 
 def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; queries that have to be done key by key are marked."""
+    """Pool into `out`; queries to be computed key by key are marked."""
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward, total = (np.empty((bins, 1 + len(keys.value))) for _ in range(3))
 

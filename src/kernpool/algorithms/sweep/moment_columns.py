@@ -14,14 +14,14 @@ Array = NDArray[np.float64]
 
 
 def with_moments(value: Array, offset: Array, degree: int) -> Array:
-    """Return the values of keys, and what a state of moments sums beside them, in the order of `Layout`.
+    """Append the moments of keys to their values, in the order of `Layout`.
 
     Parameters
     ----------
     value : ndarray of shape (c, n)
         The values.
     offset : ndarray of shape (n,)
-        Of keys from a place, in bandwidths.
+        Offsets of keys from a point, in bandwidths.
     degree : {1, 2}
         Of the fit.
 
@@ -44,12 +44,12 @@ def with_moments(value: Array, offset: Array, degree: int) -> Array:
 
 
 def take_marks(state: PoolState) -> NDArray[np.bool_]:
-    """Return which queries are marked, and make their sums those of no keys."""
+    """Return which queries are marked, and empty their states."""
     undone: NDArray[np.bool_] = state.denominator < 0.0
     clear(state, undone)
     return undone
 
 
 def clear(state: PoolState, rows: NDArray[np.bool_]) -> None:
-    """Make the sums of some queries those of no keys."""
+    """Empty the states of some queries."""
     state.denominator[rows], state.numerator[rows] = 0.0, 0.0

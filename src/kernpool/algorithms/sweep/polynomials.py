@@ -34,16 +34,16 @@ BINS_PER_CALL = 1 << 12
 BINS_PER_SUM = 1 << 18
 QUERIES_PER_CALL = 1 << 14
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
-# What terms of a polynomial sum to between the middles of a block and of a cell, in bandwidths, is 50 for the largest
-# kernel that has a name and 2500 for its square: sums that are small beside them are done again earlier. They are right
-# to 5e-12, an inference asks for 1e-11.
+# Between the middles of a block and of a cell, in bandwidths, the absolute terms of a polynomial sum to 50 for the
+# largest named kernel and to 2500 for its square: for the latter, small sums are recomputed earlier. They are right to
+# 5e-12; inference needs 1e-11.
 FARTHEST, TERMS_OF_HIGH = 1.39, 1.0 / 670.0
 
 
 def pool_polynomial(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
-    """Pool into `out`; queries that have to be done key by key are marked."""
+    """Pool into `out`; queries to be computed key by key are marked."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
     height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
@@ -87,7 +87,7 @@ def pool_polynomial(
 
 
 def derivatives(inner: int, outer: int) -> Array:
-    """Coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for positive and for negative u.
+    """Return the coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for positive and negative u.
 
     Returns
     -------
@@ -105,15 +105,15 @@ def derivatives(inner: int, outer: int) -> Array:
 
 
 WIDTH = (0.0, 2.0, 1.0)  # bandwidths, by degree
-NEAR = 0.01  # mean squared offset, beside the squared shift, that still has twelve digits after it
-NEAR_FOURTH = 0.003  # mean fourth power, beside that of the shift
+NEAR = 0.01  # mean squared offset, relative to the squared shift, that keeps twelve digits
+NEAR_FOURTH = 0.003  # mean fourth power, relative to that of the shift
 FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel up
 
 
 def pool_panels(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Pool with moments into `out`, in which all queries are marked; those that have to be done key by key stay so."""
+    """Pool with moments into `out`, where all queries are marked; those to be computed key by key stay marked."""
     keys, queries, h, width = line.keys, line.queries, line.bandwidth, WIDTH[degree]
     starts = join(queries.low, queries.high, queries.offset, width * h, len(queries.x))
     low, high = queries.low[starts[:-1]], queries.high[starts[1:] - 1]
@@ -139,7 +139,7 @@ def pool_panels(
 
 
 def _cut(line: SortedColumn, key_bins: slice, query_groups: slice, middle: float, degree: int) -> SortedColumn:
-    """Return a part of a line whose values are those of a state with moments about the middle."""
+    """Return a part of a line with the values of a state with moments, about the middle."""
     keys, queries = line.keys, line.queries
     start, stop = int(keys.offset[key_bins.start]), int(keys.offset[key_bins.stop])
     begin, end = int(queries.offset[query_groups.start]), int(queries.offset[query_groups.stop])

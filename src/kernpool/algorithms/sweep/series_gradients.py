@@ -24,8 +24,8 @@ from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.kernels.registry import Gaussian
 
-# Weight about a query below which it is done pair by pair. What series leave out is a share of all weights about a key,
-# and counts as much more as the query that it belongs to has less.
+# Weight about a query below which it is computed pair by pair. The truncation error of series is a fraction of all
+# weights about a key, and its effect is the larger, the less weight the query has.
 LEAST_WEIGHT = 1e-3
 # Weight about the average query from which on series are faster: windows hold seven times as many keys (measured: with
 # 170 keys pairs took half of the time of series, with 1700 two and a half times as long).
@@ -35,7 +35,7 @@ WANTED = frozenset({"query", "key", "value"})
 
 
 def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
-    """Whether these gradients of this problem can be had from series, and sooner than from pairs."""
+    """Tell whether the requested gradients can be computed from series, faster than from pairs."""
     own = problem.self_index
     return (
         isinstance(problem.similarity.kernel.form, Gaussian)
@@ -65,7 +65,7 @@ def differentiate_by_series(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate a problem that this applies to; parameters as elsewhere in the sweep."""
+    """Compute the gradients of a problem from series; parameters as in `Algorithm.pullback`."""
     found = {name: np.zeros_like(getattr(problem, name)) for name in wanted}
     light = _weight_about(state) < LEAST_WEIGHT
     clear, others = np.flatnonzero(~light), np.flatnonzero(light & cotangent.any(axis=1))
@@ -117,7 +117,7 @@ def _by_series(
 
 
 def _exchanged(problem: Problem, answer: Array, degree: bool) -> Problem:
-    """Return the problem in which keys ask and queries answer."""
+    """Return the problem with the roles of keys and queries exchanged."""
     own = None
     if problem.self_index is not None:
         own = np.full(len(problem.key), -1)

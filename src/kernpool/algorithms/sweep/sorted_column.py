@@ -36,7 +36,7 @@ CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit
 
 @dataclass(frozen=True)
 class Bins:
-    """Numbers in bins that follow each other: no number of a bin is larger than one of the next.
+    """Numbers in consecutive bins: no number of a bin is larger than one of the next.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Bins:
 
 
 def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
-    """Put numbers into bins.
+    """Sort numbers into bins.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
 
 
 def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
-    """Sort into equal bins by counting: where numbers came from, the numbers, and where each bin ends."""
+    """Sort into equal bins by counting; return the original indices, the numbers, and the ends of bins."""
     n, low, high = len(x), float(x.min()), float(x.max())
     narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
     if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
@@ -151,7 +151,7 @@ def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Arr
 def _divide_overfull(
     order: NDArray[np.integer], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
 ) -> NDArray[np.int64]:
-    """Sort the bins that came out too large, in place, and return the offsets with new cuts in them."""
+    """Sort the bins that are too large, in place, and return the offsets with new cuts in them."""
     (overfull,) = np.nonzero(np.diff(offset) > OVERFULL * size)
     if not len(overfull):
         return offset
@@ -182,7 +182,7 @@ _NONE = np.empty(0)
 
 
 class SortedKeys(NamedTuple):
-    """What compiled loops know of keys in bins: an empty weight stands for one each; values are (columns, n)."""
+    """Keys in bins for compiled loops; an empty weight means one each; values are (columns, n)."""
 
     x: Array
     weight: Array
@@ -192,13 +192,13 @@ class SortedKeys(NamedTuple):
     high: Array
 
     def bins_between(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return first and last-plus-one bin of a run that holds all keys from `low` to `high`."""
+        """Return the range of bins that holds all keys from `low` to `high`."""
         first = np.searchsorted(self.high, low, side="left")
         return first, np.maximum(first, np.searchsorted(self.low, high, side="right"))
 
 
 class SortedQueries(NamedTuple):
-    """What compiled loops know of queries in groups: where each came from, and which key is its own (-1 for none)."""
+    """Queries in groups for compiled loops: original indices, and own keys (-1 for none)."""
 
     x: Array
     order: NDArray[np.integer]
@@ -211,7 +211,7 @@ class SortedQueries(NamedTuple):
 
 @dataclass(frozen=True)
 class SortedColumn:
-    """Keys and queries of a problem with one column, in order.
+    """Binned keys and queries of a problem of one column.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ class SortedColumn:
     def arrange(
         cls, problem: Problem, key_bin: float, query_group: float, queries_per_block: int, n_jobs: int
     ) -> SortedColumn:
-        """Put a problem in order; sizes of bins and groups in numbers."""
+        """Bin keys and queries of a problem, with these numbers per bin and group."""
         own, made_of = problem.self_index, (problem.key, problem.value, problem.key_weight, key_bin)
         keys, source = problem.prepare("bins", made_of, partial(_keys_in_bins, problem, key_bin, n_jobs))
         groups = make_bins(problem.query[:, 0], query_group, n_jobs)
@@ -267,7 +267,7 @@ class SortedColumn:
 
 
 def _keys_in_bins(problem: Problem, key_bin: float, n_jobs: int) -> tuple[SortedKeys, NDArray[np.integer]]:
-    """Put the keys of positive weight in bins; also return where each came from."""
+    """Bin the keys of positive weight; also return their original indices."""
     kept = None
     key, weight = problem.key[:, 0], problem.key_weight
     if weight is not None and not weight.all():

@@ -36,7 +36,7 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate by series where they apply, and over the pairs within windows elsewhere."""
+    """Compute gradients by series where possible, and over the pairs within windows elsewhere."""
     from kernpool.algorithms.sweep import series_gradients as sweep_gradients
     from kernpool.algorithms.sweep import windows
 

@@ -35,7 +35,7 @@ ROWS = 256  # queries, or keys, whose windows are joined to one
 def spans(
     line: SortedColumn, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
 ) -> tuple[NDArray[np.int64], ...]:
-    """First and last-plus-one key of the window of each of some queries."""
+    """Return the range of keys in the window of each of some queries."""
     keys, q = line.keys, line.queries.x[rows]
     nearest, share = np.zeros(len(rows)), np.ones(len(rows))
     if not kernel.is_compact:
@@ -60,7 +60,7 @@ def pool_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """Pool the queries in these places of the line, into the rows of `out` that they came from.
+    """Pool the queries at these positions of the line over the keys in their windows, into their rows of `out`.
 
     Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     """
@@ -85,7 +85,7 @@ def pool_windows(
 
 
 def _in_order(problem: Problem, line: SortedColumn, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
-    """Return the same problem with keys and queries, or some of them, in the order of the line."""
+    """Return the problem with keys and queries, or some of them, in the order of the line."""
     keys, queries = line.keys, line.queries
     return replace(
         problem,
@@ -106,7 +106,7 @@ def differentiate_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate over the pairs within windows; what is left out is at most the machine epsilon of each sum."""
+    """Differentiate over the pairs within windows; at most the machine epsilon of each sum is omitted."""
     queries = line.queries
     part_of = state.rows(queries.order)
     cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
@@ -164,14 +164,14 @@ class QueryBlocks:
 
     @classmethod
     def cut(cls, line: SortedColumn, part: slice, width: float, most: int) -> QueryBlocks:
-        """Cut a part of the queries into blocks, at most so wide and at most so many queries each."""
+        """Cut a part of the queries into blocks of limited width and count."""
         size = part.stop - part.start
         place, low, high = np.empty(size + 1, np.int64), np.empty(size), np.empty(size)
         number = loops.cut_blocks(line.queries.x, part.start, part.stop, width, most, place, low, high)
         return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
 
     def add_near(self, line: SortedColumn, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
-        """Sum over near keys, with a kernel of height 1; returns the sums, and how much the near keys of blocks weigh.
+        """Sum over near keys with a kernel of height 1; return the sums, and the weight of each block's near keys.
 
         `total` has the sums of weight and of weight times value of every bin of keys.
         """
@@ -188,7 +188,7 @@ class QueryBlocks:
     def write_out(
         self, line: SortedColumn, found: Array, height: float, inner: int, outer: int, out: PoolState
     ) -> None:
-        """Take each query itself out, and bring sums to the rows that queries came from."""
+        """Subtract each query's own key, and copy sums to the original rows of the queries."""
         keys, queries = line.keys, line.queries
         if line.leave_out:
             loops.take_own_out(

@@ -52,7 +52,7 @@ def _plant(
 
 
 class PreparedTree:
-    """Queries and keys of a problem in kd order, ready to be visited."""
+    """Queries and keys of a problem in kd order, with the tree and its loops."""
 
     def __init__(self, problem: Problem, n_jobs: int = 1, leaf: int = LEAF, tile: int = TILE) -> None:
         self.problem, self.tile = problem, tile
@@ -79,7 +79,7 @@ class PreparedTree:
             self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
 
     def blocks(self) -> list[slice]:
-        """Cut the queries: whole tiles, as many as 16 in a block, fewer where there are few."""
+        """Cut the queries into blocks of whole tiles: up to 16 tiles each, fewer if there are few queries."""
         tiles = -(-len(self.query) // self.tile)
         return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))
 
@@ -88,13 +88,13 @@ Visits = NDArray[np.int64]
 
 PAIRS_PER_CALL = 1 << 14  # of a query and a leaf: two million of a query and a key
 FAR_PER_CALL = 16  # queries that look for their nearest key, which in many columns may be in any leaf
-# Sums of moments below this share of the keys they come from have lost digits, and are done again pair by pair.
+# Sums of moments below this fraction of the keys' weight have lost digits, and are recomputed pair by pair.
 CANCELLED = 1e-3
 NEAR = -800.0  # denominators of queries this near, as exponents of two, are far from underflow in the unit of 1
 
 
 class Block:
-    """A block of queries on its way through the tree.
+    """A block of queries and its partial sums during the traversal of the tree.
 
     Parameters
     ----------
@@ -106,15 +106,15 @@ class Block:
     Attributes
     ----------
     unit : ndarray of shape (m,)
-        Exponent of the power of two that the sums are counted in; minus infinity where no key takes part.
+        Exponent of the power of two that is the unit of the sums; minus infinity where no key is included.
     least : ndarray of shape (m,)
         Lower bound of the logarithm to base two of the denominator.
     denominator, numerator : ndarray of shape (m,) and (m, c)
         The sums.
     far : ndarray of shape (m,)
-        What of the denominator was summed in float32, and is not in it yet.
+        Part of the denominator that was summed in float32, and has not been added yet.
     spent : ndarray of shape (m,)
-        Bound on the share of the denominator that has been left out.
+        Bound on the fraction of the denominator that has been omitted.
     pairs_seen : int
         Pairs of a query and a key that were looked at.
     """
@@ -133,7 +133,7 @@ class Block:
         self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
         self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
         self.pairs_seen = 0
-        # Of weights, and of products: loops that make no arrays count no references, of which threads share the counts.
+        # For weights, and for products: loops without new arrays avoid reference counts, which threads would share.
         self.buffers = np.empty((2, planted.tree.key.shape[2]))
         self.buffers_32 = np.empty(self.buffers.shape, np.float32)
 
@@ -169,7 +169,7 @@ class Block:
             self.denominator[again], self.numerator[again], collapsed[again] = 0.0, 0.0, 0.0
 
     def infinite(self) -> Iterator[None]:
-        """Sum for a kernel of infinite support: the nearest leaf first, which says how far a query has to look."""
+        """Sum for a kernel of infinite support: the nearest leaf first, which bounds how far a query must look."""
         tree, profile = self.tree, self.profile
         nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
         yield from self.follow(nearest, 0, self.tiles)
@@ -196,7 +196,7 @@ class Block:
         self.denominator += self.far
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
-        """Begin anew with queries whose nearest leaf weighs next to nothing: their nearest key gives them a unit."""
+        """Restart queries whose nearest leaf has almost no weight: their nearest key determines the unit."""
         tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
         tree_visit.find_nearest_key(
             far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
@@ -213,7 +213,7 @@ class Block:
         self.pairs_seen += len(rows) * tree.key.shape[2]
 
     def learn(self) -> None:
-        """Take what has been summed as a lower bound of the denominators."""
+        """Use the sums so far as lower bounds of the denominators."""
         known = (self.denominator > UNDERFLOW) & (self.least < np.inf)
         exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
         np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
@@ -221,7 +221,7 @@ class Block:
     def follow(
         self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
     ) -> Iterator[None]:
-        """Make the visits from `place` to `count`; queries may spend `budget`, and leaves may be far."""
+        """Process visits `place` to `count`; queries may omit up to `budget`, and far leaves may be in float32."""
         planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
         queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
         while place < count:
@@ -253,7 +253,7 @@ class Block:
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
-        """Sum the first of these pairs by the stages of brute force, for which arrays are what they are there."""
+        """Sum the first of these pairs by the staged loops of brute force."""
         tree, profile = self.tree, self.profile
         tree_pairs.sum_stages(
             pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
@@ -265,7 +265,7 @@ class Block:
 def visit_blocks(
     planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[PoolState, int]:
-    """Sum over keys for some blocks of queries; return the state of all and the number of pairs looked at."""
+    """Sum over keys for some blocks of queries; return the state of all and the number of pairs visited."""
     m, c = len(planted.query), planted.problem.value.shape[1]
     state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
 
@@ -285,13 +285,13 @@ def visit_blocks(
 
 ROWS = 128  # of a block of queries, or of keys
 TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
-SLOPE = 1 / 256  # terms have a factor u**2 beside the weight: where weights are an epsilon it is below this reciprocal
+SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciprocal of this where weights are an epsilon
 
 
 def put_in_order(
     problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
 ) -> Problem:
-    """Return the same problem with queries and keys in order."""
+    """Return the problem with queries and keys in order."""
     own = None
     if problem.self_index is not None:
         place = np.empty(len(key), dtype=np.int64)
@@ -309,10 +309,10 @@ def put_in_order(
 
 
 def weakest(problem: Problem, state: PoolState) -> PoolState:
-    """Return a state whose denominators are the least of the sums that must keep their digits, for `find_reach`.
+    """Return the state with each denominator replaced by the smallest sum that must be precise, for `find_reach`.
 
-    With moments that may be the mean square of an offset: where the nearest keys are at the very place of the query, a
-    slope is determined by the next ones, however small their share.
+    With moments that may be the mean square of an offset: where the nearest keys coincide with the query, the next ones
+    determine the slope, however small their weight.
     """
     if not problem.degree:
         return state
@@ -327,7 +327,7 @@ def mean_squares(problem: Problem, state: PoolState) -> Array:
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
-    """How far a query of each block reaches at most, in bandwidths; -1 if all are empty."""
+    """Return the largest reach of a query of each block, in bandwidths; -1 if all are empty."""
     occupied = state.denominator > 0
     if profile.infinite:
         least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
@@ -339,7 +339,7 @@ def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
 
 
 def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
-    """Cut the rows of near blocks, those that follow each other together, into slices of at most so many."""
+    """Cut the rows of consecutive near blocks into slices of limited size."""
     edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
     for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         for piece in cut(min(last, rows) - first, most):

@@ -31,7 +31,7 @@ def differentiate_near(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate, block by block."""
+    """Differentiate over the keys within reach, block by block."""
     profile = profile_of(problem)
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)

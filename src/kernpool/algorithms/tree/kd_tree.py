@@ -31,7 +31,7 @@ ROWS_PER_CALL = 1 << 14  # below this a node is put in order in one call, of 2 m
 
 
 class KdTree(NamedTuple):
-    """Keys in leaves, and what is known of the nodes; nodes are numbered by `node_names`.
+    """Keys in leaves, and boxes, masses and moments of the nodes, which are numbered by `node_names`.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class KdTree(NamedTuple):
         The box around the keys of a node, and its center.
     mass : ndarray of shape (nodes,)
         Sum of key weights.
-    degree : ndarray of shape (nodes, 1 + c, 2 + d)
-        Sums of 1, t and t**2 about the center, in bandwidths, weighted and for each value; empty if nobody asks.
+    moments : ndarray of shape (nodes, 1 + c, 2 + d)
+        Sums of 1, t and t**2 about the center, in bandwidths, weighted and for each value; empty if not requested.
     """
 
     key: Array
@@ -60,12 +60,12 @@ class KdTree(NamedTuple):
 
 
 def node_names(first: Any, last: Any, leaves: int) -> Any:
-    """Row of the node of leaves first ... last - 1 in all arrays of nodes; every inner node has a middle of its own."""
+    """Return the row of the node of leaves first ... last - 1 in all arrays of nodes; inner middles are unique."""
     return np.where(last - first == 1, first, leaves + (first + last) // 2)
 
 
 def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array, Order]:
-    """Put points into kd order, in leaves of `size`.
+    """Sort points into kd order, in leaves of `size`.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array
 
 
 def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs: int) -> tuple[KdTree, Order]:
-    """Make the tree of a problem's keys.
+    """Build the tree of a problem's keys.
 
     Parameters
     ----------
     problem : Problem
-        Keys, weights and values. Keys of weight zero are left out: their boxes would promise weight that is not there.
+        Keys, weights and values. Keys of weight zero are excluded: their boxes would suggest weight that is not there.
     scale : ndarray of shape (d,)
         Reciprocal bandwidths.
     size : int
@@ -128,7 +128,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
     tree : KdTree
         The tree.
     place : ndarray of shape (n,)
-        Place of each key in the leaves, -1 if it was left out.
+        Position of each key in the leaves, -1 if it was excluded.
     """
     (taking_part,) = np.arange(len(problem.key))[None] if problem.key_weight is None else np.nonzero(problem.key_weight)
     rows, order = kd_order(problem.key[taking_part], scale, size, n_jobs)
@@ -167,7 +167,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
 
 
 def _sum_leaves(tree: KdTree, leaves: slice, scale: Array) -> None:
-    """Boxes, masses and moments of some leaves, from their keys."""
+    """Compute boxes, masses and moments of some leaves from their keys."""
     key, weight = tree.key[leaves], tree.weight[leaves]
     low, high = key.min(axis=2), key.max(axis=2)
     center = low + 0.5 * (high - low)
@@ -187,7 +187,7 @@ def _sum_leaves(tree: KdTree, leaves: slice, scale: Array) -> None:
 
 
 def _join_nodes(tree: KdTree, scale: Array) -> None:
-    """Boxes, masses and moments of inner nodes, from the leaves upwards, a level at a time."""
+    """Compute boxes, masses and moments of inner nodes bottom-up, one depth at a time."""
     leaves = len(tree.key)
     first, last = np.array([0]), np.array([leaves])
     levels = []
@@ -209,7 +209,7 @@ def _join_nodes(tree: KdTree, scale: Array) -> None:
 
 
 def _moved(tree: KdTree, node: Order, center: Array, scale: Array) -> Array:
-    """Moments of nodes about other centers."""
+    """Return the moments of nodes about other centers."""
     way = ((tree.center[node] - center) * scale)[:, None, :]
     moments = tree.moments[node]
     weight, first = moments[:, :, :1], moments[:, :, 1:-1]
@@ -222,17 +222,17 @@ FUSED_POWERS = (1, 2, 3)  # of 1 - u**2
 
 
 class Profile(NamedTuple):
-    """The similarity, for compiled code.
+    """Kernel, bandwidth and composition for compiled code.
 
     Parameters
     ----------
     bandwidth, scale : ndarray of shape (d,)
         Bandwidths and their reciprocals.
     factor : ndarray of shape (d,)
-        What turns a difference into that of the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a
+        Multiplier of differences in the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a
         power of 1 - s, with s the sum of its squares.
     code : int
-        Kernel, as in `tiles.CODES`.
+        Kernel, as in `kernpool.algorithms.loops.kernel_weights.CODES`.
     infinite, product : bool
         Infinite support; product of profiles.
     norm : int
@@ -253,7 +253,7 @@ class Profile(NamedTuple):
 
 
 def profile_of(problem: Problem) -> Profile:
-    """Translate the similarity of a problem."""
+    """Convert the similarity of a problem for compiled code."""
     similarity = problem.similarity
     kernel, form = similarity.kernel, similarity.kernel.form
     bandwidth = np.ascontiguousarray(similarity.bandwidth)
@@ -273,13 +273,13 @@ def profile_of(problem: Problem) -> Profile:
 
 
 def boxes_of(points: Array, rows: int) -> tuple[Array, Array]:
-    """Return the lowest and the highest coordinates of each run of so many points."""
+    """Return the bounding boxes of runs of so many points: lower and upper corners."""
     starts = np.arange(0, len(points), rows)
     return np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
 
 
 def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
-    """Return the distance of boxes from boxes, in bandwidths and in the norm of the kernel."""
+    """Return the distances between boxes, in bandwidths and in the norm of the kernel."""
     with np.errstate(over="ignore"):
         gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
         if profile.norm == MAXIMUM:
@@ -288,7 +288,7 @@ def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profi
 
 
 def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> NDArray[np.int64]:
-    """Return for each point the leaf that is likely the nearest: a walk down to the nearer half, all at once."""
+    """Return for each point a leaf that is likely the nearest: all descend to the nearer half at once."""
     leaves = len(tree.key)
     first, last = np.zeros(len(points), dtype=np.int64), np.full(len(points), leaves)
     while (last - first > 1).any():
@@ -314,7 +314,7 @@ NEVER = 1.0
 
 
 class LeafCopies(NamedTuple):
-    """Keys of each leaf; the arrays of keys are empty where there are no fused loops that read them.
+    """Keys of each leaf, scaled for the fused loops; empty arrays where there are none.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class LeafCopies(NamedTuple):
         Powers of two that bring weights and values into the range of float32; per leaf, because small weights may
         belong to near keys and large ones to far keys.
     lowest : ndarray of shape (leaves, 2)
-        Smallest exponent, at the nearest place of the box, with which the loops in float64 and in float32 can do a
+        Smallest exponent, at the nearest point of the box, with which the loops in float64 and in float32 can do a
         leaf; positive if they never can.
     log_mass : ndarray of shape (leaves,)
         Logarithm to base two of the sum of weights.
@@ -344,7 +344,7 @@ class LeafCopies(NamedTuple):
 
 
 def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
-    """Make the copies; those in float32 only for kernels that have far keys."""
+    """Make the scaled copies; those in float32 only for kernels that have far keys."""
     (leaves, d, size), c = tree.key.shape, tree.value.shape[1]
     near, far = leaves * profile.fused, leaves * (profile.fused and profile.infinite)
     copies = LeafCopies(
@@ -377,15 +377,15 @@ def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
 
 
 def _lowest(radius: Array, profile: Profile) -> Array:
-    """`LeafCopies.lowest` of leaves whose boxes have these radii, half of their diagonals.
+    """Return `LeafCopies.lowest` of leaves whose boxes have these radii, half of their diagonals.
 
-    A query is compared with the box of a leaf, not with its keys, so the box has to vouch for them: whatever place of
-    the box is nearest to the query, no key is farther from that place than the diagonal, ``2 * radius``. So if the gap
-    between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most `FARTHEST`, and
-    likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no substitute for
-    the radius: with the nearest place in a corner, a key can be half a diagonal and that distance away.
+    A query is compared with the box of a leaf, not with its keys, so the box must bound their distances: whatever point
+    of the box is nearest to the query, no key is farther from that point than the diagonal, ``2 * radius``. So if the
+    gap between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most `FARTHEST`,
+    and likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no substitute
+    for the radius: with the nearest point in a corner, a key can be half a diagonal and that distance away.
 
-    The center is within the radius of the nearest place and of every key, which bounds both coordinates that the loop
+    The center is within the radius of the nearest point and of every key, which bounds both coordinates that the loop
     in float32 multiplies: ``|q| <= gap + radius`` and ``|k| <= radius``.
     """
     if not profile.infinite:

@@ -16,14 +16,14 @@ from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 
-THIN = 1e-3  # mean square of an offset, in bandwidths, whose digits may depend on what is below epsilon of the weights
+THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
 
 
 def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
-    """Sum with moments, given the state without; keys out of reach of all queries of a block are left out.
+    """Sum with moments, given the state without; only keys in reach of some query of a block are visited.
 
-    Squares of offsets may be so small beside the weights that what was left out decides about them: such queries are
-    summed once more, as far as that takes.
+    Squares of offsets may be so small compared with the weights that omitted keys matter for them: such queries are
+    summed again, with the reach that they need.
     """
     state = _within_reach(problem, weights, n_jobs, progress)
     if problem.similarity.kernel.is_compact:

@@ -20,19 +20,19 @@ from kernpool.data.columns import Kind
 
 Array = NDArray[np.float64]
 
-BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much beside it
+BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much in addition
 FEWEST_ROWS = 1 << 10
 
 
 class Chunk(NamedTuple):
-    """Some pairs.
+    """One chunk of key-value pairs.
 
     Parameters
     ----------
     key : ndarray of shape (rows, d)
-        What queries are compared with.
+        Keys, which queries are compared with.
     value : ndarray of shape (rows, c)
-        What is pooled.
+        Values to pool.
     weight : ndarray of shape (rows,) or None
         Frequencies; None is one each.
     """
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks(ABC):
-    """Pairs in chunks.
+    """Key-value pairs read chunk by chunk.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Chunks(ABC):
     names : tuple of str or None
         Of the columns of keys.
     kinds : tuple of str or None
-        What columns of keys are, as in `kernpool.data.columns.Column`, if some are dates or durations, which are in
+        Kinds of the key columns, as in `kernpool.data.columns.Column`, if some are dates or durations, which are in
         days; None for numbers alone.
     left_out : tuple of str
         Columns of labels of rows, as pandas writes its index, that are no columns of keys as they were not named.
@@ -75,20 +75,20 @@ class Chunks(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the pairs, in order."""
+        """Iterate over the chunks, in order."""
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """What queries may call the columns of keys: the names, but not the numbers that those of a matrix have."""
+        """Names by which queries may refer to the key columns; column numbers of a matrix are not names."""
         named = self.names is not None and not all(name.isdecimal() for name in self.names)
         return self.names if named else None
 
     def reference(self) -> dict[str, Any] | None:
-        """Return a reference by which a model file can find the pairs again; None if they are not in a file."""
+        """Return a reference by which a model file can find the data again; None if they are not in a file."""
         return None
 
     def parts(self) -> list[Chunks]:
-        """Cut into chunks for other processes: together the same pairs, in the same order.
+        """Split into chunks for other processes; together they hold the same pairs in the same order.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Chunks(ABC):
 
 
 class ArrayChunks(Chunks):
-    """Slices of arrays or memory maps, converted when their turn comes.
+    """Slices of arrays or memory maps, each converted when it is read.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class ArrayChunks(Chunks):
         self._first = 0  # row, where this is a part
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the slices."""
+        """Iterate over the slices."""
         for start in range(0, self.rows or 0, self._step):
             parts = {}
             for name, array in self._parts.items():
@@ -163,7 +163,7 @@ class ArrayChunks(Chunks):
             yield Chunk(**parts)
 
     def parts(self) -> list[Chunks]:
-        """Return the slices; those of a memory map are pickled with their numbers, those of a named file are not."""
+        """Return the slices; those of a memory map are pickled with their numbers, unlike files opened by name."""
         parts: list[Chunks] = []
         for start in range(0, self.rows or 0, self._step):
             slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
@@ -174,7 +174,7 @@ class ArrayChunks(Chunks):
 
     @property
     def shape(self) -> tuple[int, int | None]:
-        """Columns of keys, and of values; None for values without an axis of columns."""
+        """Numbers of key and value columns; the latter is None for one-dimensional values."""
         key, value = self._parts["key"], self._parts["value"]
         return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
 
@@ -183,7 +183,7 @@ class ArrayChunks(Chunks):
 
 
 class IteratedChunks(Chunks):
-    """What yields pairs of arrays, or triples with weights.
+    """Chunks from an iterable of array pairs, or of triples with weights.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class IteratedChunks(Chunks):
         self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the pairs."""
+        """Iterate over the chunks."""
         for part in self._arrays():
             yield from part
 
@@ -205,8 +205,8 @@ class IteratedChunks(Chunks):
         """Return slices of all arrays, if they can be iterated again."""
         if not self.again:
             raise TypeError(
-                "an iterator goes by once, and cannot be cut into parts for other processes; give a list of (key, "
-                "value), or write the pairs to a Parquet or .npy file and open that with open_chunks"
+                "an iterator can be read only once, and cannot be cut into parts for other processes; give a list of "
+                "(key, value), or write the pairs to a Parquet or .npy file and open that with open_chunks"
             )
         return [part for arrays in self._arrays() for part in arrays.parts()]
 
@@ -230,7 +230,7 @@ class IteratedChunks(Chunks):
 
 
 def rows_per_chunk(columns: int, memory: int | None = None) -> int:
-    """Return how many rows of so many numbers make a chunk.
+    """Return the number of rows per chunk that fits the memory limit.
 
     Parameters
     ----------
@@ -249,12 +249,12 @@ def rows_per_chunk(columns: int, memory: int | None = None) -> int:
 
 
 def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
-    """Refuse integers that float64 would round, and say where they are.
+    """Raise an error for integers that float64 would round, with their position.
 
     Parameters
     ----------
     numbers : ndarray of shape (rows,) or (rows, columns)
-        What was read, before it becomes float64.
+        Numbers as read, before it becomes float64.
     source, place
         As in `check_finite`.
     """
@@ -265,12 +265,12 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
 
 
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
-    """Refuse numbers that are not finite, and say where they are.
+    """Raise an error for numbers that are not finite, with their position.
 
     Parameters
     ----------
     numbers : ndarray of shape (rows,) or (rows, columns)
-        What was read.
+        Numbers as read.
     source : str
         File, for the message.
     place : callable

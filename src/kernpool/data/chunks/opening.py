@@ -27,7 +27,7 @@ Names = str | Sequence[str]
 
 
 class NpyChunks(Chunks):
-    """Rows of a `.npy` file, memory-mapped: a matrix, whose columns are called "0", "1" and so on, or named columns.
+    """Chunks of a `.npy` file, memory-mapped: a matrix, whose columns are called "0", "1", ..., or named columns.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ class NpyChunks(Chunks):
         self._step = rows or rows_per_chunk(len(names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the file."""
+        """Iterate over the chunks of the file."""
         for part in self._ranges(self.path):
             yield from part
 
     def parts(self) -> list[Chunks]:
-        """Return ranges of rows, by the name of the file; one chunk each."""
+        """Return row ranges that refer to the file by name; one chunk each."""
         return [*self._ranges(self.path.absolute())]
 
     def _ranges(self, path: Path) -> Iterator[NpyRows]:
@@ -80,12 +80,12 @@ class NpyChunks(Chunks):
             yield NpyRows(path, self._names, start, min(start + self._step, len(self._table)))
 
     def reference(self) -> dict[str, Any]:
-        """Name the file and the columns, with a fingerprint."""
+        """Return the file name, the columns and a fingerprint."""
         return self._names.reference("npy", self.path, [self.path])
 
 
 class NpyRows(Chunks):
-    """Some rows of a `.npy` file: its name and two row numbers; nothing is read before iteration.
+    """A row range of a `.npy` file: its name and two row numbers; nothing is read before iteration.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class NpyRows(Chunks):
         self.outputs = len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Read them."""
+        """Read the rows."""
         names, start = self._names.all, self._start
         block = np.load(self.path, mmap_mode="r", allow_pickle=False)[start : start + (self.rows or 0)]
         numbers = np.empty((len(names), len(block)))
@@ -119,7 +119,7 @@ class NpyRows(Chunks):
         yield self._names.chunk(numbers)
 
     def parts(self) -> list[Chunks]:
-        """Return these rows: one part."""
+        """Return these rows as a single part."""
         return [self]
 
 
@@ -134,7 +134,7 @@ def open_chunks(
     rows: int | None = None,
     memory: int | None = None,
 ) -> Chunks:
-    """Make chunks of whatever holds pairs of keys and values.
+    """Open data as chunks of keys and values: files, folders, streams, arrays or iterables.
 
     Parameters
     ----------
@@ -163,13 +163,13 @@ def open_chunks(
     Warns
     -----
     SuspectColumnWarning
-        If columns are left out because they hold labels of rows, as pandas writes its index to files.
+        If columns are excluded because they hold labels of rows, as pandas writes its index to files.
 
     Raises
     ------
     TableError
-        If a file is damaged, a column is missing or does not hold numbers, or files differ in their schemas. What is
-        not a finite number is found when its chunk is read, and named by file, row group, row and column.
+        If a file is damaged, a column is missing or does not hold numbers, or files differ in their schemas. A number
+        that is not finite is found when its chunk is read; the message gives file, row group, row and column.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def open_chunks(
 
 
 def _open_named(source: Any, **options: Any) -> Chunks:
-    """Open a file, a folder or a stream, of columns that have names."""
+    """Open a file, a folder or a stream with named columns."""
     if not isinstance(source, str | Path):
         return StreamChunks(source, **options)
     path = Path(source)
@@ -215,7 +215,7 @@ def _open_named(source: Any, **options: Any) -> Chunks:
 
 
 def _with_warning(chunks: Chunks) -> Chunks:
-    """Warn of columns that are left out without having been named."""
+    """Warn of columns that are excluded although they were not named."""
     if chunks.left_out:
         warn_caller(
             f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns of "
@@ -226,7 +226,7 @@ def _with_warning(chunks: Chunks) -> Chunks:
 
 
 def refuse_keys_alone(key: Any) -> None:
-    """Refuse keys without values, where only chunks, which hold both, are allowed.
+    """Raise TypeError for keys without values, where chunks of both are required.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def refuse_keys_alone(key: Any) -> None:
 
 
 def of_numbers(chunks: Chunks) -> Chunks:
-    """Return chunks, or refuse columns of dates, whose kind functions that keep no model could not compare.
+    """Return chunks, or raise TypeError if key columns are dates or durations.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def of_numbers(chunks: Chunks) -> Chunks:
 
 
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
-    """Open the data that a model refers to, and check that it has not changed.
+    """Open the data that a model refers to, and check that they have not changed.
 
     Parameters
     ----------

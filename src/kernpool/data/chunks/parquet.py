@@ -21,7 +21,7 @@ BATCH_ROWS = 1 << 17
 
 
 class ColumnNames:
-    """Which columns are keys, values and weights."""
+    """Names of the columns of keys, values and weights."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class ColumnNames:
 
     @property
     def all(self) -> list[str]:
-        """Keys, values, weight."""
+        """Names of keys, values and weight, in this order."""
         return [*self.features, *self.target, *self.weight]
 
     def reference(self, kind: str, path: Path, files: Sequence[Path]) -> dict[str, Any]:
-        """Return a reference to these columns of some files, with which changes of the files are detected."""
+        """Return a reference to these columns of some files, with fingerprints that detect changes of the files."""
         return {
             "kind": kind,
             "path": str(path.resolve()),
@@ -71,13 +71,13 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Cut a table of all of them, one per row, into a chunk: each column is contiguous, as loops need it."""
+        """Convert a table with one of these columns per row into a chunk of contiguous columns."""
         d, c = len(self.features), len(self.target)
         return Chunk(table[:d].T, table[d : d + c].T, table[-1] if self.weight else None)
 
 
 class _Collected:
-    """Batches of Arrow, put together to chunks; one table is held at a time."""
+    """Arrow batches joined into chunks; one table is in memory at a time."""
 
     def __init__(self, names: ColumnNames, rows: int) -> None:
         self.names, self.filled = names, 0
@@ -86,7 +86,7 @@ class _Collected:
     def add(
         self, batch: Any, source: str, place: Callable[[int, str], str], constants: Mapping[str, float]
     ) -> Iterator[Chunk]:
-        """Copy a batch in, and columns of one value, and yield each table that gets full."""
+        """Copy a batch and columns of one value, and yield each table that is full."""
         start, rows = 0, self.table.shape[1]
         columns = [
             np.full(batch.num_rows, constants[name]) if name in constants else _numbers(batch, source, name)
@@ -106,14 +106,14 @@ class _Collected:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Chunk]:
-        """Yield what has been collected."""
+        """Yield the last, incomplete table."""
         if self.filled:
             yield self.names.chunk(self.table[:, : self.filled])
             self.filled, self.table = 0, np.empty_like(self.table)
 
 
 class ParquetChunks(Chunks):
-    """Rows of a Parquet file, or of all the Parquet files of a folder in the order of their names.
+    """Chunks of a Parquet file, or of all Parquet files of a folder in the order of their names.
 
     A folder that is partitioned by a column, into folders such as ``year=2020``, has that column.
 
@@ -159,14 +159,14 @@ class ParquetChunks(Chunks):
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the files."""
+        """Iterate over the chunks of all files."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
         for file, constants in zip(self.files, self._constants, strict=True):
             yield from _read(file, None, self._names, collected, constants)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
-        """Return row groups, by the names of the files; adjacent ones are joined up to the rows of a chunk."""
+        """Return row groups that refer to the files by name; adjacent ones are joined up to the chunk size."""
         parts: list[Chunks] = []
         for file, constants in zip(self.files, self._constants, strict=True):
             metadata = _open(file).metadata
@@ -181,17 +181,17 @@ class ParquetChunks(Chunks):
         return parts
 
     def is_boolean(self, name: str) -> bool:
-        """Whether a column of the files holds booleans."""
+        """Tell whether a column of the files holds booleans."""
         schema = _open(self.files[0]).schema_arrow
         return name in schema.names and str(schema.field(name).type) == "bool"
 
     def reference(self) -> dict[str, Any]:
-        """Name the files and the columns, with a fingerprint of each file."""
+        """Return the file names, the columns and a fingerprint of each file."""
         return self._names.reference("parquet", self.path, self.files)
 
 
 class ParquetGroups(Chunks):
-    """Some row groups of a Parquet file: their numbers; nothing is read before iteration.
+    """Row groups of a Parquet file, by number; nothing is read before iteration.
 
     Parameters
     ----------
@@ -217,20 +217,20 @@ class ParquetGroups(Chunks):
         self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Read them."""
+        """Read the row groups."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
         yield from _read(self.file, self.groups, self._names, collected, self._constants)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
-        """Return these row groups: one part."""
+        """Return these row groups as a single part."""
         return [self]
 
 
 def _read(
     file: Path, groups: range | None, names: ColumnNames, collected: _Collected, constants: Mapping[str, Any]
 ) -> Iterator[Chunk]:
-    """Yield the chunks that get full with some row groups of a file, None for all."""
+    """Yield the full chunks from some row groups of a file; None means all row groups."""
     from pyarrow import ArrowException
 
     parquet = _open(file)
@@ -250,7 +250,7 @@ def _read(
 
 
 class StreamChunks(Chunks):
-    """Rows of anything with an Arrow stream: frames of pandas, polars, DuckDB, tables and readers of pyarrow.
+    """Chunks of an Arrow stream: frames of pandas, polars, DuckDB, tables and readers of pyarrow.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class StreamChunks(Chunks):
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the stream; a new one each time, if there is one."""
+        """Iterate over the stream; over a new one each time, if the source can make one."""
         from pyarrow import RecordBatchReader
 
         reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
@@ -307,7 +307,7 @@ def _in_stream(start: int, row: int, name: str) -> str:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files that a path stands for.
+    """List the Parquet files of a path.
 
     Parameters
     ----------
@@ -351,12 +351,12 @@ def _open(file: Path) -> Any:
 
 
 def name_in(folder: Path, file: Path) -> str:
-    """Return the name of a file, with the folders in which it lies below another one."""
+    """Return the name of a file relative to a folder."""
     return file.relative_to(folder).as_posix() if file != folder and folder.is_dir() else file.name
 
 
 def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, float | str]]:
-    """Return for each file the values of the columns by which its folder is partitioned: numbers if all of them are."""
+    """Return for each file the values of its partition columns: numbers if all values of a column are."""
     written: list[dict[str, str]] = []
     for file in files:
         parts = file.relative_to(folder).parent.parts if file != folder else ()
@@ -377,13 +377,13 @@ def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, flo
 
 
 def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
-    """Return the kinds of columns of keys, None if all of them are numbers."""
+    """Return the kinds of the key columns, None if all of them are numbers."""
     found = [arrow_kind(schema.field(name).type) if name in schema.names else None for name in names]
     return tuple(kind or "numeric" for kind in found) if any(found) else None
 
 
 def _numbers(batch: Any, source: str, name: str) -> NDArray[Any]:
-    """Return a column of a batch as numbers, dates and durations in days."""
+    """Convert a column of a batch to numbers; dates and durations become days."""
     column, label = batch.column(name), f"{source}: column {name!r}"
     times = times_of(label, column) if arrow_kind(column.type) else None
     if times is None:

@@ -27,7 +27,7 @@ AT_ONCE = 8  # columns
 
 @bare_loop
 def center_rows(rows, center, multiplier, factor, out, square):
-    """Write centered and scaled rows times a factor, and their squared norms, of coordinates as they are rounded."""
+    """Write centered and scaled rows times a factor, and the squared norms of the rounded coordinates."""
     for i in range(rows.shape[0]):
         total = 0.0
         for a in range(rows.shape[1]):
@@ -39,7 +39,7 @@ def center_rows(rows, center, multiplier, factor, out, square):
 
 @bare_part
 def with_column(s, q, k, scale, way):
-    """Add one column to an exponent."""
+    """Add the contribution of one column to an exponent."""
     if way == PRODUCTS:
         return s + q * k
     u = q - k if way == EVEN else (q - k) * scale
@@ -48,7 +48,7 @@ def with_column(s, q, k, scale, way):
 
 @bare_part
 def with_columns(s, q, k, scale, columns, way):
-    """Add one to eight columns to an exponent; the arguments are tuples of eight."""
+    """Add the contributions of one to eight columns to an exponent; the arguments are tuples of eight."""
     s = with_column(s, q[0], k[0], scale[0], way)
     if columns > 1:
         s = with_column(s, q[1], k[1], scale[1], way)
@@ -69,7 +69,7 @@ def with_columns(s, q, k, scale, columns, way):
 
 @bare_part
 def at(x, a, most):
-    """Return eight neighbours as a tuple, of which those beyond `most` are not looked at."""
+    """Return eight consecutive items as a tuple; those beyond `most` repeat the last one and are not used."""
     e = most - 1
     return (
         x[a],
@@ -92,10 +92,8 @@ def keys_at(tiles, j):
 
 @bare_part
 def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, way):
-    """Write what columns from `begin` on add to the exponents of two queries, eight columns at a time.
-
-    Two queries, so that a key is loaded for both; four of them have so many arrays that LLVM gives their vectors up.
-    """
+    """Write the contributions of the columns from `begin` on to the exponents of two queries, eight at a time."""
+    # With two queries, each key is loaded once for both. With four, LLVM no longer vectorises the loop.
     use_widest_vectors()
     size, zero = last - first, key.dtype.type(0.0)
     s, t = buffer[0, :size], buffer[1, :size]
@@ -104,7 +102,7 @@ def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, w
         k0, k1, k2, k3 = key[a, first:last], key[a + 1, first:last], key[a + 2, first:last], key[a + 3, first:last]
         k4, k5, k6, k7 = key[a + 4, first:last], key[a + 5, first:last], key[a + 6, first:last], key[a + 7, first:last]
         tiles = k0, k1, k2, k3, k4, k5, k6, k7
-        # Two loops: where what is read may be what is written, LLVM asks whether they overlap, and they do.
+        # Two loops: where input and output may be the same array, LLVM checks whether they overlap, and they do.
         if a == begin:
             for j in range(size):
                 k = keys_at(tiles, j)
@@ -126,25 +124,25 @@ TILE = 512  # float32 sums of more keys than this lose a digit
 
 
 def scales(code: int, bandwidth: np.ndarray) -> np.ndarray:
-    """Factors for differences, so that a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or 1 - s of s = sum u**2."""
+    """Return factors of differences so that, with s = sum u**2, a weight is 2**-s, 2**-sqrt(s) (Laplace) or 1 - s."""
     factor = {GAUSSIAN: math.sqrt(0.5 / LN_2), LAPLACE: 1.0 / LN_2}.get(code, 1.0)
     return factor / bandwidth
 
 
 def height(code: int) -> float:
-    """Return what the loops leave out: the kernel at zero."""
+    """Return the kernel at zero, a factor that the loops omit."""
     return {EPANECHNIKOV: 0.75, LAPLACE: 0.5}.get(code, 1.0)
 
 
 def is_bounded(code: int, square: float, dtype: np.dtype) -> bool:
-    """Whether no exponent leaves the range of the floats, if scaled pairs are at most sqrt(`square`) apart."""
+    """Tell whether no exponent can overflow if scaled pairs are at most sqrt(`square`) apart."""
     farthest = np.sqrt(square) if code == LAPLACE else square
     return code != EPANECHNIKOV and bool(farthest < (120.0 if dtype == np.float32 else 1000.0))
 
 
 @ordered_loop
 def weight_of(s, factor, one, code, way, bounded):
-    """Weight of a pair, from its exponent.
+    """Return the weight of a pair, from its exponent.
 
     Products may round an exponent below zero. By a little that does no harm; far from the center it may leave the range
     of the exponentials, and weights are then anything, NaN included: `FusedKeys.errors` finds such queries.
@@ -158,7 +156,7 @@ def weight_of(s, factor, one, code, way, bounded):
 
 @ordered_loop
 def pair(s, offset, square, q, k, scale, place, mine, one, kind):
-    """Weight of a query and a key, from what later columns make of the exponent and the columns in registers."""
+    """Return the weight of a pair, from the exponent of its later columns and from the columns in registers."""
     code, columns, later, way, own, bounded = kind
     if code == LAPLACE and columns == 1 and later == 0:  # without a root
         w = exp2_minus(abs((q[0] - k[0]) * scale[0]), bounded)
@@ -171,7 +169,7 @@ def pair(s, offset, square, q, k, scale, place, mine, one, kind):
 
 @ordered_loop
 def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator):
-    """Add what is left of own keys once one of them is taken away."""
+    """Add the remaining weight of own keys after one unit has been excluded."""
     code, _, _, way, _, bounded = kind
     for i in range(query.shape[0]):
         j = mine[i]
@@ -187,7 +185,7 @@ def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale,
 
 @bare_part
 def with_pair(weights, values, weight, times, column, j, weighted, one_value):
-    """Add a pair to the sums of a query, of which those of values are made here if values have one column."""
+    """Add a pair to the sums of a query; values are summed here only if they have one column."""
     if one_value == 1:
         values += weight * column[j]
     return weights + (weight * times[j] if weighted == 1 else weight), values
@@ -195,7 +193,7 @@ def with_pair(weights, values, weight, times, column, j, weighted, one_value):
 
 @bare_part
 def add_sums(denominator, numerator, rows, weights, values, one_value):
-    """Add sums of two or four rows to theirs; rows that repeat another come with zeros."""
+    """Add the sums of two or four rows to the results; a repeated row comes with zeros."""
     for r in range(len(rows)):
         denominator[rows[r]] += weights[r]
         if one_value == 1:
@@ -209,7 +207,7 @@ def specialise(
     code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
     rows: int,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return the loops of a kernel, of numbers of columns and a float width.
+    """Return the loops for a kernel, numbers of columns and a float width.
 
     Parameters
     ----------
@@ -244,7 +242,7 @@ def _make(
 
     @loop
     def block(query, offset, key, square, value, weight, place, mine, mine_weight, scale, denominator, numerator):
-        """Add a block of queries and keys up, into the last two arguments; weighted keys come with weighted values."""
+        """Sum over a block of queries and keys into the last two arguments; weighted keys come with weighted values."""
         use_widest_vectors()
         n = key.shape[1]
         front, back = np.zeros((2, TILE), key.dtype), np.zeros((2, TILE), key.dtype)
@@ -310,7 +308,7 @@ def _make(
 
 @bare_part
 def add_values(weights, row, value, first, last, numerator, i):
-    """Add what the weights of two rows make of a tile of values."""
+    """Add the weighted values of a tile to two rows."""
     use_widest_vectors()
     w, u, zero = weights[row], weights[row + 1], weights.dtype.type(0.0)
     for v in range(value.shape[0]):
@@ -324,5 +322,5 @@ def add_values(weights, row, value, first, last, numerator, i):
 
 
 def exponent_of(x: np.ndarray) -> np.ndarray:
-    """Return the power of two below x > 0, as an integer; zero for zero."""
+    """Return the exponent of the power of two below x > 0; zero for zero."""
     return np.where(x > 0, np.frexp(x)[1] - 1, 0)

@@ -29,7 +29,7 @@ HALF_BIT, BIT = 0.5 / LN_2, 1.0 / LN_2
 def weight_of(s, code, bounded):
     """Return the weight of a pair, without the height of the kernel, from its squared distance in bandwidths.
 
-    Where exponents may be out of range it vanishes there, and is not clamped: beside large offsets that would count.
+    Exponents out of range give zero and not a clamped weight, which large offsets would make visible.
     """
     exponent = math.sqrt(s) * BIT if code == LAPLACE else s * HALF_BIT
     return exp2_minus(exponent, 1) if bounded == 1 else exp2(-exponent)
@@ -37,7 +37,7 @@ def weight_of(s, code, bounded):
 
 @bare_part
 def with_pair(sums, w, t, v, columns):
-    """Add a pair to fourteen sums: of weights and values, then column by column; those beyond `columns` stay."""
+    """Add a pair to fourteen sums: of weights and values, then per column; sums beyond `columns` are unchanged."""
     weight, value, a, aa, av, b, ab, bb, bv, c, ac, bc, cc, cv = sums
     wa = w * t[0]
     weight, value, a, aa, av = weight + w, value + w * v, a + wa, aa + wa * t[0], av + wa * v
@@ -86,7 +86,7 @@ _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
 def specialise(code: int, columns: int, weighted: int, own: int, bounded: int) -> Callable[..., Any]:
-    """Return the loop of a kernel and a number of columns.
+    """Return the loop for a kernel and a number of columns.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Cal
 
     @loop
     def block(query, key, value, weight, place, mine, mine_weight, scale, denominator, numerator):
-        """Add a block of queries and keys up, into the last two arguments."""
+        """Sum over a block of queries and keys into the last two arguments."""
         use_widest_vectors()
         n = key.shape[1]
         s0, s1, s2 = scale[0], scale[second], scale[third]
@@ -141,7 +141,7 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Cal
 
 @bare_part
 def add_per_key(out, changes, key, places, scale):
-    """Add what four queries change along one column of a tile of keys."""
+    """Add the contributions of four queries to gradients by one column of a tile of keys."""
     use_widest_vectors()
     c0, c1, c2, c3 = changes[0], changes[1], changes[2], changes[3]
     q0, q1, q2, q3 = places[0], places[1], places[2], places[3]
@@ -153,7 +153,7 @@ def add_per_key(out, changes, key, places, scale):
 
 @bare_part
 def add_shares(out, shares, slopes):
-    """Add what four queries change in the values of a tile of keys."""
+    """Add the contributions of four queries to gradients by the values of a tile of keys."""
     use_widest_vectors()
     w0, w1, w2, w3 = shares[0], shares[1], shares[2], shares[3]
     s0, s1, s2, s3 = slopes[0], slopes[1], slopes[2], slopes[3]
@@ -167,7 +167,7 @@ ROWS = 4  # queries that are added together, as `add_per_key` and `add_shares` a
 def specialise_gradients(
     code: int, columns: int, weighted: int, own: int, bounded: int, per_key: int
 ) -> Callable[..., Any]:
-    """Return the loop of a kernel and a number of columns.
+    """Return the gradient loop for a kernel and a number of columns.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _make_gradients(code: int, columns: int, weighted: int, own: int, bounded: i
         query, key, value, weight, place, mine, mine_weight, scale, inverse, intercept, slope,
         by_query, by_bandwidth, by_key, by_value,
     ):  # fmt: skip
-        """Add the gradients of a block to the last four arguments; an empty array is not wanted.
+        """Add the gradients of a block to the last four arguments; an empty array is not computed.
 
         See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.staged` for every kernel.
         """

@@ -16,7 +16,7 @@ from kernpool.execution.compilation import always_inline, bare_part, loop
 
 @bare_part
 def add_products(total, weight, offset, product, q, key, value, first, bandwidth):
-    """Add the sums of products of three and four offsets, and of two with values, behind those of `add_moments`.
+    """Append the sums of products of three and four offsets, and of two with values, to those of `add_moments`.
 
     `offset` and `product` are buffers, of shapes (columns, at least the tile) and of the tile.
     """
@@ -56,13 +56,13 @@ def add_products(total, weight, offset, product, q, key, value, first, bandwidth
 TILE = 512
 # A raw sum of weights below this may have lost digits to underflow, and the query is done again with a shift.
 UNDERFLOW = 1e-280
-# With moments sooner: a slope may be determined by keys of any share, and those down to 1e-200 are to be in range.
+# Larger with moments: a slope may be determined by keys of any weight, and weights down to 1e-200 must be in range.
 UNDERFLOW_OF_MOMENTS = 1e-100
 
 
 @bare_part
 def multiply(weight, first, key_weight, mask, own, own_weight):
-    """Apply key weights, mask and the own key to a tile that starts at key `first`; empty arrays stand for none."""
+    """Apply key weights, mask and the own key to a tile that starts at key `first`; empty arrays mean no factor."""
     inside = first <= own < first + weight.size
     own_kernel = weight[own - first] if inside else 0.0
     if key_weight.size:
@@ -94,9 +94,9 @@ def reduce_block(
     denominator,
     numerator,
 ):
-    """State of a block of queries over a block of keys, written into the last three arguments.
+    """Compute the state of a block of queries over a block of keys, into the last three arguments.
 
-    `moments` and `quadratic` are None where there are none, and what they do is not compiled then.
+    `moments` and `quadratic` are None for fits without them; their code is not compiled then.
     """
     n = key.shape[1]
     if quadratic is not None:
@@ -154,7 +154,7 @@ def reduce_block(
 
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
-    """Add the sums of a tile that a local linear fit needs (`kernpool.core.moments`) behind those of the values."""
+    """Append the sums of a tile for a local linear fit (`kernpool.core.moments`) to those of the values."""
     always_inline()
     values, d, size = value.shape[0], q.size, weight.size
     second = values + d
@@ -198,7 +198,7 @@ def residuals(weight, residual, value, first, inverse, intercept, cotangent):
 
 @bare_part
 def tilt_shares(share, residual, weight, q, key, first, bandwidth, base, tilt, along):
-    """Set the shares of a tile in a local linear fit, and take its slope off the residuals."""
+    """Set the linear weights of a tile in a local linear fit, and subtract its slope from the residuals."""
     size = weight.size
     for j in range(size):
         share[j] = base
@@ -218,7 +218,7 @@ def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
     unit, inverse_denominator, intercept, base, slope, tilt, cotangent, by_query, by_bandwidth, by_key, by_value,
 ):  # fmt: skip
-    """Add the gradients of a block to the last four arguments; an empty array is not wanted.
+    """Add the gradients of a block to the last four arguments; an empty array is not computed.
 
     See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
     """
@@ -319,7 +319,7 @@ def reduce_stack(
     denominator,
     numerator,
 ):
-    """States of all problems, written into the last three arguments; the others as of `reduce_block`, one per item."""
+    """Compute the states of all problems, into the last three arguments; the others are stacked `reduce_block` ones."""
     for i in range(query.shape[0]):
         reduce_block(
             query[i],

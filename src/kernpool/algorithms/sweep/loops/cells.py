@@ -19,9 +19,9 @@ from kernpool.algorithms.sweep.loops.near import UNDONE
 from kernpool.execution.compilation import bare_loop, bare_part, loop, part, strict_loop
 
 TILE = 512
-# Beside the terms it is made of a sum must not be small. Measured so: errors below a thousandth of the promise.
+# A sum must not be small compared with its terms. Measured at this limit: errors below a thousandth of the guarantee.
 LEAST_SHARE = 0.01
-# What series of the Gaussian leave out is relative to the weight at hand and not to the sum: 1e-18 of it.
+# The truncation error of Gaussian series is relative to the weight at hand, 1e-18 of it, and not to the sum.
 LEAST_HEIGHT = 1e-3
 
 
@@ -44,7 +44,7 @@ def find_cells(x, begin, size, low, scale, slots, edge, cell):
 
 @loop
 def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
-    """Add ``w s**p``, and that times the value, to the moments of the cells that keys lie in.
+    """Add ``w s**p``, and that times the value, to the moments of the cells of keys.
 
     Moments are (columns, cells, terms, 2), of an even number of terms: four numbers that lie side by side are one
     vector. That, and indices without a sign, makes 10 terms take 12 ns; plain loops over terms and columns took 40 ns.
@@ -58,7 +58,7 @@ def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
         size = min(TILE, x.size - begin)
         find_cells(x, begin, size, low, scale, slots, edge, cell)
         for j in range(size):
-            # Cells that nobody wants may be wide; there nothing may overflow.
+            # Unused cells may be wide; clamping avoids overflow there.
             s[j] = min(max((x[begin + j] - center[cell[j]]) * inverse, -1.0), 1.0)
         for c in range(columns):
             for j in range(size):
@@ -81,9 +81,9 @@ def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
 
 @loop
 def join_cells(low, high, width):
-    """Join cells that follow each other to blocks at most so wide: the block of each, and where blocks start.
+    """Join consecutive cells to blocks of limited width; write the block of each cell, and where blocks start.
 
-    The first cell and the last, which have no end, are blocks by themselves, as is a cell that is wider.
+    The first cell and the last, which are unbounded, are blocks by themselves, as is a cell that is wider.
     """
     cells = low.size + 2
     block, start = np.zeros(cells, np.int64), np.zeros(cells + 1, np.int64)
@@ -99,7 +99,7 @@ def join_cells(low, high, width):
 
 @loop
 def accumulate(start, moment, prefix, suffix):
-    """Sum the moments of cells, as rows, from the start of their block, and from its end."""
+    """Compute cumulative sums of moments, as rows, from the start of each block and from its end."""
     for c in range(moment.shape[0]):
         for b in range(start.size - 1):
             for k in range(start[b], start[b + 1]):
@@ -114,7 +114,7 @@ def accumulate(start, moment, prefix, suffix):
 
 @part
 def make_series(series, d, side, half_width, polynomial, coefficient):
-    """Coefficients of ``K(d + side s)`` as a power series in s; returns how large its terms can become."""
+    """Compute the coefficients of ``K(d + side s)`` in powers of s; return a bound on the size of its terms."""
     terms = series.size
     if polynomial:
         # Near the edge of the support in powers of the distance from there: small weights keep their digits.
@@ -146,9 +146,9 @@ def pool_queries(
     query, first, middle, last, block, start, center, half_width, prefix, suffix, h, polynomial, coefficient,
     denominator, numerator,
 ):  # fmt: skip
-    """Pool queries over cells from `first` to `middle`, on their left, and on to `last`, on their right.
+    """Pool queries over cells ``first`` to ``middle``, on their left, and ``middle`` to ``last``, on their right.
 
-    Those that have to be done key by key are marked.
+    Queries to be computed key by key are marked.
     """
     terms, columns = coefficient.shape[1], prefix.shape[0]
     series, total = np.empty(terms), np.empty(columns)
@@ -182,7 +182,7 @@ def pool_queries(
 
 @loop
 def pool_laplace(query, first, middle, last, center, h, leftward, rightward, denominator, numerator):
-    """Pool queries over cells by ``exp(-|q - k| / h)``, where a cell is one number, seen from either side."""
+    """Pool queries over cells by ``exp(-|q - k| / h)``; each cell is one number per direction."""
     rate = LOG2_E / h
     for c in range(leftward.shape[0]):
         for i in range(query.size):
@@ -199,13 +199,13 @@ def pool_laplace(query, first, middle, last, center, h, leftward, rightward, den
 
 @strict_loop
 def bin_of(x, low, scale, last):
-    """The bin of a number. Rounding keeps the order, so bins follow each other whatever the last digit does."""
+    """Return the bin of a number. Rounding is monotone, so bins are in order whatever the last digit is."""
     return min(int((x - low) * scale), last)
 
 
 @strict_loop
 def count(x, low, scale, last, shift, counts):
-    """Count the numbers of each bucket, which has 2**shift bins."""
+    """Count the numbers in each bucket of 2**shift bins."""
     for i in range(x.size):
         counts[bin_of(x[i], low, scale, last) >> shift] += 1
 
@@ -225,7 +225,7 @@ def count_below(ascending, x):
 
 @bare_loop
 def starts(place):
-    """Turn counts per part and bin into the place where each part starts to write into each bin."""
+    """Convert counts per part and bin into the index where each part starts to write into each bin."""
     total = 0
     for b in range(place.shape[1]):
         for i in range(place.shape[0]):
@@ -236,7 +236,7 @@ def starts(place):
 
 @strict_loop
 def scatter(x, first, low, scale, last, shift, place, order, ordered):
-    """Write numbers, and where they came from, to their buckets."""
+    """Write numbers and their original indices to their buckets."""
     for i in range(x.size):
         b = bin_of(x[i], low, scale, last) >> shift
         p = place[b]
@@ -247,7 +247,7 @@ def scatter(x, first, low, scale, last, shift, place, order, ordered):
 
 @strict_loop
 def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
-    """Write the numbers of a bucket, and where they came from, to their bins, whose ends are found on the way."""
+    """Write the numbers of a bucket and their original indices to their bins, and find where these end."""
     for i in range(start[bucket], start[bucket + 1]):
         end[bin_of(x[i], low, scale, last)] += 1
     total = start[bucket]
@@ -265,7 +265,7 @@ def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order,
 
 @bare_loop
 def extremes(x, offset, low, high):
-    """Smallest and largest number of each bin."""
+    """Find the smallest and the largest number of each bin."""
     for b in range(low.size):
         smallest, largest = x[offset[b]], x[offset[b]]
         for i in range(offset[b] + 1, offset[b + 1]):
@@ -276,7 +276,7 @@ def extremes(x, offset, low, high):
 
 @loop
 def cuts(x, size):
-    """Cut sorted numbers into bins of about `size`; a run of at least as many equal numbers is a bin of its own."""
+    """Cut sorted numbers into bins of about `size`; a run of at least as many equal numbers is its own bin."""
     found = np.empty(x.size, dtype=np.int64)
     number, start, i = 0, 0, 0
     while i < x.size:
@@ -296,7 +296,7 @@ def cuts(x, size):
 
 @bare_loop
 def gather(source, order, start, stop, out):
-    """Collect rows of `source` in this order, from one place to another, as columns."""
+    """Copy rows of `source` in this order, from index `start` to `stop`, as columns."""
     for c in range(out.shape[0]):
         for i in range(start, stop):
             out[c, i] = source[order[i], c]

@@ -36,7 +36,7 @@ FEW_QUERIES = 16  # of a block, up to which each has its own series of one term
 
 @loop
 def join(low, high, offset, width, most):
-    """Join neighbouring bins into runs at most so wide, with at most so many numbers; returns where the runs start.
+    """Join neighbouring bins into runs of limited width and count; return where the runs start.
 
     A bin that is wider, or holds more, is a run by itself.
     """
@@ -53,7 +53,7 @@ def join(low, high, offset, width, most):
 
 @bare_loop
 def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scratch, moment):
-    """Moments of a cell; one wider than half a bandwidth, made of a single sparse bin, has no use for them."""
+    """Compute the moments of a cell; unused if it is a sparse bin wider than half a bandwidth."""
     power, s = scratch[0], scratch[1]
     center = middle_of(cell_low[cell], cell_high[cell])
     for c in range(moment.shape[1]):
@@ -81,7 +81,7 @@ def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scrat
 
 @bare_part
 def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
-    """First and last-plus-one cell that can matter to queries from `low` to `high`; none if they are far from all."""
+    """Return the range of cells that can matter to queries from `low` to `high`; empty if they are far from all."""
     after = count_below(cell_low, 0.5 * low + 0.5 * high)
     nearest, weight = np.inf, 0.0
     for cell in range(max(after - 1, 0), min(after + 1, cell_low.size)):
@@ -97,7 +97,7 @@ def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
 
 @bare_part
 def add_series(local, scratch, moment, cell, distance, terms):
-    """Add ``exp(t**2 / 2)`` times a cell's sum, as a power series in t about a place at this distance."""
+    """Add ``exp(t**2 / 2)`` times a cell's sum, as a power series in t about a point at this distance."""
     base = exp2(-0.5 * LOG2_E * distance * distance)
     for c in range(moment.shape[1]):
         # Taylor coefficients of sum_p M_p (d + t)**p at t = 0, by repeated synthetic division.
@@ -118,7 +118,7 @@ def add_series(local, scratch, moment, cell, distance, terms):
 def pool_blocks(
     query, block, block_low, block_high, cell_low, cell_high, cell_offset, moment, h, total, tol, scratch, local, found
 ):
-    """Pool blocks of queries, each by one series, or by one for each of its few queries; some are marked."""
+    """Pool blocks of queries, each by one series, or by one per query if these are few; some are marked."""
     for k in range(block.size - 1):
         low, high, i = block_low[k], block_high[k], block[k]
         together = block[k + 1] - i > FEW_QUERIES or high == low
@@ -156,7 +156,7 @@ NEAR_FOURTH = 3e-4  # mean fourth power of distances, in that of widths of a cel
 
 @part
 def add_products(local, terms, t, size, found, column):
-    """Moments of a tile of queries behind those of `add_moments`, in the order of `kernpool.core.moments`."""
+    """Append the higher moments of a tile of queries to those of `add_moments`, ordered as in `core.moments`."""
     columns = local.shape[0]
     third, fourth = 2 * columns + 1, 2 * columns + 2
     for c in range(columns):
@@ -191,7 +191,7 @@ def mark_near(columns, width, h, size, found, column):
 
 @part
 def take_own_out(columns, own_value, mine, removed, u, found, i):
-    """Take the moments of a query's own key out; marks it where little of them is left."""
+    """Subtract the moments of a query's own key, and mark the query if little of them remains."""
     second, third, fourth = columns + 1, 2 * columns + 1, 2 * columns + 2
     square = u * u
     # Those of second order have been taken out already.
@@ -204,8 +204,8 @@ def take_own_out(columns, own_value, mine, removed, u, found, i):
 
 
 TILE = 512
-LEAST_MOMENT_SHARE = 1e-3  # of the weight in reach, of whose small differences a slope is made
-PLACE = 1e-12  # mean squared distance in bandwidths, up to which keys are at the place of the query
+LEAST_MOMENT_SHARE = 1e-3  # of the weight in reach, because a slope is made of its small differences
+PLACE = 1e-12  # mean squared distance in bandwidths up to which keys coincide with the query
 NEAR = 3e-4  # mean squared distance, in squared widths of a cell or a group, that still has twelve digits
 
 
@@ -214,7 +214,7 @@ def pool_run(
     query, start, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t, weight,
     found, column, quadratic,
 ):  # fmt: skip
-    """Pool the queries in these places by one series; False, and nothing done, where that would not be exact."""
+    """Pool some queries by one series; return False, without changes, where that would not be exact."""
     first, last = reach_of(cell_low, cell_high, moment, low, high, h, total, tol)
     if cell_offset[last] - cell_offset[first] <= FEW:
         return False
@@ -231,8 +231,8 @@ def pool_run(
         widest = max(widest, cell_high[cell] - cell_low[cell])
         distance = (middle - middle_of(cell_low[cell], cell_high[cell])) / h
         add_series(local, scratch, moment, cell, distance, terms)
-    # Where all keys in reach are at the place of the query, those out of reach determine the slope; and where they are
-    # much nearer than a cell is wide, digits of the second moment are lost.
+    # Where all keys in reach coincide with the query, those out of reach determine the slope; and where they are much
+    # nearer than a cell is wide, digits of the second moment are lost.
     nowhere = PLACE if last - first < cell_low.size else -1.0
     if widest > 0.0:
         nowhere = max(nowhere, NEAR * widest * widest / (h * h))
@@ -260,7 +260,7 @@ def pool_run(
 
 @part
 def add_moments(local, terms, t, size, found, column):
-    """Moments of a tile of queries: with a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F."""
+    """Compute moments of a tile of queries: for a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F."""
     columns = local.shape[0]
     for c in range(columns):
         for j in range(size):
@@ -283,9 +283,9 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
     moment, runs, first_run, last_run, h, total, tol, leave_out, quadratic, denominator, numerator,
 ):  # fmt: skip
-    """Pool runs of groups of queries; those that have to be done key by key are marked.
+    """Pool runs of groups of queries; queries to be computed key by key are marked.
 
-    `quadratic` is None where there is no local quadratic fit, and what it needs is not compiled then.
+    `quadratic` is None if there is no local quadratic fit; its code is not compiled then.
     """
     columns = moment.shape[1]
     local, scratch = np.empty((columns, TERMS if quadratic is None else MOMENTS)), np.empty(MOMENTS)

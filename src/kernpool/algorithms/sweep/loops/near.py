@@ -25,7 +25,7 @@ LAPLACE, GAUSSIAN = 0, -1  # in place of the inner power of a polynomial
 
 @bare_loop
 def cut_blocks(x, start, stop, width, most, place, low, high):
-    """Cut queries in bins into blocks of neighbours, at most so wide and at most so many; returns how many blocks.
+    """Cut binned queries into blocks of neighbours, of limited width and count; return the number of blocks.
 
     `place` gets where each block starts and, behind the last, where that stops; `low` and `high` its ends.
     """
@@ -45,13 +45,13 @@ def cut_blocks(x, start, stop, width, most, place, low, high):
 
 @strict_loop
 def middle_of(low, high):
-    """Middle of a cell or a block. Made again and again, and rounded the same each time: beside it, h may be tiny."""
+    """Return the middle of a cell or block, rounded alike at each call, since h may be tiny compared with it."""
     return 0.5 * low + 0.5 * high
 
 
 @bare_part
 def walk(ascending, x, i):
-    """Count the numbers below x, in steps that double, starting from a guess."""
+    """Count the numbers below x, by doubling steps from a guess."""
     first, last, step = i, i, 1
     while first > 0 and ascending[first - 1] >= x:
         last, first, step = first - 1, max(first - step, 0), 2 * step
@@ -68,13 +68,13 @@ def walk(ascending, x, i):
 
 @bare_part
 def is_tied(offset, low, high, b):
-    """Whether a bin holds many keys, all equal."""
+    """Tell whether a bin holds many keys, all equal."""
     return high[b] == low[b] and offset[b + 1] - offset[b] >= TIED
 
 
 @bare_loop
 def reserve(offset, runs, near):
-    """Where the near keys of each block will start and the last ones stop, in multiples of `WIDTH`."""
+    """Write where the near keys of each block will start and the last ones stop, in multiples of `WIDTH`."""
     at = 0
     for k in range(runs.shape[0]):
         near[k] = at
@@ -86,14 +86,14 @@ def reserve(offset, runs, near):
 
 @bare_part
 def copy(source, out):
-    """Fill `out`."""
+    """Copy `source` into `out`."""
     for j in range(out.size):
         out[j] = source[j]
 
 
 @bare_loop
 def collect(x, weight, value, offset, low, high, total, runs, near, near_x, times, near_weight):
-    """Copy the near keys of every block, many equal ones as one; a block is filled up with keys that count nothing.
+    """Copy the near keys of every block, many equal ones as one; blocks are padded with keys of zero weight.
 
     `total` has the sums of weight and of weight times value of every bin, `times` gets the same of each key, and
     `near_weight` of each block.
@@ -140,16 +140,16 @@ def collect(x, weight, value, offset, low, high, total, runs, near, near_x, time
 
 @lru_cache
 def pairs(inner: int, outer: int) -> Callable[..., Any]:
-    """Make the loop over pairs of a kernel: ``(1 - |u|**inner)**outer`` in its support, or Laplace.
+    """Build the loop over pairs for a kernel: ``(1 - |u|**inner)**outer`` in its support, or Laplace.
 
-    `inner` and `outer` are known when it is compiled, so that only one of the branches is.
+    `inner` and `outer` are compile-time constants, so that only one of the branches is compiled.
     """
     # The boxcar has an edge: fl(|q - x|) <= h is what NumPy finds of |q - x| / h <= 1, without a division.
     compile_loop = strict_loop if outer == 0 and inner != LAPLACE else bare_loop
 
     @compile_loop
     def add_pairs(query, block, near, near_x, times, h, found):
-        """Sums of weight, and of weight times value, over the near keys of each query of each block."""
+        """Sum weights, and weights times value, over the near keys of each query of each block."""
         rate, inverse = LOG2_E / h, 1.0 / h
         for k in range(near.size - 1):
             # Slices, because an index that might be negative would be tested for that, pair by pair.
@@ -188,7 +188,7 @@ def pairs(inner: int, outer: int) -> Callable[..., Any]:
 
 @strict_loop
 def weight_of(q, x, h, inner, outer):
-    """Weight of a pair, less a constant factor; rounded as NumPy does, to be sure what is inside of the support."""
+    """Return the weight of a pair, up to a constant factor, rounded as NumPy does so that the support agrees."""
     u = abs(q - x) / h
     if inner == LAPLACE:
         return exp2(-LOG2_E * u)
@@ -201,7 +201,7 @@ def weight_of(q, x, h, inner, outer):
 
 @bare_loop
 def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
-    """Take the own keys out of the sums. A sum that loses most of itself is made again, or marked if it is long."""
+    """Subtract own keys from the sums; a sum that loses most of itself is recomputed, or marked if it is long."""
     columns = found.shape[0]
     for k in range(runs.shape[0]):
         first, last = offset[runs[k, NEAR]], offset[runs[k, END]]
@@ -233,10 +233,8 @@ def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, 
 
 @bare_loop
 def write_out(found, order, start, denominator, numerator):
-    """Bring sums back to the rows that queries came from.
-
-    Not query by query while they are made: scattered writes among other work took longer than all the work.
-    """
+    """Copy the sums to the original rows of the queries."""
+    # Writing query by query during the summation was slower: the scattered writes took longer than all other work.
     for i in range(found.shape[1]):
         row = order[start + i]
         denominator[row] = found[0, i]

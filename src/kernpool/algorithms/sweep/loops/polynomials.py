@@ -36,13 +36,13 @@ from kernpool.execution.compilation import bare_loop, bare_part, loop, strict_lo
 
 PREFIX, SUFFIX = 0, 1
 BIN_TILE = 16  # keys whose moments are summed at a time: about as many as a bin has
-NOTHING = 1e-18  # of the weight of the far keys: terms of a polynomial that are left out
+NOTHING = 1e-18  # of the weight of the far keys: terms of a polynomial that are omitted
 # A bin is inside of all windows, or out of reach, only if rounding cannot doubt it.
 MARGIN, ULPS = 1e-12, 1e-15
 FEW = 64  # keys in reach, up to which visiting them is faster than anything else
 # Far sums are right to some 50 eps of the weight of the far keys: the terms of (1 + |u|**3)**3, of the largest kernel,
-# sum to 50 at the largest |u| between the middles of a block and of a cell. So a result that is no smaller than this
-# beside that weight is right to 4e-13.
+# sum to 50 at the largest |u| between the middles of a block and of a cell. So a result that is at least this
+# fraction of that weight is right to 4e-13.
 LEAST_SHARE = 0.03
 # Near keys at the very edge: with z = 1 - |u|**r, a weight of z**p is right to p eps / z.
 EDGE_SHARE = 1e-5
@@ -50,7 +50,7 @@ EDGE_SHARE = 1e-5
 
 @bare_loop
 def join(offset, low, high, width, start, cell_of):
-    """Join neighbouring bins into cells, at most so wide; bins of equal keys stay alone. Returns how many cells.
+    """Join neighbouring bins into cells of limited width; bins of equal keys stay alone. Return the number of cells.
 
     `start` gets the first bin of each cell and, behind the last, the number of bins; `cell_of` the cell of each bin.
     """
@@ -68,7 +68,7 @@ def join(offset, low, high, width, start, cell_of):
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
-    """Moments of single bins about the center of their cell, ``sum w (-s)**p / p!``, written to prefix and suffix.
+    """Compute bin moments about the center of their cell, ``sum w (-s)**p / p!``, into prefix and suffix.
 
     Those of the weights come first, then those of weight times value, column by column. `scratch` has a row for powers,
     one for positions and one for each column of values, of a tile of keys that is filled up with weights of zero.
@@ -110,7 +110,7 @@ def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, 
 
 @bare_loop
 def add_up(moment, cell_of, side, first, last):
-    """Add to the moments of each bin those of the bins before it in its cell, counted from either end of the line."""
+    """Accumulate the moments of the bins within each cell, counted from either end of the line."""
     for k in range(max(first, 1), last):
         b, before = (k, k - 1) if side == PREFIX else (cell_of.size - 1 - k, cell_of.size - k)
         if cell_of[b] == cell_of[before]:
@@ -143,14 +143,14 @@ def find_runs(offset, low, high, block_low, block_high, h, split, runs):
 
 @bare_part
 def visit_all(runs, k):
-    """Make all keys in reach of a block near ones."""
+    """Classify all keys in reach of a block as near."""
     for run in range(FAR_LEFT, END):
         runs[k, run] = runs[k, END]
 
 
 @bare_part
 def count_terms(t, terms):
-    """How many terms of a polynomial in t matter: coefficients are below a thousand times the weight of the keys."""
+    """Return how many terms of a polynomial in t matter; coefficients are below 1000 times the weight of the keys."""
     number, size = 1, 1e3 * t
     while number < terms and size > NOTHING:
         number += 1
@@ -162,7 +162,7 @@ def count_terms(t, terms):
 def add_far(
     low, high, start, cell_of, moment, runs, block_low, block_high, h, polynomial, slope, local, degree, far_weight
 ):
-    """Coefficients, about the middle of each block, of the sums over its far keys; how many; and what these keys weigh.
+    """Compute the series of each block for the sums over its far keys, the number of terms, and the keys' weight.
 
     With ``s`` the position of a key about the center of its cell, ``d`` the distance of the centers and ``t`` the
     position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times
@@ -209,7 +209,7 @@ def add_far(
 
 @strict_loop
 def is_empty(q, x, first, last, h):
-    """Whether none of some keys is inside of the window of a query: ``fl(|q - x| / h) < 1`` without a division."""
+    """Tell whether none of some keys is in the window of a query: ``fl(|q - x| / h) < 1`` without a division."""
     for j in range(first, last):
         if abs(q - x[j]) < h:
             return False
@@ -221,7 +221,7 @@ def finish(
     x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
     near_weight, found,
 ):  # fmt: skip
-    """Add the far sums to the near ones in `found`, and tell apart which queries are empty and which undone."""
+    """Add the far sums to the near ones in `found`; distinguish empty queries from those to be recomputed."""
     for k in range(runs.shape[0]):
         middle, least = middle_of(block_low[k], block_high[k]), LEAST_SHARE * far_weight[k]
         for i in range(block[k] - block[0], block[k + 1] - block[0]):
@@ -246,10 +246,10 @@ MOST, PAIRS = 256, 1 << 20  # queries of a run, and pairs: a few milliseconds
 
 @loop
 def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, weight):
-    """Distance and weight of the nearest key of each query that takes part; infinity where there is none.
+    """Find distance and weight of the nearest included key of each query; infinity without one.
 
-    With `elsewhere`, of those that are not at the very place of the query: a slope is determined by them alone, as
-    small as their share may be.
+    With `elsewhere`, of the keys that do not coincide with the query: they alone determine a slope, however small their
+    weight.
     """
     bins = keys.low.size
     for i in range(query.size):
@@ -274,7 +274,7 @@ def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, w
 
 @loop
 def join_ranges(first, last, starts):
-    """Join neighbouring queries into runs whose windows, all in all, hold little more than each; where runs start."""
+    """Join neighbouring queries into runs whose joint window is hardly larger than each; return where runs start."""
     number, low, high, shortest = 0, 0, 0, 0
     for i in range(first.size):
         low, high, shortest = min(low, first[i]), max(high, last[i]), min(shortest, last[i] - first[i])

@@ -69,7 +69,7 @@ _ZERO_32 = np.float32(0.0)
 
 @lru_cache
 def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Make the loop in float64.
+    """Build the loop over leaves in float64.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
 
 @lru_cache
 def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Make the loop in float32, of a kernel of infinite support; see `near_loop`; its error is derived above."""
+    """Build the loop over leaves in float32, for a kernel of infinite support; see `near_loop` and the error above."""
     last = columns - 1
 
     @bare_loop
@@ -163,7 +163,7 @@ def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
         pairs, count, key, value, weight_unit, value_unit, center, factor, query, own, own_weight, denominator,
         numerator, buffers,
     ):  # fmt: skip
-        """Add leaves to queries, which are at -2 q from their center; the weight at the center is taken out."""
+        """Add leaves to queries, given as -2 q about their center; the weight at the center is factored out."""
         size, current = key.shape[2], -1
         weight, buffer = buffers[0], buffers[1]
         for r in range(count):
@@ -235,12 +235,12 @@ def list_pairs(
     query : ndarray of shape (d, m)
         Queries, transposed.
     far_leaf, budget : float
-        Logarithm of the share from which on a leaf is far, and what queries may spend.
+        Log-fraction of the denominator below which a leaf is far, and the fraction that queries may omit.
     lowest : ndarray of shape (leaves, 2)
-        See `kd_tree.Copies`.
+        See `kd_tree.LeafCopies`.
     least, spent : ndarray of shape (m,)
-        Lower bounds of the logarithms of denominators, infinite for queries that are to be left alone; what queries
-        have spent, which grows.
+        Lower bounds of the logarithms of denominators, infinite for queries to be skipped; the fraction omitted so far,
+        which is updated.
     pairs, sizes : ndarray of shape (3, size, 2) and (3,)
         Written.
     """
@@ -260,7 +260,7 @@ def list_pairs(
                 gap = max(max(query[a, i] - high, low - query[a, i]), 0.0)
                 squared[i] = add_component(squared[i], gap * scale[a], norm)
         for i in range(start, stop):
-            if infinite and least[i] == np.inf:  # no key takes part, or the sums are done: not even a share is spent
+            if infinite and least[i] == np.inf:  # no key is included, or the sums are done: nothing is omitted
                 continue
             kind, total = NEAR, squared[i]
             if infinite:
@@ -289,7 +289,7 @@ def sum_stages(
     pairs, count, key, key_weight, value, query, own, own_weight, unit, bandwidth, code, infinite, product,
     denominator, numerator,
 ):  # fmt: skip
-    """Add leaves to queries pair by pair, for every kernel, by the stages of brute force."""
+    """Add leaves to queries pair by pair, for every kernel, by the staged loops of brute force."""
     size, current, keys = key.shape[2], 0, key[0]
     weight, s, exponent, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for r in range(count):
@@ -318,7 +318,7 @@ def sum_stages(
 def add_nodes(
     nodes, count, visits, visit_count, query, own, size, center, moments, scale, code, denominator, numerator, collapsed
 ):  # fmt: skip
-    """Add nodes to the sums of their queries, and the own leaf of a query to its visits; return how many those are.
+    """Add nodes to the sums of their queries, and own leaves to the visits; return the number of these.
 
     On the way down to the own key of a query, if it is there, the other halves are added.
     """
@@ -331,7 +331,7 @@ def add_nodes(
             if not first <= home < last:
                 home = -1
             while first < last:
-                low, high = first, last  # what is added now; first ... last - 1 is what remains
+                low, high = first, last  # the node to add now; first ... last - 1 remain
                 if home < 0:
                     first = last
                 elif last - first == 1:

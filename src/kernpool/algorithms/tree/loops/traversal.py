@@ -22,9 +22,9 @@ from kernpool.execution.compilation import loop, part, strict_loop
 # The norm of u = (q - k) / h that the kernel decreases with: radial ones the Euclidean; a product of profiles ends
 # where one of them does; a product of exponentials is one of the sum of distances.
 EUCLIDEAN, MAXIMUM, TAXICAB = 0, 1, 2
-# Boxes this near to the edge of the support count neither as inside nor as outside: rounding is far below it.
+# Boxes this near to the edge of the support are neither inside nor outside: rounding is far below it.
 MARGIN = 1e-9
-# Relative rounding of exponents, in excess: 1e6 bandwidths away it is not small beside the logarithm of `tol`.
+# Upper bound on the relative rounding of exponents: 1e6 bandwidths away it matters compared with the log of `tol`.
 ROUNDING = 1e-13
 
 
@@ -38,7 +38,7 @@ def add_component(total, x, norm):
 
 @part
 def smallest(low, high, node, lower, upper, scale, norm):
-    """Least squared distance between points of a box and keys of a node."""
+    """Return the smallest squared distance between points of a box and keys of a node."""
     total = 0.0
     for a in range(low.size):
         gap = max(lower[node, a] - high[a], low[a] - upper[node, a])
@@ -48,7 +48,7 @@ def smallest(low, high, node, lower, upper, scale, norm):
 
 @part
 def largest(low, high, node, lower, upper, scale, norm):
-    """Greatest squared distance between points of a box and keys of a node."""
+    """Return the largest squared distance between points of a box and keys of a node."""
     total = 0.0
     for a in range(low.size):
         reach = max(upper[node, a] - low[a], high[a] - lower[node, a])
@@ -58,13 +58,13 @@ def largest(low, high, node, lower, upper, scale, norm):
 
 @part
 def node_name(first, last, leaves):
-    """Row of the node of these leaves in all arrays of nodes, as in `kd_tree.node_names`."""
+    """Return the row of the node of these leaves in all arrays of nodes, as `kd_tree.node_names` does."""
     return first if last - first == 1 else leaves + (first + last) // 2
 
 
 @part
 def ceiling(s, code):
-    """Upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
+    """Return an upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
     if code == GAUSSIAN:
         return -0.5 * LOG2_E * s
     return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
@@ -79,7 +79,7 @@ EARLY = 6.0
 
 @loop
 def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse, visits, nodes):
-    """List what a compact kernel reaches from somewhere in each tile: leaves, and nodes that lie within as a whole.
+    """List for each tile the leaves that a compact kernel reaches, and the nodes that lie within as a whole.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
 
 @loop
 def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visits):
-    """List for each tile the leaves, but for its nearest, whose bound is above the cut.
+    """List for each tile the leaves, except its nearest, whose weight bound is above the cut.
 
     Parameters
     ----------
@@ -191,9 +191,9 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
 def find_nearest_key(
     rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, buffer, out
 ):  # fmt: skip
-    """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, into `out`.
+    """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, to `out`.
 
-    Minus infinity if no key takes part.
+    Minus infinity if no key is included.
     """
     leaves, d, size = lower.shape[0] // 2, query.shape[1], key.shape[2]
     stack, scale = np.empty((64, 2), dtype=np.int64), 1.0 / bandwidth
@@ -235,7 +235,7 @@ def find_nearest_key(
 
 @strict_loop
 def split_nodes(rows, order, first, last, size, scale, all_below):
-    """Split the node of these leaves, of `size` rows each, and maybe all nodes below it.
+    """Split the node of these leaves, of `size` rows each, and optionally all nodes below it.
 
     Each is split along its widest side in bandwidths: rows are reordered until none before the middle is greater than
     one after it (Hoare's FIND). Rows move whole: 1e7 indices into rows that stay would miss the cache at every
