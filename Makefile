@@ -45,7 +45,7 @@ wheels: $(VENV)/.installed-publish
 bench: $(VENV)/.installed-bench
 	$(RUN)/python benchmarks/all.py
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml constraints.txt src/kernpool/_version.py | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
 	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,widget,completion,test,browser]"
 	@touch $@

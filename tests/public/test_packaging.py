@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import kernpool
 
@@ -135,6 +136,19 @@ def test_all_places_state_one_version():
     assert tool("release").objections(ROOT) == []
 
 
+def test_the_version_is_written_as_pip_writes_it():
+    assert str(Version(kernpool.__version__)) == kernpool.__version__
+
+
+@pytest.mark.parametrize("text", ["0.1.0.dev0", "0.1.0", "0.1.0a1", "0.1.0rc1", "10.2.0.dev3"])
+def test_versions_that_are_accepted_are_those_of_pip(text):
+    release = tool("release")
+    assert re.fullmatch(release.DEVELOPMENT, text) or re.fullmatch(release.RELEASE, text)
+    assert str(Version(text)) == text
+    assert Version(text).is_devrelease == bool(re.fullmatch(release.DEVELOPMENT, text))
+    assert Version(text) <= Version(Version(text).base_version)  # a release comes after its candidates
+
+
 @pytest.fixture
 def released(tmp_path):
     """A tree of version 1.2.3 with its section in the changelog."""
@@ -145,8 +159,45 @@ def released(tmp_path):
     return tmp_path
 
 
+def state(tree, before, after):
+    for file in ("src/kernpool/_version.py", "CITATION.cff"):
+        (tree / file).write_text((tree / file).read_text().replace(before, after))
+
+
 def test_a_tag_that_agrees_may_be_published(released):
+    assert tool("release").objections(released) == []
     assert tool("release").objections(released, "v1.2.3") == []
+
+
+def test_a_development_version_becomes_a_release(released):
+    """As CONTRIBUTING says: the tree may be committed as it is, and be published after .dev0 is dropped."""
+    release, changes = tool("release"), released / "CHANGELOG.md"
+    dated = changes.read_text()
+    state(released, "1.2.3", "1.2.3.dev0")
+    changes.write_text("# Changelog\n\n## Unreleased\n")
+    assert release.objections(released) == []
+    (objection,) = release.objections(released, "v1.2.3")
+    assert objection.startswith("kernpool.__version__ is 1.2.3.dev0, a development version: drop .dev in src/kernpool")
+    state(released, "1.2.3.dev0", "1.2.3")
+    assert len(release.objections(released, "v1.2.3")) == 1  # the changelog is still to be dated
+    changes.write_text(dated)
+    assert release.objections(released, "v1.2.3") == []
+    state(released, "1.2.3", "1.3.0.dev0")
+    assert release.objections(released) == []
+    changes.write_text(dated.replace("## Unreleased", ""))
+    assert release.objections(released) == ['CHANGELOG.md has no section "## Unreleased", which 1.3.0.dev0 needs']
+
+
+def test_a_candidate_is_a_release(released):
+    state(released, "1.2.3", "1.2.3rc1")
+    (released / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3rc1 - 2026-01-31\n")
+    assert tool("release").objections(released, "v1.2.3rc1") == []
+
+
+@pytest.mark.parametrize("text", ["1.2", "1.2.3-rc1", "1.2.3dev0", "v1.2.3", "1.2.3.dev", "1.2.3.post1"])
+def test_versions_of_another_form_are_refused(released, text):
+    state(released, "1.2.3", text)
+    assert any("expected 1.2.3.dev0 between releases" in line for line in tool("release").objections(released))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +208,7 @@ def test_a_tag_that_agrees_may_be_published(released):
         ("CHANGELOG.md", " - 2026-01-31", "", "v1.2.3", "CHANGELOG.md has no section"),
         ("CITATION.cff", "", "", "v1.2.4", "the tag has to be v1.2.3"),
         ("CITATION.cff", "", "", "1.2.3", "the tag has to be v1.2.3"),
-        ("src/kernpool/_version.py", "1.2.3", "1.2.3.dev0", "v1.2.3.dev0", "expected v1.2.3, or v1.2.3rc1"),
+        ("src/kernpool/_version.py", "1.2.3", "1.2.3.dev0", "v1.2.3.dev0", "a development version: drop .dev"),
     ],
 )
 def test_a_tag_that_disagrees_is_refused(released, file, before, after, tag, said):
