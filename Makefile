@@ -7,7 +7,7 @@
 # make lint (style, types, rooms), make docs (the site, in docs/_build/html),
 # make wheels (what is published), make bench (measurements), make clean.
 
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 RUN = $(VENV)/bin
@@ -45,7 +45,7 @@ wheels: $(VENV)/.installed-publish
 bench: $(VENV)/.installed-bench
 	$(RUN)/python benchmarks/all.py
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml constraints.txt src/kernpool/_version.py | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
 	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,widget,completion,test,browser]"
 	@touch $@

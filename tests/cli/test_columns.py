@@ -10,8 +10,6 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model
 from kernpool.data import MixedTable
-from kernpool.data.files import ModelFileError, read_header, write_header
-from kernpool.estimators.persistence import MODELS
 from kernpool.tables.formats import read_table
 from tests.support.commands import kernpool
 
@@ -107,28 +105,6 @@ def test_dates_are_days():
     wrong = kernpool("predict", "m", "new.csv")
     assert b"holds '31.1.2020', which is no date like 2020-12-31" in wrong.stderr
     assert wrong.stderr.count(b"\n") == 1
-
-
-def test_models_of_days_as_they_were_written_before():
-    """Names of dates in the header, and days in the rows: such models read dates as they did."""
-    fit("--features", "dose,day", "--dates", "--bandwidth", "0.5,3")
-    expected = predicted()
-    header, path = read_header("m", MODELS), Path("m")
-    write_header(path, header | {"dates": ["day"], "encoding": None, "arrays": numbers_alone(header)})
-    (path / "feature_names_in_.npy").unlink()
-    assert load_model("m").encoding_.kinds == ("numeric", "date")
-    np.testing.assert_array_equal(predicted(), expected)
-    for dates in ([], ["side"], "day", [1]):
-        write_header(path, header | {"dates": dates})
-        with pytest.raises(ModelFileError, match="dates is no list of features"):
-            load_model("m")
-    write_header(path, header | {"version": 2, "dates": ["day"]})
-    with pytest.raises(ModelFileError, match="does not have the entries of a model"):
-        load_model("m")
-
-
-def numbers_alone(header):
-    return {name: record for name, record in header["arrays"].items() if name != "feature_names_in_"}
 
 
 def test_levels_that_a_model_has_not_seen():

@@ -1,6 +1,5 @@
 """Columns compared by ranks: laws, slopes, weights, tables with levels, files, and what is refused."""
 
-import json
 import re
 
 import numpy as np
@@ -199,15 +198,6 @@ def test_models_keep_their_scale(make, scale, skewed, tmp_path):
     again = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(0.9 * X), model.predict(0.9 * X))
     assert again.scale == (list(scale) if isinstance(scale, tuple) else scale)
-    assert json.loads((tmp_path / "model" / "model.json").read_text())["version"] == 4
-
-
-def test_models_that_use_nothing_new_are_files_that_older_versions_read(skewed, tmp_path):
-    save_model(LocalLinearRegressor(bandwidth=0.2).fit(*skewed), tmp_path / "model")
-    header = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert header["version"] == 2
-    assert not {"scale", "extrapolate"} & set(header["parameters"])
-    assert load_model(tmp_path / "model").extrapolate == "plane"
 
 
 @pytest.mark.parametrize("scale", ["log", {"columns": [[5, "rank"]]}, {"columns": [["a", "rank"]]}, ["rank"], {"a": 1}])

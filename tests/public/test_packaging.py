@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import kernpool
 
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 SCRIPTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / ".ci").iterdir())
+WORKFLOWS = ROOT / ".github" / "workflows"
+SYSTEMS = ("ubuntu", "macos", "windows")
 PAGES = ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
 
 
@@ -103,7 +106,9 @@ def test_supported_pythons_are_named():
     assert named[0] == lowest
     assert named == [f"3.{minor}" for minor in range(int(lowest[2:]), int(lowest[2:]) + len(named))]
     for workflow in ("ci", "publish"):
-        assert f'python-version: "{lowest}"' in (ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text()
+        assert f'python-version: "{lowest}"' in (WORKFLOWS / f"{workflow}.yml").read_text()
+    (tested,) = re.findall(r"^ +python: (\[.*\])", (WORKFLOWS / "ci.yml").read_text(), re.MULTILINE)
+    assert re.findall(r"\d\.\d+", tested) == named, "the quick tests run on every supported Python"
 
 
 # --- versions
@@ -135,6 +140,19 @@ def test_all_places_state_one_version():
     assert tool("release").objections(ROOT) == []
 
 
+def test_the_version_is_written_as_pip_writes_it():
+    assert str(Version(kernpool.__version__)) == kernpool.__version__
+
+
+@pytest.mark.parametrize("text", ["0.1.0.dev0", "0.1.0", "0.1.0a1", "0.1.0rc1", "10.2.0.dev3"])
+def test_versions_that_are_accepted_are_those_of_pip(text):
+    release = tool("release")
+    assert re.fullmatch(release.DEVELOPMENT, text) or re.fullmatch(release.RELEASE, text)
+    assert str(Version(text)) == text
+    assert Version(text).is_devrelease == bool(re.fullmatch(release.DEVELOPMENT, text))
+    assert Version(text) <= Version(Version(text).base_version)  # a release comes after its candidates
+
+
 @pytest.fixture
 def released(tmp_path):
     """A tree of version 1.2.3 with its section in the changelog."""
@@ -145,8 +163,45 @@ def released(tmp_path):
     return tmp_path
 
 
+def state(tree, before, after):
+    for file in ("src/kernpool/_version.py", "CITATION.cff"):
+        (tree / file).write_text((tree / file).read_text().replace(before, after))
+
+
 def test_a_tag_that_agrees_may_be_published(released):
+    assert tool("release").objections(released) == []
     assert tool("release").objections(released, "v1.2.3") == []
+
+
+def test_a_development_version_becomes_a_release(released):
+    """As CONTRIBUTING says: the tree may be committed as it is, and be published after .dev0 is dropped."""
+    release, changes = tool("release"), released / "CHANGELOG.md"
+    dated = changes.read_text()
+    state(released, "1.2.3", "1.2.3.dev0")
+    changes.write_text("# Changelog\n\n## Unreleased\n")
+    assert release.objections(released) == []
+    (objection,) = release.objections(released, "v1.2.3")
+    assert objection.startswith("kernpool.__version__ is 1.2.3.dev0, a development version: drop .dev in src/kernpool")
+    state(released, "1.2.3.dev0", "1.2.3")
+    assert len(release.objections(released, "v1.2.3")) == 1  # the changelog is still to be dated
+    changes.write_text(dated)
+    assert release.objections(released, "v1.2.3") == []
+    state(released, "1.2.3", "1.3.0.dev0")
+    assert release.objections(released) == []
+    changes.write_text(dated.replace("## Unreleased", ""))
+    assert release.objections(released) == ['CHANGELOG.md has no section "## Unreleased", which 1.3.0.dev0 needs']
+
+
+def test_a_candidate_is_a_release(released):
+    state(released, "1.2.3", "1.2.3rc1")
+    (released / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3rc1 - 2026-01-31\n")
+    assert tool("release").objections(released, "v1.2.3rc1") == []
+
+
+@pytest.mark.parametrize("text", ["1.2", "1.2.3-rc1", "1.2.3dev0", "v1.2.3", "1.2.3.dev", "1.2.3.post1"])
+def test_versions_of_another_form_are_refused(released, text):
+    state(released, "1.2.3", text)
+    assert any("expected 1.2.3.dev0 between releases" in line for line in tool("release").objections(released))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +212,7 @@ def test_a_tag_that_agrees_may_be_published(released):
         ("CHANGELOG.md", " - 2026-01-31", "", "v1.2.3", "CHANGELOG.md has no section"),
         ("CITATION.cff", "", "", "v1.2.4", "the tag has to be v1.2.3"),
         ("CITATION.cff", "", "", "1.2.3", "the tag has to be v1.2.3"),
-        ("src/kernpool/_version.py", "1.2.3", "1.2.3.dev0", "v1.2.3.dev0", "expected v1.2.3, or v1.2.3rc1"),
+        ("src/kernpool/_version.py", "1.2.3", "1.2.3.dev0", "v1.2.3.dev0", "a development version: drop .dev"),
     ],
 )
 def test_a_tag_that_disagrees_is_refused(released, file, before, after, tag, said):
@@ -272,7 +327,7 @@ def test_scripts_of_the_gate_can_be_run(script):
 @pytest.mark.parametrize("workflow", ["ci", "publish"])
 def test_workflows_run_the_gate(workflow):
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask")
-    steps = yaml.safe_load((ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text())
+    steps = yaml.safe_load((WORKFLOWS / f"{workflow}.yml").read_text())
     jobs = steps["jobs"].values()
     commands = [step["run"].split("#")[0].strip() for job in jobs for step in job["steps"] if "run" in step]
     assert ".ci/run" in commands
@@ -281,6 +336,81 @@ def test_workflows_run_the_gate(workflow):
     assert steps["permissions"] == {"contents": "read"}
     for job in jobs:
         assert job.get("permissions", {}) in ({}, {"id-token": "write"})
+
+
+def test_tests_run_on_every_system():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask")
+    matrix = yaml.safe_load((WORKFLOWS / "ci.yml").read_text())["jobs"]["tests"]["strategy"]["matrix"]
+    assert {*matrix["os"], *(one["os"] for one in matrix["include"])} == {f"{os}-latest" for os in SYSTEMS}
+
+
+@pytest.mark.parametrize("workflow", sorted(path.name for path in WORKFLOWS.iterdir()))
+def test_actions_are_pinned_by_commit(workflow):
+    """A tag can be moved by whoever owns the action; the version is in a comment for readers."""
+    uses = re.findall(r"uses: *(.*)", (WORKFLOWS / workflow).read_text())
+    loose = [action for action in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)]
+    assert uses
+    assert not loose, f"write owner/action@commit # v1.2.3: {loose}"
+
+
+def test_actions_have_one_commit_each():
+    texts = [path.read_text() for path in WORKFLOWS.iterdir()]
+    pins = {pin for text in texts for pin in re.findall(r"uses: *([\w./-]+)@(\S+) # (\S+)", text)}
+    assert len({action for action, *_ in pins}) == len(pins)
+
+
+def test_no_file_has_the_address_of_a_package_index():
+    """It would be asked for every name, by everybody who installs; a variable of the forge may name one."""
+    addressed = r"(index[-_]url|find[-_]links)\W{1,4}(\w+\W{1,4})?(https?|file)://"
+    pattern = re.compile(rf"{addressed}|download\.pytorch\.org/whl|pypi\.org/simple", re.IGNORECASE)
+    texts = {name: (ROOT / name).read_bytes().decode("utf-8", "replace") for name in sorted(tool("archives").tree())}
+    found = {name: pattern.search(text)[0] for name, text in texts.items() if pattern.search(text)}
+    assert not found, f"remove the address: {found}"
+
+
+# --- hooks and templates of the forge
+
+
+def test_hooks_have_the_versions_of_the_constraints():
+    """And need no environment of the project."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask")
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    hooks = {hook["id"]: hook for repo in config["repos"] for hook in repo["hooks"]}
+    assert {"ruff-check", "ruff-format", "mypy", "imports", "commit-subject"} <= set(hooks)
+    pins = set((ROOT / "constraints.txt").read_text().splitlines())
+    for name, hook in hooks.items():
+        assert hook["language"] == "python", name
+        assert ".venv" not in hook["entry"], name
+        assert set(hook.get("additional_dependencies", ())) <= pins, f"{name}: as in constraints.txt"
+        for script in re.findall(r"tools/\S+", hook["entry"]):
+            assert (ROOT / script).exists(), script
+    assert hooks["commit-subject"]["stages"] == ["commit-msg"]
+    assert "commit-msg" in config["default_install_hook_types"]
+
+
+@pytest.mark.parametrize("name", ["bug", "feature", "question"])
+def test_issue_forms_are_whole(name):
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask")
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text())
+    assert {"name", "description", "body"} <= set(form)
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert all(field["type"] in ("input", "textarea") and field["attributes"]["label"] for field in fields)
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_pull_requests_have_a_template_with_commands_that_exist():
+    text = (ROOT / ".github" / "PULL_REQUEST_TEMPLATE.md").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z]+)`", text))
+    assert named
+    assert named <= targets
+
+
+def test_security_says_how_to_report():
+    text = (ROOT / "SECURITY.md").read_text()
+    assert "## How to report" in text
+    assert "private reporting" in text
 
 
 def test_the_citation_is_complete():

@@ -7,8 +7,8 @@ Group labels are one per row, none of them missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -204,15 +204,6 @@ class Encoding:
         kinds: list[Kind] = ["numeric"] * columns
         return cls(None if names is None else tuple(names), tuple(kinds), (), ())
 
-    def with_dates(self, positions: Iterable[int]) -> Encoding:
-        """Return the encoding in which some numeric columns are dates without a time zone."""
-        kinds = list(self.kinds)
-        for position in positions:
-            if kinds[position] != "numeric":
-                raise ValueError(f"column {position} is {kinds[position]}, and no date")
-            kinds[position] = "date"
-        return replace(self, kinds=tuple(kinds))
-
     @property
     def is_plain(self) -> bool:
         """Whether all columns are numeric, so that an array holds the same information."""
@@ -308,14 +299,15 @@ class Encoding:
         Examples
         --------
         >>> Encoding.fit([["b"], ["a"]], unordered=[0]).to_json()
-        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None]}
+        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None], 'pairs': []}
         """
         return {
             "names": None if self.names is None else list(self.names),
             "kinds": list(self.kinds),
             "levels": [list(levels) for levels in self.levels],
             "places": [None if places is None else list(places) for places in self.places],
-        } | ({"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {})
+            "pairs": [list(pair) for pair in self.pairs],
+        }
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Encoding:
@@ -342,7 +334,6 @@ class Encoding:
         >>> Encoding.from_json(encoding.to_json()) == encoding
         True
         """
-        plain = {"pairs": []} | plain  # older files have none
         parts = [plain[name] for name in ("kinds", "levels", "places", "pairs")]
         parts += [plain["names"] or [], *plain["levels"], *plain["pairs"]]
         if set(plain) != {"names", "kinds", "levels", "places", "pairs"} or not all(

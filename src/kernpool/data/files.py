@@ -192,7 +192,7 @@ class ModelFileError(ValueError):
 class Record:
     """A model as JSON and arrays: what ``to_record`` of its class returns, and ``from_record`` takes.
 
-    A class that can be saved has both, and says its `record_format` and `record_versions`.
+    A class that can be saved has both, and says its `record_format` and `record_version`.
 
     Parameters
     ----------
@@ -319,16 +319,16 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
 def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any]:
     """Read ``model.json``, and check its checksum and that one of some classes supports its format and version."""
     folder = Path(folder)
-    path, formats = folder / HEADER, {kind.record_format: kind.record_versions for kind in kinds}
+    path, formats = folder / HEADER, {kind.record_format: kind.record_version for kind in kinds}
     header = read_json(folder)
     found = header.get("format")
     if not isinstance(found, str) or found not in formats:
         raise ModelFileError(f"{path} is no {' or '.join(formats)}")
-    version, versions = header.get("version"), formats[found]
-    if type(version) is not int or version not in versions:
+    version = header.get("version")
+    if type(version) is not int or version != formats[found]:
         raise ModelFileError(
-            f"{path} is of version {version!r:.40}, this kernpool reads version {' or '.join(map(str, versions))}; "
-            "read it with the kernpool that wrote it, or fit the model again"
+            f"{path} is of format version {version!r:.40}, this kernpool reads version {formats[found]}; "
+            "use the kernpool that wrote it, or fit the model again and save it with this one"
         )
     if header.pop("checksum", None) != checksum(header):
         raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; {REMEDY}")

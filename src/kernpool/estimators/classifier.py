@@ -247,15 +247,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             judge._replace_fit(fitted)
             fitted["recalibration_"] = isotonic_maps(judge._left_out_probability(pooled, label, weight), label, weight)
 
-    @classmethod
-    def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
-        """Return a header with no share of the priors where there is none, as in files up to version 0.1."""
-        parameters, results = header["parameters"], header["results"]
-        if not (isinstance(parameters, dict) and isinstance(results, dict)) or "prior_share" in parameters:
-            return header
-        added = {"parameters": parameters | {"prior_share": 0.0}, "results": {"prior_share_": 0.0} | results}
-        return header | added
-
     @property
     def class_prior_(self) -> Array:
         """Weighted shares of the classes among the training rows, of shape (n_classes,)."""

@@ -31,7 +31,7 @@ from kernpool.estimators.fitted import (
     refuse_unable,
 )
 from kernpool.estimators.parameters import NamedCalls, search_parameters
-from kernpool.estimators.records import VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER, record_of, restored
+from kernpool.estimators.records import VERSION, record_of, restored
 from kernpool.estimators.rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
@@ -82,7 +82,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         "_growing",
     )
     record_format: ClassVar[str] = "kernpool model"
-    record_versions: ClassVar[tuple[int, ...]] = (VERSION, VERSION_ON_CHUNKS, VERSION_WITH_YOUNGER)
+    record_version: ClassVar[int] = VERSION
     _degree = 0  # of the local fit
 
     @property
@@ -242,11 +242,6 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _categories(self) -> Categories:
         return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
-
-    @classmethod
-    def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
-        """Return a header with what files of earlier releases do not have."""
-        return header
 
     def _categories_of(self, encoding: Encoding) -> Categories:
         names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}

@@ -67,18 +67,12 @@ def _are_texts(names: Any) -> bool:
     return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
-VERSION, VERSION_ON_CHUNKS = 2, 3  # older readers know version 2, and can read it
-# Parameters that are younger than these versions, and what a model did before there were any. They are written where
-# they say something else, in files of a version of their own.
-YOUNGER: dict[str, Any] = {
-    "scale": "raw", "extrapolate": "plane", "ridge": None, "max_search_seconds": None, "recalibrate": None,
-}  # fmt: skip
-VERSION_WITH_YOUNGER = 4
+VERSION = 1
 ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
-YOUNGER_ARRAYS = {"key_group_", "search_rows_", "recalibration_", "key_range_"}
+NEEDED_RESULTS = {"ridge_", "prior_share_"}  # of the estimators that have them
 NAMES = "feature_names_in_"
-# Labels of columns that are not strings; beyond numbers and tuples, as text.
+# Labels of columns that are not strings, for models that have them; beyond numbers and tuples, as text.
 LABELS = "labels"
 
 
@@ -98,18 +92,13 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     parameters = {
         name: written_scale(value) if name == "scale" else plain(value)
         for name, value in model.get_params().items()
-        if name != "kernel" and not (name in YOUNGER and _is_one(value, YOUNGER[name]))
+        if name != "kernel"
     }
     results = {name: getattr(model, name) for name in model._results if hasattr(model, name)}
-    if results.get("ridge_") == 0.0:
-        del results["ridge_"]
-    younger = set(parameters) & set(YOUNGER) or "ridge_" in results or _is_named_younger(model)
     labels = vars(model).get("column_labels_")
-    younger = younger or labels or any(vars(model).get(name) is not None for name in YOUNGER_ARRAYS)
-    version = VERSION if reference is None else VERSION_ON_CHUNKS
     header = {
         "format": model.record_format,
-        "version": VERSION_WITH_YOUNGER if younger else version,
+        "version": VERSION,
         "estimator": type(model).__name__,
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
         "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
@@ -125,9 +114,8 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the smoother of a record, which is not believed; raise if its entries and arrays are not of one."""
-    header, model = kind._upgraded(record.header), kind()
-    on_chunks = header["version"] == VERSION_ON_CHUNKS
-    on_chunks |= header["version"] == VERSION_WITH_YOUNGER and "chunks" in header
+    header, model = record.header, kind()
+    on_chunks = "chunks" in header
     _check_entries(model, header, record.arrays, on_chunks)
     try:
         get_kernel(header["parameters"]["kernel"])
@@ -137,8 +125,7 @@ def restored(kind: type[Any], record: Record) -> Any:
         ) from None
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
-    without = {"smoothing_": np.zeros(0)} | ({"ridge_": 0.0} if "ridge_" in model._results else {})
-    fitted = without | fitted | header["results"]
+    fitted = {"smoothing_": np.zeros(0)} | fitted | header["results"]  # an array of no entries is not stored
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "chunks_": open_reference(header["chunks"], record.memory)}
     else:
@@ -148,13 +135,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
-    if "dates" in header:  # as written before encodings held kinds of dates
-        encoding = fitted["encoding_"] or Encoding.of_numbers(None, len(header["features"]))
-        fitted["encoding_"] = encoding.with_dates(map(header["features"].index, header["dates"]))
     parameters = header["parameters"]
-    if "scale" in parameters:
-        parameters = parameters | {"scale": read_scale(parameters["scale"])}
-    model.set_params(**parameters)
+    model.set_params(**parameters | {"scale": read_scale(parameters["scale"])})
     model._replace_fit(fitted)
     check_restored(model)
     try:
@@ -167,17 +149,6 @@ def restored(kind: type[Any], record: Record) -> Any:
     return model
 
 
-def _is_named_younger(model: Any) -> bool:
-    """Whether older readers do not know the name of the bandwidth, columns of two levels that are numbers, or dates."""
-    name = model.bandwidth if isinstance(model.bandwidth, str) else ""
-    encoding = model.encoding_
-    return name in ("regularised", "log_loss") or bool(encoding is not None and (encoding.pairs or encoding.dates))
-
-
-def _is_one(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, str) and value == default)
-
-
 def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
     unnamed = [str(i) for i in range(model.n_features_in_)]
     names = [str(name) for name in (getattr(model, NAMES, unnamed) if features is None else features)]
@@ -188,17 +159,14 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
 
 def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
     """Refuse a header whose entries are not those of a model, or not of their types."""
-    younger = {"dates", LABELS} if header["version"] == VERSION_WITH_YOUNGER else set()
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
         not all(isinstance(header.get(name), dict) for name in ("parameters", "results"))
-        or (set(header) | {"arrays"}) - younger != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
-        or not set(model.get_params()) - set(YOUNGER) <= set(header["parameters"]) <= set(model.get_params())
-        or (header["version"] < VERSION_WITH_YOUNGER and set(header["parameters"]) & set(YOUNGER))
+        or (set(header) | {"arrays"}) - {LABELS} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
+        or set(header["parameters"]) != set(model.get_params())
         or not needed <= set(arrays) <= known
-        or not set(header["results"]) <= set(model._results)
-        or (header["version"] < VERSION_WITH_YOUNGER and set(arrays) & YOUNGER_ARRAYS)
+        or not set(model._results) & NEEDED_RESULTS <= set(header["results"]) <= set(model._results)
     ):
         raise ValueError("it does not have the entries of a model")
     features, target = header["features"], header["target"]
@@ -206,9 +174,6 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
         raise ValueError("features is no list of names")
     if not (target is None or isinstance(target, str)):
         raise ValueError(f"target {_short(target)} is no name")
-    dates = header.get("dates", features[:1])
-    if not (dates and isinstance(dates, list) and all(name in features for name in dates)):
-        raise ValueError("dates is no list of features")
     labels = header.get(LABELS, features)
     if not (isinstance(labels, list) and len(labels) == len(features) and all(map(is_plain_label, labels))):
         raise ValueError("labels does not have one label per feature")
@@ -243,7 +208,7 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
             raise ValueError("rows in chunks are numbers, and so are their values")
         if (model.chunks_.kinds or ("numeric",) * columns) != (encoding or Encoding.of_numbers(None, columns)).kinds:
             raise ValueError("the encoding does not say what the columns of the rows in chunks are")
-        if not _is_one(model.scale, "raw"):
+        if not (isinstance(model.scale, str) and model.scale == "raw"):
             raise ValueError("columns in chunks have no ranks")
         return
     key, value, weight = model.key_, model.value_, model.key_weight_

@@ -86,7 +86,7 @@ class RunningPool:
     """
 
     record_format: ClassVar[str] = "kernpool running pool"
-    record_versions: ClassVar[tuple[int, ...]] = (1,)
+    record_version: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class RunningPool:
             arrays |= {"center": seen.center, **vars(seen.state)}
         header = {
             "format": self.record_format,
-            "version": self.record_versions[-1],
+            "version": self.record_version,
             "kernel": registered_name(recipe.kernel),
             "composition": recipe.composition,
             "tol": recipe.tol,

@@ -113,7 +113,7 @@ def test_missing_files_and_other_folders(folder, tmp_path):
         LearnedPoolingRegressor.load(folder)
     with pytest.raises(ModelFileError, match=r"has no model\.json"):
         LearnedPoolingRegressor.load(tmp_path)
-    (folder / "model.json").write_text('{"format": "kernpool model", "version": 2}')
+    (folder / "model.json").write_text('{"format": "kernpool model", "version": 1}')
     with pytest.raises(ModelFileError, match="is no kernpool learned model"):
         LearnedPoolingRegressor.load(folder)
 

@@ -1,6 +1,7 @@
 """Model files: a round trip is exact, and damage is found before anything is believed."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -82,9 +83,12 @@ def test_a_missing_file_and_a_folder_that_is_no_model(folder, tmp_path):
 
 def test_another_version_is_named(folder):
     header = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(header | {"version": 99}))
-    with pytest.raises(ModelFileError, match="version 99, this kernpool reads version 2"):
-        load_model(folder)
+    assert header["version"] == 1
+    for version in (0, 2, 99, None, True, 1.0, "1"):
+        (folder / "model.json").write_text(json.dumps(header | {"version": version}))
+        expected = f"format version {version!r}, this kernpool reads version 1; use the kernpool that wrote it, or fit"
+        with pytest.raises(ModelFileError, match=re.escape(expected)):
+            load_model(folder)
 
 
 def test_objects_are_never_unpickled(folder):

@@ -167,7 +167,6 @@ def test_an_edit_by_hand(folder):
         {"parameters": None},
         {"parameters": {"kernel": "gaussian", "other": 1}},
         {"results": {"predict": 3}},
-        {"version": 2},
     ):
         path.write_text(whole)
         edit(folder, **entries)
@@ -175,14 +174,6 @@ def test_an_edit_by_hand(folder):
             load_model(folder)
     path.write_text(whole)
     load_model(folder)
-
-
-def test_models_with_arrays_stay_at_version_2(tmp_path):
-    save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "model")
-    header = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert header["version"] == 2
-    assert "chunks" not in header
-    assert load_model(tmp_path / "model").predict([[0.5]]) == [0.5]
 
 
 def test_rows_that_lie_in_no_file(tmp_path):

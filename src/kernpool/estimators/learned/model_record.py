@@ -133,8 +133,7 @@ def record_of(model: Any) -> Record:
 def restored(kind: type[Any], record: Record) -> Any:
     """Return the learned model of a record, which is not believed; raise if its entries and arrays are not of one."""
     classifies = hasattr(kind, "predict_proba")
-    # Files up to version 0.1 have no share, and only those of columns without names have labels.
-    header = {"prior_share": 0.0 if classifies else None, "labels": None} | record.header
+    header = {"prior_share": None, "labels": None} | record.header  # of classifiers, and of columns without names
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
     n, d = key_shape = _shape(header["key_shape"])
     value_shape = _shape(header["value_shape"])

@@ -40,7 +40,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     """Learn a map of rows, pool, and show the weights. Subclasses say what the values and the loss are."""
 
     record_format: ClassVar[str] = "kernpool learned model"
-    record_versions: ClassVar[tuple[int, ...]] = (VERSION,)
+    record_version: ClassVar[int] = VERSION
 
     def __init__(
         self,
