@@ -33,10 +33,10 @@ DEFICIENT = 1e-10  # of the largest eigenvalue
 
 
 def quartic_pilot(points: Points) -> tuple[float, float]:
-    r"""Estimate noise and curvature crudely, by quartic polynomials on blocks of equally many rows.
+    r"""Return pilot estimates of noise variance and curvature from quartic polynomials fitted on blocks.
 
-    Of up to ``n / 20`` and up to five blocks there are as many as Mallows' criterion says; every block has to have more
-    places than a quartic has coefficients.
+    Mallows' criterion selects the number of blocks, at most five and at most ``n / 20``; every block has to have more
+    distinct x than a quartic has coefficients.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def quartic_pilot(points: Points) -> tuple[float, float]:
 
 
 def _quartics(points: Points, number: int) -> list[tuple[Points, Polynomial]]:
-    """Fit a quartic to each block; an empty list if some block does not determine one and leave anything over."""
+    """Fit a quartic to each block; return an empty list if any fit is rank-deficient or leaves no residual."""
     size = points.total // number
     ends = [size * i for i in range(number)] + [points.total]
     blocks = [points.between(first, last) for first, last in pairwise(ends)]
@@ -92,7 +92,7 @@ def _residual(block: Points, curve: Polynomial) -> float:
 
 
 def mean_squared_curvature(points: Points, bandwidth: float) -> float:
-    r"""Estimate the curvature of the regression function from local cubic fits, away from the ends.
+    r"""Estimate the mean squared second derivative from local cubic fits, away from the ends.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def mean_squared_curvature(points: Points, bandwidth: float) -> float:
 
     Notes
     -----
-    Exact up to 2000 places, with all pairs. More places are put into 401 bins first, each row shared between the two
-    centers around it, as KernSmooth does; the bandwidths that come out of `quartic_pilot` are far wider than a bin.
+    Exact up to 2000 distinct x, over all pairs. With more, rows are first binned linearly into 401 bins (each row is
+    split between the two nearest centers), as in KernSmooth; bandwidths from `quartic_pilot` are far wider than a bin.
     """
     binned = points if len(points.place) <= EXACT_POINTS else _binned(points)
     middle = (points.place[0] + points.place[-1]) / 2
@@ -136,7 +136,7 @@ def _binned(points: Points) -> Points:
 
 
 def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
-    """Return the second derivative of local cubic fits: zero in directions that the points do not determine."""
+    """Return second derivatives of local cubic fits by minimum-norm least squares."""
     unit = min(bandwidth, points.width)  # in units of a huge bandwidth, powers of offsets would underflow
     powers = np.add.outer(np.arange(4), np.arange(4))
     second = np.empty(len(query))
@@ -162,11 +162,11 @@ def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
 
 
 def residual_variance(points: Points, bandwidth: float) -> float:
-    r"""Estimate the noise from the residuals of local linear fits, divided by their degrees of freedom.
+    r"""Estimate the noise variance from residuals of local linear fits and their degrees of freedom.
 
     .. math:: \hat\sigma^2 = \sum_i (y_i - \hat m(x_i))^2 \Big/ \big(n - 2 \sum_i S_{ii} + \sum_{ij} S_{ij}^2\big)
 
-    where `S` is the matrix of shares of row j in the fit at row i.
+    where `S` is the smoother matrix: ``S[i, j]`` is the weight of row j in the fit at row i.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     Notes
     -----
     Exact, in two passes of `pool_state`: the square of a Gaussian is one of ``bandwidth / sqrt(2)``, so that sums of
-    squared shares are moments too.
+    squared weights are moments too.
     """
     layout = Layout(values=1, columns=1, degree=1)
     place, rows = points.place, points.rows
@@ -212,7 +212,7 @@ _NOISE = (4 * (0.5 + 2 * math.sqrt(2) - 4 / 3 * math.sqrt(3)) / math.sqrt(2 * ma
 def plugin_bandwidth(
     x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, *, kernel: str | Kernel = "gaussian"
 ) -> float:
-    r"""Estimate the bandwidth of the least mean squared error of a local linear fit to one column.
+    r"""Estimate the bandwidth with the least asymptotic mean squared error for local linear regression.
 
     .. math:: h = \delta_0(K) \left( \frac{\sigma^2 (b - a)}{n\, \theta_{22}} \right)^{1/5}, \qquad
               \theta_{22} = \frac1n \sum_i m''(x_i)^2
@@ -297,7 +297,7 @@ def plugin_bandwidth(
 
 
 def _trimmed(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> Points:
-    """Check the rows, gather them into points, and trim their ends."""
+    """Validate the rows, group them by distinct x, and trim the ends."""
     place, output = _single("x", "column", x), _single("y", "output", y)
     if len(place) != len(output):
         raise ValueError(f"x and y must have as many rows, got {len(place)} and {len(output)}")

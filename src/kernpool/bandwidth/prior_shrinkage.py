@@ -14,12 +14,12 @@ TOLERANCE = 1e-10  # of the share; the log loss is flat at its minimum
 
 
 class PriorShare(NamedTuple):
-    """The share, and what comes of it.
+    """Mixing weight of the class priors, and the resulting probabilities and log loss.
 
     Parameters
     ----------
     share : float
-        Share of the priors.
+        Mixing weight of the priors.
     mixed : ndarray of shape (n,)
         Probability of the class of each row after mixing, positive.
     log_loss : float
@@ -32,7 +32,7 @@ class PriorShare(NamedTuple):
 
 
 def prior_share(probability: Array, prior: Array, weight: Array | None = None) -> PriorShare:
-    r"""Find the share of the class priors at the minimum of the leave-one-out log loss.
+    r"""Find the mixing weight of the class priors that minimises the leave-one-out log loss.
 
     .. math:: \min_s -\sum_i w_i \log\big((1 - s)\, p_i + s\, \pi_i\big) \Big/ \sum_i w_i,
               \qquad \frac{1}{n + 1} \le s \le \frac{n}{n + 1}
@@ -49,15 +49,15 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
     Returns
     -------
     PriorShare
-        The share, the probabilities mixed with it, and their log loss.
+        The mixing weight, the mixed probabilities, and their log loss.
 
     Notes
     -----
-    The mixture is deleted interpolation [1]_, and the share of the priors is the m/(n + m) of Cestnik's m-estimate
-    [2]_. The log loss is convex in the share, so its slope has one zero, which is bracketed. The lower bound is
+    The mixture is deleted interpolation [1]_, and the mixing weight is the m/(n + m) of Cestnik's m-estimate [2]_. The
+    log loss is convex in the mixing weight, so its slope has one zero, which is bracketed. The lower bound is
     Laplace's rule of succession [3]_: a method that did not fail in n trials fails in the next with a probability of
-    about :math:`1/(n + 1)`, so that leave-one-out proves no smaller share. The upper bound is its mirror image; below
-    one, the order of the pooled probabilities remains. O(n) time for each of some ten steps.
+    about :math:`1/(n + 1)`, so leave-one-out cannot justify a smaller weight. The upper bound is its mirror image;
+    below one, the order of the pooled probabilities remains. O(n) time for each of some ten steps.
 
     References
     ----------
@@ -101,7 +101,7 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
 
 
 def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the prior of the class of each row among all other rows, one unit of its weight left out.
+    r"""Return the leave-one-out prior of each row's own class.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     Returns
     -------
     ndarray of shape (n,)
-        Positive: where no other row has the class, the row itself counts. Its probability would be zero with any share,
-        and its log loss infinite; with its own unit it speaks for the priors.
+        Positive: where no other row has the class, the row itself is included. Otherwise its probability would be zero
+        with any mixing weight, and its log loss infinite.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
 
 
 def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the priors of all classes among all other rows, one unit of the weight of each row left out.
+    r"""Return the leave-one-out priors of all classes for each row.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
 def search(objective: Objective, first: Objective, setting: SearchConfig, spread: Array, course: SearchState) -> str:
-    """Find the best factor on a grid, and refine it.
+    """Find the best common factor on a grid, and refine it.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
     spread : ndarray of shape (d,)
         Spreads of the columns.
     course : SearchState
-        Told what is being done.
+        Record of the search, which is updated.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
 
 
 def scan(objective: Objective, spread: Array, grid: Array) -> Array:
-    """Evaluate a grid of factors.
+    """Evaluate the criterion on a grid of factors.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
 
 
 def minimise(objective: Objective, spread: Array, grid: Array) -> None:
-    """Evaluate a grid of factors, and refine its best local minima by Brent's method; `objective.tried` has it all.
+    """Evaluate a grid of factors, and refine its best local minima by Brent's method.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
 
 
 def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Do as `minimise` with few rows of one column, on several threads.
+    """Minimise over a common factor for few rows of one column, on several threads.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
 
 
 def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
-    """Return where a polynomial around the lowest point is smallest, and how far below that point it may be.
+    """Return the minimum of a polynomial around the lowest point, and a bound on the possible gain.
 
     The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
     one. The first derivative that it leaves out, in units of the second, is taken to be what it is where squared bias
@@ -225,7 +225,7 @@ def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, 
 
 
 def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return the neighbours on the grid of its best local minima."""
+    """Return the brackets of the best local minima of the grid."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
     best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
@@ -234,7 +234,7 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
 
 
 def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return those valleys of a smooth curve that may hold its minimum: most have one that does, and others far above.
+    """Return the brackets of a smooth curve that may contain its global minimum.
 
     The bottom is taken to be up to ten times as far below the grid as the parabola through three points says.
     """

@@ -40,14 +40,14 @@ FIRST_TOLERANCE, TOLERANCE = 1e-4, 1e-9
 
 @dataclass(frozen=True)
 class Joint:
-    """A place of bandwidths and a ridge, and the evaluation there."""
+    """Evaluation at bandwidths together with a ridge."""
 
     theta: Array
     at: Evaluation
 
     @property
     def residual(self) -> Array:
-        """What is squared."""
+        """The residuals that are squared."""
         return self.at.residual
 
     @property
@@ -57,12 +57,12 @@ class Joint:
 
 
 class WithRidge:
-    """A criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
+    """Criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
 
     Parameters
     ----------
     objective : SumOfSquares
-        The same at the ridge of the engine, by the engine or by a quicker way.
+        The criterion at the engine's ridge, evaluated by the engine or by a faster method.
     engine : Objective
         Whose ridge is changed.
     """
@@ -78,7 +78,7 @@ class WithRidge:
         )
 
     def evaluate(self, theta: Array) -> Joint:
-        """Return the place."""
+        """Return the evaluation at a point."""
         self.engine.ridge = float(np.exp(theta[-1]))
         return Joint(theta, self.objective.evaluate(theta[:-1]))
 
@@ -88,14 +88,14 @@ class WithRidge:
 
 
 def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
-    """Go on from bandwidths that were found at one ridge to the best bandwidths at the best ridge.
+    """Minimise over bandwidths and ridge together, starting from bandwidths found at a fixed ridge.
 
     Parameters
     ----------
     objective : SumOfSquares
-        Of planes, by the engine or by a quicker way.
+        Criterion of local linear fits, evaluated by the engine or by a faster method.
     engine : Objective
-        Its ridge is the one found, afterwards.
+        Its ridge is set to the one found.
     theta : ndarray of shape (p,)
         Log bandwidths and smoothings.
 
@@ -121,7 +121,7 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """What is minimised, and how rows are pooled for it: the same for all rows of a search.
+    """Criterion and pooling options, the same for all rows of a search.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ class SearchConfig:
 
 
 def is_flat(kernel: Kernel) -> bool:
-    """Tell whether the weights of a kernel do not change within its support: criteria are step functions then."""
+    """Return whether a kernel is constant within its support, so that criteria are step functions."""
     slope = kernel.log_slope
     return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
 
 
 class SearchStart(NamedTuple):
-    """What is known before the first evaluation.
+    """Rows and columns in canonical form, ready for a search.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ class SearchStart(NamedTuple):
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
     order : ColumnOrder
-        Which columns these are.
+        Order of the columns of `rows` among the caller's.
     columns : int
-        Number of numeric columns that there were.
+        Number of the caller's numeric columns.
     """
 
     rows: TrainingRows
@@ -198,7 +198,7 @@ class SearchStart(NamedTuple):
     columns: int
 
     def restore(self, found: Array, of_constant: float) -> Array:
-        """Return numbers of the columns of the search, of shape (..., p), in the order in which the columns came.
+        """Return numbers per searched column, of shape (..., p), in the order of the caller's columns.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ def begin(
     common_factor: bool,
     kernel: Kernel,
 ) -> SearchStart:
-    """Bring rows and columns into their canonical form, and decide what is searched for.
+    """Bring rows and columns into canonical form, and decide which bandwidths are searched for.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def begin(
 
     Returns
     -------
-    Beginning
-        With values as they are.
+    SearchStart
+        With unchanged values.
 
     Raises
     ------

@@ -40,18 +40,18 @@ BATCHES, LINES, PLACES = 3, 10, 6
 
 
 def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric: NDArray[np.bool_]) -> Array:
-    """Return by how much the sum of squares is expected to fall if a column is smoothed away, of shape (p,).
+    """Return the predicted decrease of the sum of squares if each column is smoothed away, of shape (p,).
 
     Parameters
     ----------
     objective : SumOfSquares
-        For its box.
+        The criterion, for its bounds.
     at : Iterate
-        Where.
+        The evaluated point.
     jacobian : ndarray of shape (size of residual, p)
-        There.
+        Derivatives of the residuals there.
     numeric : ndarray of bool, shape (p,)
-        Bandwidths, and not smoothings.
+        Which parameters are bandwidths rather than smoothings.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric:
 
 
 def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Iterator[Any]:
-    """Yield places without the one, two, four and so on columns that promise the most.
+    """Yield evaluations without the one, two, four and so on most promising columns.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
 
     Yields
     ------
-    Place
+    Iterate
         The best few of them.
     """
     _, high, _ = objective.box
@@ -97,9 +97,10 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
 
 
 def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.intp]:
-    """Return columns whose bandwidths are worth a look from end to end: half of them in use, half of them not.
+    """Return columns whose bandwidths are worth a full scan: half of them relevant, half smoothed away.
 
-    Those in use that would be missed the least, and those smoothed away whose slopes go the most with the residuals.
+    These are the relevant columns whose removal costs least, and the smoothed-away columns whose slopes correlate most
+    with the residuals.
 
     Parameters
     ----------
@@ -136,23 +137,23 @@ LINE = 10  # places along each bandwidth
 
 
 def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
-    """Yield places to descend from, the likeliest first.
+    """Yield evaluated starting points, the most promising first.
 
     Parameters
     ----------
     objective : SumOfSquares
-        To look for the best common factor with.
+        The criterion, for finding the best common factor.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     grid : ndarray
-        Common factors on the spreads that are worth a look, increasing; only the ends count. A single one if no numeric
-        column varies.
+        Common factors on the spreads to consider, increasing; only the ends are used. A single one if no numeric column
+        varies.
     generator : numpy.random.RandomState
-        For the places that are drawn.
+        For random starting points.
 
     Yields
     ------
-    Place
+    Iterate
         Whether or not the criterion is finite there.
     """
     low, high, _ = objective.box
@@ -181,7 +182,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
 
 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
-    """Yield the local minima along a line, of neighbours of equal height the last.
+    """Yield the local minima along a line; of neighbours of equal height the last.
 
     At most two evaluations are held at a time: of planes in d columns one has n d^2 / 2 numbers.
     """
@@ -201,7 +202,7 @@ def _height(at: Any) -> float:
 
 
 def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
-    """Return for each bandwidth and smoothing the values to look at while the others stay.
+    """Return the values to scan for each bandwidth and smoothing while the others stay fixed.
 
     Parameters
     ----------
@@ -248,9 +249,9 @@ def search(
     spread : ndarray of shape (d,)
         Spreads of the columns.
     generator : numpy.random.RandomState
-        For rows and places that are drawn.
+        For random rows and starting points.
     course : SearchState
-        Told what is being done.
+        Record of the search, which is updated.
 
     Returns
     -------
@@ -291,7 +292,7 @@ def search(
 
 
 def _by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
-    """Return the criterion of some rows, evaluated this way."""
+    """Return the criterion, evaluated by a given method."""
     if way.make is None:
         return objective
     course.quick = way.make(objective)
@@ -301,7 +302,7 @@ def _by(way: EvaluationMethod, objective: Objective, course: SearchState) -> Sum
 def _with_more_rows(
     objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, course: SearchState
 ) -> tuple[SumOfSquares, GaussNewton]:
-    """Descend from where the best place of fewer rows is expected with these, and say on what."""
+    """Descend on more rows from the expected minimum, and return the objective used and the result."""
     theta = moved(objective, before, best.end.theta)
     quickly = _by(choose_way(objective, one_factor=False, near=theta), objective, course)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
@@ -310,7 +311,7 @@ def _with_more_rows(
 
 
 def moved(objective: Objective, before: Objective, theta: Array) -> Array:
-    """Return where the minimum is expected, given that of fewer rows.
+    """Return the expected minimum for more rows, given that for fewer rows.
 
     Parameters
     ----------
@@ -331,7 +332,7 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
 
 
 def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: list[Array], d: int) -> GaussNewton | None:
-    """Descend from all starts for a few steps, from the best places further, and look around at the end.
+    """Descend from all starts for a few steps, continue from the best, and scan each column at the end.
 
     Minima that differ in one bandwidth are what starts miss, so from the best place every bandwidth is tried from end
     to end, and each valley along such a line is a start. That repeats as long as it finds something better.
@@ -347,7 +348,7 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
 
     Returns
     -------
-    Descent or None
+    GaussNewton or None
         The best; None if there are no starts.
     """
     best = _best_from(objective, from_starts)
@@ -362,14 +363,14 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
 
 
 class SearchEnd(NamedTuple):
-    """Where a descent ended, without what slopes need: of planes in d columns that is n d^2 / 2 numbers."""
+    """Final point of a descent, without the arrays needed for derivatives."""
 
     theta: Array
     penalised: float
 
 
 def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewton | None:
-    """Descend from starts; None if there are none."""
+    """Descend from all starts and return the best result; None if there are no starts."""
     begun: list[GaussNewton] = []
     for start in from_starts:
         if np.isfinite(start.penalised):
@@ -397,7 +398,7 @@ def _valleys_around(objective: SumOfSquares, at: Iterate, along: list[Array], d:
 
 
 def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> GaussNewton:
-    """Go on by the simplex of Nelder and Mead, and from there with slopes again.
+    """Continue by the Nelder-Mead simplex, and from there with derivatives again.
 
     Rows enter a compact window with a kink, and the last one leaves it with a jump: a descent along slopes ends at
     either.
@@ -411,8 +412,8 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 
     Returns
     -------
-    Descent
-        Not worse. Of more than eight columns that matter it is the same: a simplex of so many gets nowhere.
+    GaussNewton
+        Not worse. Unchanged with more than eight relevant columns: a simplex of so many dimensions does not converge.
     """
     from scipy.optimize import minimize
 
@@ -438,7 +439,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 
 
 def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
-    """Descend further, with what was learned."""
+    """Continue a descent, with the learned curvature."""
     return descend(
         objective,
         descent.end,
@@ -452,7 +453,7 @@ def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enoug
 def flatten(
     objective: SumOfSquares, descent: GaussNewton, tolerance: float = TOLERANCE, enough: float = 0.0
 ) -> GaussNewton:
-    """Smooth away every column that the criterion is not worse without.
+    """Smooth away every column whose removal does not increase the criterion.
 
     Towards an infinite bandwidth the criterion becomes flat, and a descent stops at an arbitrary point.
 
@@ -467,7 +468,7 @@ def flatten(
 
     Returns
     -------
-    Descent
+    GaussNewton
         Not worse; with bandwidths of 1e4 ranges for columns that were smoothed away.
     """
     _, high, far = objective.box
@@ -482,7 +483,7 @@ def flatten(
 
 
 def sizes_between(few: int, all_rows: int) -> list[int]:
-    """Return numbers of rows on the way from few to all.
+    """Return increasing sample sizes between a first sample and all rows.
 
     Parameters
     ----------
@@ -507,7 +508,7 @@ def sizes_between(few: int, all_rows: int) -> list[int]:
 
 
 def relevant(objective: SumOfSquares, theta: Array) -> NDArray[np.bool_]:
-    """Tell which columns are not smoothed away, of shape (p,).
+    """Return which columns are not smoothed away, of shape (p,).
 
     Parameters
     ----------

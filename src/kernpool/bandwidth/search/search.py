@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BandwidthSearch:
-    """Outcome of a search for bandwidths.
+    """Result of a bandwidth search.
 
     Parameters
     ----------
@@ -38,22 +38,22 @@ class BandwidthSearch:
     value : float
         The criterion at `bandwidth`; several outputs count in units of their standard deviations.
     bandwidth : ndarray of shape (d,)
-        The best found.
+        The bandwidths found.
     smoothing : ndarray of shape (k,)
         The best lambda of each categorical column.
     relevance : ndarray of shape (d + k,)
         Of numeric columns, the spread over the bandwidth: zero where the best bandwidth is infinite, so that the column
-        plays no role, or, in a local linear fit without a ridge, none but a linear one. Of categorical columns, how far
-        the smoothing is from the upper end of its box, of which it is a share: one for levels that are kept apart, zero
-        for none.
+        has no effect, or, in a local linear fit without a ridge, only a linear one. Of categorical columns, 1 minus
+        smoothing over its upper bound: one if categories are kept apart, zero if they make no difference.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     common_factor : bool
         Whether one factor on the spreads was searched for, instead of one bandwidth per column.
     error : float
-        Mean squared residual, from the other rows or groups with ``"loo"``, summed over outputs in their own units.
+        Mean squared residual, leave-one-out (or leave-cluster-out) with ``"loo"``, summed over outputs in their own
+        units.
     empty_windows : int
-        Rows with an empty window once they, or their groups, are left out.
+        Rows with an empty window once they, or their groups, are held out.
     tried : ndarray of shape (e, d + k)
         The bandwidths and smoothings that were tried on all rows of the search.
     values : ndarray of shape (e,)
@@ -63,7 +63,7 @@ class BandwidthSearch:
     starts : int
         Number of starts, or of points of the grid.
     rows : int
-        Distinct rows that the result is of.
+        Number of distinct rows.
     seconds : float
         Wall-clock time.
     reason : str
@@ -75,9 +75,9 @@ class BandwidthSearch:
     ridge : float, default=0.0
         On the slopes of local planes, in keys at the query.
     groups : int, default=0
-        Number of groups, if all rows of a group were left out together; zero if each row was by itself.
+        Number of groups, if all rows of a group were held out together; zero if rows were held out one by one.
     expected_error : float, optional
-        What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error`.
+        Expected error on new rows, in the units of `error`; None until the model's `expected_error` is called.
     """
 
     criterion: str
@@ -199,7 +199,7 @@ def search_bandwidth(
         On the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
         column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
     max_search_seconds : float, optional
-        Stop after so many seconds, and take the best so far; by default the search goes on to its end.
+        Stop after so many seconds, and take the best so far; unlimited by default.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def search_bandwidth(
     Warns
     -----
     ConvergenceWarning
-        If `max_search_seconds` are over first; `reason` says what the result is instead.
+        If `max_search_seconds` is reached first; `reason` then describes the result.
 
     Notes
     -----
@@ -306,12 +306,12 @@ def search_bandwidth(
 
 
 def _is_quick(objective: Objective) -> bool:
-    """Whether all starts may be on all rows: those of 1200 on fewer ended up to 5e-7 above the best, relative."""
+    """Return whether all starts may run on all rows."""
     return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
 def _stopped(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
-    """Take the best so far, and warn; return what it is."""
+    """Take the best point so far, warn, and return a description of it."""
     low, high, _ = objective.box
     d = len(spread)
     scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
@@ -322,7 +322,7 @@ def _stopped(objective: Objective, course: SearchState, spread: Array, one: bool
 
 
 def warn_of_stop(reason: str) -> None:
-    """Warn that a search had no time to go to its end."""
+    """Warn that a search reached its time limit."""
     from sklearn.exceptions import ConvergenceWarning
 
     warn_caller(
@@ -332,7 +332,7 @@ def warn_of_stop(reason: str) -> None:
 
 
 def _moved(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
-    """Return where the minimum of all rows is expected, given the best of fewer."""
+    """Return the expected minimum for all rows, given the best point of a sample."""
     if not one:
         return per_column.moved(objective, before, best.theta)
     rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(best.theta))
@@ -348,7 +348,7 @@ def _outcome(
     exponent: Integers,
     started: float,
 ) -> BandwidthSearch:
-    """Report the best of what was tried, in the units and in the order of columns that the caller has."""
+    """Report the best evaluated point in the caller's units and column order."""
     best, tried, spread, one = objective.best, objective.all_tried, begun.spread, begun.one_factor
     criterion, X, d = objective.criterion, objective.rows.X, len(spread)
     several = objective.value.shape[1] > 1 and bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
@@ -387,7 +387,7 @@ def _outcome(
 
 
 def _exponent(value: Array, each: bool) -> Integers:
-    """Return binary exponents of the ranges of outputs, of shape (c,): of each by itself, or of the largest for all.
+    """Return binary exponents of the ranges of outputs, of shape (c,): one each, or the largest for all.
 
     Outputs in units of these powers of two have ranges between one half and one, so that no square leaves the range of
     float64, and the bits of a search do not depend on the unit of the outputs.
@@ -412,13 +412,13 @@ def _error(objective: Objective, best: Trial, scale: Array) -> float:
 
 
 class Passes:
-    """Maps the progress of each pass to that of the whole search."""
+    """Map the progress of each pass to the progress of the whole search."""
 
     def __init__(self, listener: Progress, rows: int) -> None:
         self.listener, self.rows, self.done = listener, rows, 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Report a pass; one that is done counts from then on."""
+        """Report progress; a finished pass counts from then on."""
         expected = max(EXPECTED_PASSES * self.rows, self.done + total)
         self.listener(self.done + done, expected)
         if done == total:
