@@ -51,13 +51,13 @@ def known_pit(
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     y : ndarray of shape (m,)
         One value per query.
     uniform : ndarray of shape (m,)
-        Between 0 and 1: which part of the weight of values equal to y is below it.
+        Between 0 and 1: fraction of the weight of values equal to y that is counted below it.
     center, dtype
         As of `known_cdf`.
 
@@ -88,13 +88,13 @@ def known_crps(
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     y : ndarray of shape (m,)
         One value per query.
     center : ndarray of shape (m,), optional
-        What is added to the values at each query.
+        Added to the values at each query.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def known_crps(
 
 
 def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
-    """Return the integrals of the squares of distribution functions less steps, from a table."""
+    """Return the CRPS from a table of weights."""
     below = np.cumsum(share, axis=1)[:, :-1]
     above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
     # The gap that holds y is cut in two; values beyond y are short of it, and y may be beyond all of them.
@@ -156,18 +156,18 @@ HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 def find_y_bandwidth(
     left_out: Problem, value: Array, output: Array, fitted: Array, center: Array, method: str
 ) -> float:
-    """Find the bandwidth in y for one output.
+    """Find the bandwidth in y of one output.
 
     Parameters
     ----------
     left_out : Problem
-        Of degree 0, of the training rows, each without itself or its group.
+        Leave-one-out or leave-cluster-out problem of the training rows, of degree 0.
     value : ndarray of shape (n,)
-        What weights are of: outputs or residuals.
+        Values that the weights apply to: outputs or residuals.
     output, fitted, center : ndarray of shape (n,)
-        Outputs of the rows, their leave-one-out predictions, and what is added to `value` at each row.
+        Outputs of the rows, their leave-one-out predictions, and the amounts added to `value` at each row.
     method : {"rule", "ml"}
-        Which.
+        Normal reference rule, or leave-one-out likelihood.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def find_y_bandwidth(
 
 
 def _median(value: Array, weight: Array) -> float:
-    """Return the median of values of these frequencies, that of the values repeated."""
+    """Return the frequency-weighted median."""
     order = np.argsort(value, kind="stable")
     sums = np.cumsum(weight[order])
     middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]
@@ -209,7 +209,7 @@ def _median(value: Array, weight: Array) -> float:
 
 
 def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
-    """Read a bandwidth in y: the name of a method, or one number for each output."""
+    """Validate a bandwidth in y: the name of a method, or one number for each output."""
     if isinstance(y_bandwidth, str):
         if y_bandwidth not in METHODS:
             raise ValueError(f"y_bandwidth must be a positive number, 'rule' or 'ml', got {abbreviate(y_bandwidth)}")
@@ -229,7 +229,7 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
 
 
 def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
-    """Return the columns ``output <= t`` for quantiles t of outputs, equal ones once.
+    """Return the distinct columns ``output <= t`` for quantiles t of the outputs.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
     Returns
     -------
     ndarray of shape (n, b)
-        At most so many for each output: none of those that are one for all rows.
+        At most `thresholds` columns for each output; columns that are one for all rows are dropped.
 
     Raises
     ------
@@ -271,14 +271,14 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
 
 
 def _some_rows(weight: Array) -> NDArray[np.intp]:
-    """Return rows to look at, the same each time: all, or drawn ones."""
+    """Return the rows used to find a bandwidth: all, or a reproducible sample."""
     (rows,) = np.nonzero(weight > 0)
     most = min(ROWS, max(FEWEST, PAIRS // len(weight)))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _spread(residual: Array, weight: Array) -> float:
-    """Return the smaller of standard deviation and IQR / 1.349; the first where the second is zero."""
+    """Return the smaller of standard deviation and IQR / 1.349; the standard deviation where the IQR is zero."""
     mean = weight @ residual / weight.sum()
     deviation = float(np.sqrt(weight @ (residual - mean) ** 2 / weight.sum()))
     low, high = np.quantile(residual, [0.25, 0.75], weights=weight, method="inverted_cdf")
@@ -287,7 +287,7 @@ def _spread(residual: Array, weight: Array) -> float:
 
 
 def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
-    """Return the bandwidth of the largest likelihood, within a box around that of the rule."""
+    """Return the bandwidth of largest likelihood, within a box around the rule's."""
     with np.errstate(divide="ignore"):
         log_share, squares = np.log(share), -0.5 * away**2
 
