@@ -34,24 +34,24 @@ FEWEST_ROWS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class SlopeMap:
-    """Signs of slopes by place and bandwidth.
+    """SiZer map: significant signs of slopes by evaluation point and bandwidth.
 
     Parameters
     ----------
     x : ndarray of shape (g,)
-        Places.
+        Evaluation points.
     bandwidth : ndarray of shape (b,)
         Bandwidths.
     sign : ndarray of int8, shape (b, g)
-        1 where the interval of the slope lies above zero, -1 where it lies below, 0 where it holds zero.
+        1 where the interval of the slope lies above zero, -1 where it lies below, 0 where it contains zero.
     rows : ndarray of shape (b, g)
-        How many rows the windows hold, each counted by its weight relative to one at the place itself.
+        Number of rows in the windows, each counted by its weight relative to a row at the point itself.
     enough : ndarray of bool, shape (b, g)
-        Where these are as many as asked for, and there is an interval.
+        Where there are at least `fewest_rows` of these, and there is an interval.
     level : float
-        Of the intervals; of all in a row together if simultaneous.
+        Confidence level of the intervals, or of the band of each bandwidth if simultaneous.
     simultaneous : bool
-        Which of the two.
+        Whether intervals of a bandwidth form a simultaneous band.
 
     Examples
     --------
@@ -84,34 +84,34 @@ def slope_map(
     simultaneous: bool = True,
     fewest_rows: float = FEWEST_ROWS,
 ) -> SlopeMap:
-    """Find the signs of slopes at many bandwidths.
+    """Compute the significant signs of slopes at many bandwidths.
 
     Parameters
     ----------
     smoother : Smoother
-        Of one numeric column; planes are fitted whatever its degree.
+        Smoother of one numeric column; local lines are fitted whatever its degree.
     places : EvaluationPoints
-        Where, in the units in which the smoother compares them.
+        Evaluation points, in the units in which the smoother compares them.
     x : ndarray of shape (g,)
-        What to call them.
+        The same points, in the caller's units.
     bandwidths : ndarray of shape (b,)
         In the same units.
     level, method, variance
         As of `interval`.
     simultaneous : bool, default=True
-        Whether the intervals of a bandwidth hold all at once.
+        Whether the intervals of a bandwidth cover simultaneously.
     fewest_rows : float, default=5
-        Below which windows have too few rows.
+        Least number of rows in a window.
 
     Returns
     -------
     SlopeMap
-        A leave-one-out pass over the rows and one band for each bandwidth.
+        Takes a leave-one-out pass over the rows and one band for each bandwidth.
 
     Raises
     ------
     ValueError
-        If the level or method is none, `fewest_rows` is no number, or there are fewer than five rows.
+        If `level`, `method` or `fewest_rows` is invalid, or there are fewer than five rows.
     """
     check_level(level)
     check_method(method)
