@@ -128,12 +128,12 @@ def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
     group : ndarray of int, shape (n,), or None
         Number of the group of each row.
     criterion : str
-        What is minimised.
+        Name of the criterion.
 
     Raises
     ------
     ValueError
-        If nothing could be left out, or nothing would remain.
+        If no rows would be held out, or none would remain.
 
     Examples
     --------
@@ -159,7 +159,7 @@ Array = NDArray[np.float64]
 
 SAFE = 0.5
 LARGEST = 2.0  # standard deviations
-# One less the leverage: above the first number a deleted residual is right to eight digits, below the second to none.
+# One minus leverage: above the first number a deleted residual has eight correct digits, below the second none.
 EXACT, ALONE = 1e-4, 1e-8
 
 
@@ -187,7 +187,7 @@ def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> Lo
     Parameters
     ----------
     residual : ndarray of shape (n, c)
-        Of the fit.
+        Residuals of the fit.
     alone : ndarray of shape (n, c)
         Outputs minus the mean of the other rows.
     hat : ndarray of shape (n,)
@@ -279,7 +279,7 @@ def leave_one_out(
     algorithm, n_jobs, progress
         As in `pool`.
     ridge : ndarray of shape (d,), optional
-        Of `Recipe.ridge_weight`.
+        Ridge, as of `Recipe.ridge_weight`.
 
     Returns
     -------

@@ -24,12 +24,12 @@ Array = NDArray[np.float64]
 
 DEGREE, COEFFICIENTS = 4, 5
 MOST_BLOCKS, ROWS_PER_BLOCK = 5, 20
-NO_NOISE = 1e-20  # of the squares of y: residuals this small are rounding
-NO_FREEDOM = 1e-8  # of the number of rows: it is a difference of sums of that size
-EDGE = 0.05  # of the range at either end, where second derivatives are mostly noise
+NO_NOISE = 1e-20  # fraction of the squares of y: residuals this small are rounding
+NO_FREEDOM = 1e-8  # fraction of the number of rows: it is a difference of sums of that size
+EDGE = 0.05  # fraction of the range at either end, where second derivatives are mostly noise
 EXACT_POINTS, BINS = 2000, 401
 PAIRS_AT_ONCE = 1 << 18
-DEFICIENT = 1e-10  # of the largest eigenvalue
+DEFICIENT = 1e-10  # fraction of the largest eigenvalue
 
 
 def quartic_pilot(points: Points) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def quartic_pilot(points: Points) -> tuple[float, float]:
     Parameters
     ----------
     points : Points
-        Of 20 rows and more.
+        At least 20 rows.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def mean_squared_curvature(points: Points, bandwidth: float) -> float:
     points : Points
         The rows.
     bandwidth : float
-        Of the Gaussian weights of the fits.
+        Bandwidth of the Gaussian weights of the fits.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     points : Points
         The rows.
     bandwidth : float
-        Of the Gaussian weights of the fits.
+        Bandwidth of the Gaussian weights of the fits.
 
     Returns
     -------
@@ -201,8 +201,8 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     return float(residual / freedom) if freedom > NO_FREEDOM * points.total else float("nan")
 
 
-TRIM = 0.01  # of the rows, at either end
-FEWEST = 20  # rows, and places
+TRIM = 0.01  # fraction of the rows, at either end
+FEWEST = 20  # rows, and distinct x
 
 # Constants of the Gaussian: bandwidths for theta_22 where theta_24 is negative or positive, and for the noise.
 _NEGATIVE, _POSITIVE = 3 / (8 * math.sqrt(math.pi)), 15 / (16 * math.sqrt(math.pi))

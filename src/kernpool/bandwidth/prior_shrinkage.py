@@ -10,7 +10,7 @@ from kernpool.core.pair_factors import weight_left_out
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12  # of the weight of a class
-TOLERANCE = 1e-10  # of the share; the log loss is flat at its minimum
+TOLERANCE = 1e-10  # of the mixing weight; the log loss is flat at its minimum
 
 
 class PriorShare(NamedTuple):
@@ -110,7 +110,7 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     weight : ndarray of shape (n,), optional
         Frequencies.
     group : ndarray of int, shape (n,), optional
-        Number of the group of each row; then all rows of its group are left out.
+        Number of the group of each row; then all rows of its group are held out.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     others = of_class - like
     alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
     found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))
-    return np.where(found > 0.0, found, 1.0)  # of weight zero with all of its class: it does not count
+    return np.where(found > 0.0, found, 1.0)  # a row of weight zero with its whole class: it is ignored
 
 
 def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:

@@ -130,7 +130,7 @@ def count_copies(
     weight : ndarray of shape (n,), optional
         Frequencies: a weight of 3 is a row and two copies. One each by default.
     group : ndarray of int, shape (n,), optional
-        Groups, which are left out together: copies within a group do no harm, and are not counted.
+        Groups, which are held out together: copies within a group do no harm, and are not counted.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def _distinct(
     rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
     """Return the number of rows, the number of copies among them, and one index of each distinct row."""
-    if group is not None:  # what a group has twice is left out together
+    if group is not None:  # copies within a group are held out together
         kept, weight = kept[np.unique(_hash([rows[kept], group[kept]]), return_index=True)[1]], None
     _, first, which = np.unique(rows[kept], return_index=True, return_inverse=True)
     times = np.bincount(which, None if weight is None else weight[kept])

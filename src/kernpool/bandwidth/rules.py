@@ -82,7 +82,7 @@ def rule_of_thumb(
     weight : ndarray of shape (n,), optional
         Frequencies of rows; ``n`` is their sum.
     rule : {"scott", "silverman"}, default="scott"
-        Which rule.
+        Name of the rule.
     kernel : str or Kernel, default="gaussian"
         The ratio of canonical factors makes kernels smooth equally.
 
@@ -153,7 +153,7 @@ def rate_factor(few: float, many: float, columns: int) -> float:
     few, many : float
         Numbers of rows.
     columns : int
-        How many columns matter; the best bandwidth of one that does not is infinite with any number of rows.
+        Number of relevant columns; the best bandwidth of an irrelevant one is infinite with any number of rows.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def bring_to_rows(
     smoothing : ndarray of shape (k,)
         Likewise, of the categorical columns. They shrink as fast as squared bandwidths [1]_.
     matters : ndarray of bool, shape (d + k,)
-        Which columns are not smoothed away. The bandwidth of one that is stays as it is.
+        Which columns are not smoothed away. The bandwidth of a smoothed-away column stays as it is.
     few, many : float
         Rows of the sample, and in all.
 
@@ -223,7 +223,7 @@ class Points:
     place : ndarray of shape (n,)
         Distinct x, strictly increasing.
     rows : ndarray of shape (n,)
-        How many rows are there; fractions are allowed.
+        Number of rows at each x; fractions are allowed.
     mean : ndarray of shape (n,)
         Their mean of y.
     squares : ndarray of shape (n,)
@@ -249,7 +249,7 @@ class Points:
         """Return the points between two row counts from the left, splitting the points on the boundary."""
         edges = np.clip(np.concatenate([[0.0], np.cumsum(self.rows)]), first, last)
         share = np.diff(edges) / self.rows
-        kept = share > 1e-9  # what rounding leaves of a point is none of it
+        kept = share > 1e-9  # what rounding leaves of a point is dropped
         return Points(self.place[kept], (share * self.rows)[kept], self.mean[kept], (share * self.squares)[kept])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from kernpool.algorithms.loops.kernel_weights import exp2_minus_64, exp2_minus_64_unclamped
 from kernpool.execution.compilation import bare_loop, bare_part
 
-# Exponents: beyond, a weight is next to none, and never so small that its products are denormal, which are slow; and
+# Exponents: beyond LARGEST a weight is negligible, and never so small that its products are denormal and slow; and
 # slopes are cut off at 1e217.
 LARGEST, LEAST = 500.0, -721.0
 

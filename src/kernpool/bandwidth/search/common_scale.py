@@ -28,7 +28,7 @@ REFINED_MINIMA = 3
 TOLERANCE = 1e-7  # in log h
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
-# to lower the criterion by less than this share of it, errors of its own included.
+# to lower the criterion by less than this fraction of it, errors of its own included.
 LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
 NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
@@ -39,9 +39,9 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
     Parameters
     ----------
     objective, first : Objective
-        Of all rows, and of those that starts are tried on: the same, or fewer.
+        Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
     setting : SearchConfig
-        What is minimised.
+        Criterion and pooling options.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     course : SearchState
@@ -112,7 +112,7 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
     Parameters
     ----------
     objective : Objective
-        Of log bandwidths.
+        Criterion as a function of log bandwidths.
     spread : ndarray of shape (d,)
         Bandwidths at the factor one.
     grid : ndarray of shape (k,)
@@ -176,11 +176,11 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
     Parameters
     ----------
     objective : Objective
-        Of all rows.
+        Criterion of all rows.
     spread : ndarray of shape (d,)
         Bandwidths at the factor one.
     factor : float
-        Where the minimum is expected.
+        Expected minimum.
     """
     penalised = partial(_penalised, objective, np.log(spread))
     logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]

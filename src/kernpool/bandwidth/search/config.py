@@ -64,7 +64,7 @@ class WithRidge:
     objective : SumOfSquares
         The criterion at the engine's ridge, evaluated by the engine or by a faster method.
     engine : Objective
-        Whose ridge is changed.
+        The engine's objective, whose ridge is changed.
     """
 
     def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
@@ -126,9 +126,9 @@ class SearchConfig:
     Parameters
     ----------
     criterion : Criterion
-        What is minimised.
+        Criterion to minimise.
     categories : Categories
-        What the codes of the rows mean.
+        Categories of the codes.
     degree, kernel, composition, algorithm, n_jobs
         As in `pool`.
     progress : callable or None
@@ -203,9 +203,9 @@ class SearchStart(NamedTuple):
         Parameters
         ----------
         found : ndarray of shape (..., p)
-            Of numeric columns, followed by those of categorical ones, if there are any.
+            Numbers of numeric columns, followed by those of categorical ones, if any.
         of_constant : float
-            Of numeric columns that do not vary.
+            Number for numeric columns that do not vary.
         """
         numeric, categorical = self.order
         searched = self.rows.X.shape[1]
@@ -251,7 +251,7 @@ def begin(
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     rows = canonical_rows(X, value, weight, code, group)
-    # A table of categorical columns alone has one of zeros, which is no reason to warn.
+    # A table with only categorical columns has one column of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
     order = column_order(rows)
     numeric = order.numeric[np.ptp(rows.X, axis=0)[order.numeric] > 0]

@@ -73,7 +73,7 @@ class FastObjective(ABC):
 
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
-SMALLEST_SUM = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
+SMALLEST_SUM = 1e-260  # fraction of the largest weight of a row: far above all rows out of reach together
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
 
 
@@ -121,7 +121,7 @@ class PairwiseObjective(FastObjective):
         self._columns = np.ascontiguousarray(rows.X.T)
         counted = np.vstack([np.ones(len(rows.X)), self._value.T])
         self._weighted = rows.weight * counted
-        # Of a row itself one unit is left out, or nothing.
+        # Weight of a row for itself: all but one unit, or everything.
         unit = np.minimum(rows.weight, 1.0) if engine.criterion.exclude_self else 0.0
         self._own = (rows.weight - unit) * counted
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
@@ -189,7 +189,7 @@ class PairwiseObjective(FastObjective):
 
 Selection = slice | NDArray[np.intp]
 
-NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside them in the second-level cache
+NUMBERS_AT_ONCE = 1 << 17  # a megabyte of the factors of the weights, next to the weights in the second-level cache
 NO_SLOPE = np.zeros((1, 1))
 LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
@@ -201,11 +201,11 @@ class Tables:
     Parameters
     ----------
     exponents : ndarray of shape (k, most levels, most levels)
-        Of the factors; infinity is zero.
+        Exponents of the factors; infinity for a factor of zero.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Derivatives of the factors by the smoothing.
     log_slopes : tuple of k ndarrays of shape (levels, levels)
-        Of their logarithms; empty where a factor is next to zero.
+        Derivatives of the log factors; empty where a factor is close to zero.
     """
 
     exponents: Array
@@ -266,8 +266,8 @@ class AllPairsObjective(FastObjective):
         super().__init__(engine)
         self._loops = all_pairs
         problem, code = engine.problem, engine.rows.code
-        # Rows of the same levels follow each other, so that a row of factors is looked up once for all of them.
-        # Without levels nothing is moved, nor copied: the sums of planes in many columns take most of the memory.
+        # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
+        # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
         self._order: Selection = slice(None)
         self._back: Selection = slice(None)
         if code.shape[1]:
@@ -370,7 +370,7 @@ class AllPairsObjective(FastObjective):
                 level = self._levels[a]
                 moved[block, :, d + a] = np.einsum("ibs,is->ib", by_cell, log_slope[level[block]][:, level[cells - 1]])
             for a in () if tables.log_slopes else range(len(tables.slopes)):
-                # The factors of the column itself are left out, so that one of zero has a slope.
+                # The column's own factor is omitted, so that a factor of zero has a slope.
                 kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
                 moved[block, :, d + a] = np.matmul(changes, kernel[:, :, None])[:, :, 0]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
-WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
+LARGEST_STEP = 1.5  # in log bandwidths: the quadratic model is useless farther away
+WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, relative to their squares
 STEEPEST_DAMPING, SLIGHT_DAMPING = 1e8, 1e-2
 SHORTEST_SHARE = 0.1  # of a step that failed
 FAST = 0.25  # of the gain before: all that follow gain a third of it
@@ -95,7 +95,7 @@ def descend(
     """
     (low, high, flat), at, jacobian = objective.box, start, objective.jacobian(start)
     curvature = np.zeros((len(low), len(low))) if curvature is None else curvature
-    # Columns that a leap to infinity was worse for go on by steps; those that one from there was worse for stay there.
+    # Columns for which a leap to infinity failed continue by steps; those for which a leap back failed stay there.
     damping, walking, resting = 1e-3, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     gained = np.inf
     for _ in range(max_steps):
@@ -105,7 +105,7 @@ def descend(
         free = np.flatnonzero(~stuck & ~resting & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
         if not free.size:
             return GaussNewton(at, "no bandwidth matters any more", curvature)
-        # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
+        # In units of the normal equations: at a smoothing of zero one slope may be 1e30, and another 1.
         unit = np.sqrt(np.diagonal(normal)[free])
         hessian, scaled = _positive(normal + curvature, normal, free, unit)
         while True:
@@ -117,7 +117,7 @@ def descend(
             promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]
             if promised <= tolerance * at.penalised:
                 return GaussNewton(at, "converged", curvature)
-            # On the flat part steps of any length are as good as none: to its upper end, or back to where it begins.
+            # On the flat part steps of any length change nothing: go to its upper end, or back to where it begins.
             away, back = (target > flat) & (step > 0.0) & ~walking, (at.theta > flat) & (step < 0.0) & ~walking
             target = np.where(away, high, np.where(back, np.minimum(target, flat), target))
             step = target - at.theta
@@ -176,5 +176,5 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
     slope = of_gradient / along  # not at the end: the square of `along` vanishes where a fit is nearly perfect
     outer = np.outer(missing, slope)
     learned = sized + (outer + outer.T) - float(missing @ step) * np.outer(slope, slope)
-    # Where slopes are as good as infinite nothing can be learned.
+    # Where slopes are practically infinite nothing can be learned.
     return np.asarray(learned) if np.all(np.isfinite(learned)) else np.zeros_like(curvature)

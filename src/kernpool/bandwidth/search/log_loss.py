@@ -37,7 +37,7 @@ from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-WIDE_SMOOTHING, LEAST_ROOT = 0.9, 1e-3  # roots of shares of the boxes; slopes at zero may be infinite
+WIDE_SMOOTHING, LEAST_ROOT = 0.9, 1e-3  # roots of smoothings, as fractions; slopes at zero may be infinite
 STANDARD_ERRORS = 2.0
 IRRELEVANT = 0.1
 

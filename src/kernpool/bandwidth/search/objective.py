@@ -87,7 +87,7 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     Parameters
     ----------
     empty : ndarray of bool, shape (n,)
-        Which windows are.
+        Which windows are empty.
     weight : ndarray of shape (n,)
         Frequencies of rows.
 
@@ -111,13 +111,13 @@ def penalise(
     Parameters
     ----------
     criterion : Criterion
-        Whose penalty.
+        Criterion with the penalty.
     residual : ndarray of shape (n, c)
         Residuals times the roots of normalised weights.
     weight, hat : ndarray of shape (n,)
         Frequencies of rows, and the diagonal of the hat matrix; ignored without a penalty.
     cost : float, default=0.0
-        Of empty windows, added to the logarithm of the penalty.
+        Cost of empty windows, added to the logarithm of the penalty.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def penalise(
     if criterion.log_penalty is not None:
         log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
     log_penalty += cost
-    # Beyond, the penalty is no number, and nothing but an interpolation has it.
+    # Beyond this the penalty overflows.
     if log_penalty >= LARGEST_LOG_PENALTY:
         return np.inf, error, np.full_like(residual, np.inf), slope
     residual = residual * np.exp(0.5 * log_penalty)
@@ -157,7 +157,7 @@ class Evaluation:
     residual : ndarray of shape (n, c)
         Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
     problem, state, fit
-        How the rows were fitted.
+        Pooling problem, its sums, and the local fits.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not use it.
     penalty_slope : float
@@ -188,7 +188,7 @@ class Evaluation:
 
 # Chosen on one half of the tables of benchmarks/tables.py: held-out R^2 is flat in both, from 2 to 8 and .1 to .5.
 WEIGHT, LIKENESS = 4.0, 0.25
-FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is as good as infinite
+FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is practically infinite
 EDGE = 0.01
 
 
@@ -260,7 +260,7 @@ class Penalty:
         penalised : float
             With the penalty.
         residual : ndarray of shape (n, c)
-            Whose squares add up to that.
+            Residuals whose squares add up to that.
         """
         factor = np.exp(self(theta, total)[0])
         return penalised * factor, residual * np.sqrt(factor)
@@ -303,7 +303,7 @@ class TrainingRows:
     weight : ndarray of shape (n,)
         Frequencies, positive.
     group : ndarray of int, shape (n,), optional
-        Number of the group of each row; all rows of a group are left out together.
+        Number of the group of each row; all rows of a group are held out together.
     """
 
     X: Array
@@ -463,11 +463,11 @@ class Objective:
     ----------
     rows : TrainingRows
         In canonical form; several outputs should be in comparable units. With groups, which take a criterion that
-        leaves rows out, all rows of a group are left out.
+        leaves rows out, all rows of a group are held out.
     criterion : Criterion
-        What to minimise.
+        Criterion to minimise.
     categories : Categories, optional
-        What the codes of the rows mean.
+        Categories of the codes.
     degree : {0, 1}
         Local constant or local linear.
     kernel, composition, algorithm, n_jobs
@@ -499,7 +499,7 @@ class Objective:
         self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
         self.regularity, self.ridge = regularity, ridge
         self.tried: list[Trial] = []
-        self.tried_quickly: list[Trial] = []  # and not by the engine, which has the last word
+        self.tried_quickly: list[Trial] = []  # and not by the engine, whose value is the final one
         problem = Problem.from_arrays(
             rows.X,
             rows.X,

@@ -75,7 +75,7 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
     at : Iterate
         The best common factor.
     columns : int
-        How many are bandwidths, and not smoothings.
+        Number of bandwidths; the other parameters are smoothings.
 
     Yields
     ------
@@ -107,9 +107,9 @@ def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.
     objective : SumOfSquares
         The criterion.
     at : Iterate
-        Where a descent ended.
+        Final point of a descent.
     columns : int
-        How many are bandwidths, and not smoothings.
+        Number of bandwidths; the other parameters are smoothings.
 
     Returns
     -------
@@ -130,10 +130,10 @@ def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.
 
 
 LADDER = 24  # common factors, to begin with
-DRAWN, DRAWN_STARTS = 32, 4  # places, and the best of them
+DRAWN, DRAWN_STARTS = 32, 4  # points, and the best of them
 FIRST_SMOOTHINGS = (0.02, 0.3, 1.0)  # of the boxes of categorical columns
 MOST_VALLEYS = 4
-LINE = 10  # places along each bandwidth
+LINE = 10  # points along each bandwidth
 
 
 def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
@@ -230,7 +230,7 @@ STEPS_ON_MANY_ROWS = 30
 # 20 000 rows of five columns this way takes half the time of going on with all of them at once.
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
 # Last gains, relative. At the end one of 2e-4 is followed by less than 7e-5 in all; the standard error of the criterion
-# itself is 1e-2 with 20 000 rows. From the last sample to all rows the place moves by some 5e-3, so that a rough one
+# itself is 1e-2 with 20 000 rows. From the last sample to all rows the minimum moves by some 5e-3, so that a rough one
 # will do; where steps are cheap, before that, they are worth what they teach of the curvature.
 ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
@@ -243,9 +243,9 @@ def search(
     Parameters
     ----------
     objective, first : Objective
-        Of all rows, and of those that starts are tried on: the same, or fewer.
+        Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
     setting : SearchConfig
-        What is minimised.
+        Criterion and pooling options.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     generator : numpy.random.RandomState
@@ -316,9 +316,9 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
     Parameters
     ----------
     objective, before : Objective
-        Of more and of fewer rows.
+        Criteria of more and of fewer rows.
     theta : ndarray of shape (p,)
-        Where it is on the fewer ones.
+        Minimum for the fewer rows.
 
     Returns
     -------
@@ -340,11 +340,11 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
     Parameters
     ----------
     objective : SumOfSquares
-        Of the same rows as the starts.
+        Criterion of the same rows as the starts.
     from_starts : iterable of Iterate
-        Where to begin.
+        Starting points.
     along : list of ndarray
-        What `lines` returns.
+        Result of `lines`.
 
     Returns
     -------
@@ -408,7 +408,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
     objective : SumOfSquares
         The criterion.
     descent : GaussNewton
-        Where a descent ended.
+        Result of a descent.
 
     Returns
     -------
@@ -462,7 +462,7 @@ def flatten(
     objective : SumOfSquares
         The criterion.
     descent : GaussNewton
-        Where a descent ended.
+        Result of a descent.
     tolerance, enough : float
         As of `descend`, for going on from there.
 

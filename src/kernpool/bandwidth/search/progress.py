@@ -32,7 +32,7 @@ MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in orde
 # Unless most rows are within reach of most. With 20 000 rows of six numbers and three factors, of which three numbers
 # matter, half of the pairs are, and slopes of all pairs take a third of the time of the engine's.
 MOST_ROWS_IN_REACH, SHARE_IN_REACH = 1 << 15, 0.25
-SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight beside the largest
+SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight relative to the largest
 
 
 class EvaluationMethod(NamedTuple):
@@ -191,7 +191,7 @@ class TimedObjective:
     Parameters
     ----------
     objective : SumOfSquares
-        Of few rows.
+        Objective of few rows.
     limit : TimeLimit
         Checked before every evaluation.
     """

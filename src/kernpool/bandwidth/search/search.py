@@ -34,7 +34,7 @@ class BandwidthSearch:
     Parameters
     ----------
     criterion : str
-        What was minimised.
+        Name of the criterion.
     value : float
         The criterion at `bandwidth`; several outputs count in units of their standard deviations.
     bandwidth : ndarray of shape (d,)
@@ -59,7 +59,7 @@ class BandwidthSearch:
     values : ndarray of shape (e,)
         The criterion there; of quick evaluations to twelve digits or so.
     evaluations : int
-        How often the criterion was evaluated, on fewer rows included.
+        Number of evaluations of the criterion, including those on samples.
     starts : int
         Number of starts, or of points of the grid.
     rows : int
@@ -69,7 +69,7 @@ class BandwidthSearch:
     reason : str
         Why the search ended.
     names : tuple of str, optional
-        Of the columns, numeric ones first.
+        Names of the columns, numeric ones first.
     way : str, default=""
         How the criterion was evaluated for each bandwidth tried on the first rows, and why so.
     ridge : float, default=0.0
@@ -134,8 +134,8 @@ class BandwidthSearch:
 
 Integers = NDArray[np.int32]
 
-# Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there. The
-# first is for a common factor, and where the criterion is evaluated by a quicker way than the engine's.
+# Up to this many rows all starts run on all of them; beyond, on a sample of this size, and the best goes on. The
+# first is for a common factor, and where the criterion has a faster objective than the engine's.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 EXPECTED_PASSES = 120  # for the progress report only
@@ -179,7 +179,7 @@ def search_bandwidth(
         Number of the group of each row, at least two different ones: every row is predicted from the rows of all other
         groups (leave-cluster-out). With ``"loo"`` and ``"regularised"``.
     categories : Categories, optional
-        What they mean.
+        Categories of the codes.
     criterion : {"loo", "regularised", "aicc", "gcv"}, default="loo"
         See `kernpool.bandwidth.criteria`.
     degree : {0, 1}, default=0
