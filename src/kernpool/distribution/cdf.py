@@ -353,7 +353,7 @@ def pool_cdf(
     batch, tables = pairs.batch(recipe, query), []
     for i in range(len(batch)):
         problem, values = batch.problem(i), batch.values(i)
-        choose(problem, recipe.algorithm)  # says what it cannot do
+        choose(problem, recipe.algorithm)  # raises for what it does not support
         if values.shape[1] != 1:
             raise ValueError(f"value must be one column, got {values.shape[1]}; call pool_cdf for one after the other")
         threshold, with_axis = as_thresholds(y, len(problem.query))

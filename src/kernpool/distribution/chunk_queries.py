@@ -36,7 +36,7 @@ class ValueSketch(NamedTuple):
     value : ndarray of shape (p,)
         Without ties.
     rows : ndarray of shape (p,)
-        How many rows each stands for.
+        Number of rows that each value represents.
     """
 
     value: Array
@@ -91,7 +91,7 @@ def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
 Index = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
-DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is sooner made than sums are planned
+DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is faster than planned sums
 
 
 class Question(Protocol[Answer]):
@@ -126,7 +126,7 @@ class Weights(NamedTuple):
     state : PoolState
         The sums.
     summaries : tuple of ValueSketch
-        Of each value column.
+        Sketches of each value column.
     rows : int
         Number of such rows.
     """
@@ -181,7 +181,7 @@ class Pieces(NamedTuple):
     mass : ndarray of shape (q, pieces)
         Sums of weights, in the unit of each query.
     rows : ndarray of shape (pieces,)
-        How many.
+        Number of rows in each piece.
     least, most : ndarray of shape (pieces,)
         Values; infinite where there is none.
     """
@@ -336,7 +336,7 @@ def in_unit(state: PoolState, unit: Array) -> Array:
 PAIRS = 1 << 20  # of one table
 # Keys whose logits are farther below the largest are negligible: their relative weight is below 2**-115.
 MARGIN, ROUNDING = 80.0, 64 * float(np.finfo(np.float64).eps)
-MOST_NEAREST = 1 << 22  # keys that are held for queries that no unit of weights suits
+MOST_NEAREST = 1 << 22  # keys that are held for queries without a usable unit of weights
 
 
 class NearestKeys(NamedTuple):

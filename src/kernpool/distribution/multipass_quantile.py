@@ -50,7 +50,7 @@ from kernpool.pooling import NO_PAIRS, QueryBatch, Recipe
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Ask = Callable[[Any], Any]  # a question to the joined answer of all chunks; None if there are none
+Ask = Callable[[Any], Any]  # a map-reduce query to the merged answer of all chunks; None if there are no chunks
 
 HELD_ROWS = 1 << 22  # in memory at a time: about those of a chunk
 MASSES = 1 << 22  # numbers that a round may fill
@@ -162,7 +162,7 @@ class MultipassQuantile:
         found : ndarray of shape (m, c, l)
             NaN where windows are empty.
         occupied : ndarray of bool, shape (m,)
-            Which are not.
+            Which windows are not empty.
         """
         weights: Weights = self._ask(TotalWeight(self.asked))
         state, kernel = weights.state, self.asked.recipe.kernel
@@ -174,7 +174,7 @@ class MultipassQuantile:
             unit[occupied] = np.rint(state.log_denominator[occupied] / LN_2)
             far[occupied] = np.abs(state.log_denominator[occupied]) >= FAR
         near = np.flatnonzero(occupied & ~far)
-        # A unit is an exponential, of which a large exponent takes digits.
+        # A unit is an exponential, which loses digits for a large exponent.
         slack = SLACK * max(4.0, np.sqrt(weights.rows)) + 4.0 * np.finfo(float).eps * np.abs(
             state.log_denominator[near, None]
         )
@@ -231,12 +231,12 @@ class MultipassQuantile:
 
     def _look(self, requests: Requests, column: int, unit: Array) -> None:
         """Read the rows in the ranges in batches that fit in memory, and find the quantiles in them."""
-        for _ in range(2):  # once more for what rounding has led beyond all rows that count
+        for _ in range(2):  # once more for requests that rounding has led beyond all rows with weight
             (which,) = np.nonzero(np.isnan(requests.value))
             if not len(which):
                 return
             low, high, rows, inverse = requests.ranges(which)
-            apart = not (low[1:] < high[:-1]).any()  # as they are but for those that have been gone back to
+            apart = not (low[1:] < high[:-1]).any()  # unchanged except for ranges that have been returned to
             part = np.cumsum(rows) // HELD_ROWS if apart else np.arange(len(low))
             for number in np.unique(part):
                 some = np.flatnonzero(part == number)

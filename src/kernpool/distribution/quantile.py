@@ -165,7 +165,7 @@ def as_levels(levels: ArrayLike) -> Array:
     Parameters
     ----------
     levels : float or array_like
-        What the caller passed.
+        The argument of the caller.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def _report(progress: Progress, item: int, items: int, done: int, total: int) ->
 
 
 ROWS = 6  # of the table that is printed
-ROUNDING = 1e-9  # of a number of rows, which is a whole one where weights are equal
+ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are equal
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth

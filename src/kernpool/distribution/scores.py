@@ -66,7 +66,7 @@ def known_pit(
     found : ndarray of shape (m,)
         ``F(y-) + uniform (F(y) - F(y-))``; NaN where the window is empty.
     occupied : ndarray of bool, shape (m,)
-        Which are not.
+        Which windows are not empty.
     """
     order = np.argsort(value, kind="stable")
     low, high = (ranks(value[order], y[:, None], center, dtype, side) for side in ("left", "right"))
@@ -101,7 +101,7 @@ def known_crps(
     found : ndarray of shape (m,)
         In units of y; NaN where the window is empty.
     occupied : ndarray of bool, shape (m,)
-        Which are not.
+        Which windows are not empty.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def known_crps(
     found = np.full(len(y), np.nan)
 
     def look(arguments: tuple[Any, ...], rows: Index) -> None:
-        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.pairs import score_block
 
         scores = np.empty(len(rows))
@@ -133,7 +133,7 @@ def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
     """Return the CRPS from a table of weights."""
     below = np.cumsum(share, axis=1)[:, :-1]
     above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
-    # The gap that holds y is cut in two; values beyond y are short of it, and y may be beyond all of them.
+    # The gap between values that contains y is split at y; y may also be beyond all values.
     side = np.where(np.arange(len(values) - 1) < rank[:, None] - 1, below, above) ** 2
     inside = np.flatnonzero((rank > 0) & (rank < len(values)))
     split = rank[inside] - 1
@@ -146,7 +146,7 @@ def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
 
 
 METHODS = ("rule", "ml")
-ROWS, PAIRS = 1000, 1 << 21  # that a bandwidth is found from, at most; and at least FEWEST rows
+ROWS, PAIRS = 1000, 1 << 21  # rows that a bandwidth is found from, at most; and at least FEWEST rows
 FEWEST = 50
 SILVERMAN, NORMAL_IQR = 0.9, 1.349
 NARROWEST, WIDEST, GRID = 1 / 30, 10.0, 13  # in bandwidths of the rule
@@ -238,7 +238,7 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
     weight : ndarray of shape (n,), optional
         Frequencies.
     thresholds : int
-        How many quantiles, at equal distances between 0 and 1.
+        Number of quantiles, at equal distances between 0 and 1.
 
     Returns
     -------
@@ -297,7 +297,7 @@ def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
         density = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
         return -float(weight @ density / weight.sum()) + log_width + HALF_LOG_2PI
 
-    # It may have several minima: the best of a grid, and then the one beside it.
+    # It may have several minima: take the best of a grid, and then the minimum next to it.
     low, high = np.log(rule * NARROWEST), np.log(rule * WIDEST)
     grid = np.linspace(low, high, GRID)
     best = int(np.argmin([loss(one) for one in grid]))

@@ -25,9 +25,9 @@ from kernpool.pooling import Recipe, algorithm_within, choose, weight_rows
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-FEW_PAIRS = 100_000  # that tables do before loops are loaded
+FEW_PAIRS = 100_000  # that tables handle before loops are loaded
 PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
-# Given the leading arguments of a loop and which queries they are of.
+# Receives the leading arguments of a loop and the indices of its queries.
 Look = Callable[[tuple[Any, ...], Index], None]
 
 
@@ -94,7 +94,7 @@ def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Ite
 
 def _arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
     from kernpool.algorithms.brute.products import read_only
-    from kernpool.algorithms.brute.staged import kernel_of  # with what loads Numba
+    from kernpool.algorithms.brute.staged import kernel_of  # with code that loads Numba
 
     code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
     if problem.factors is not None:
@@ -189,7 +189,7 @@ def _pooled(
     for start in range(0, len(threshold), at_once):
         some = slice(start, start + at_once)
         column = profile((threshold[some] - value[:, None]) / width)
-        # A column that is constant has to be zero, for algorithms that count in its range.
+        # A constant column has to be zero, for algorithms that work in units of its range.
         first = column[0] * (np.ptp(column, axis=0) == 0)
         part = replace(problem, value=column - first, value_center=np.zeros(column.shape[1]), degree=0)
         if part.key_weight is not None and not part.key_weight.any():
@@ -216,7 +216,7 @@ def _by_pairs(
     found = np.full((m, t), np.nan)
 
     def look(arguments: tuple[Any, ...], rows: Index) -> None:
-        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.pairs import smooth_block
 
         sums = np.empty((len(rows), t))
@@ -269,7 +269,7 @@ def known_smooth_quantiles(
     some = np.flatnonzero(occupied)
     found[some] = np.where(level > 0.5, np.inf, -np.inf)
     for number in np.flatnonzero((level > 0.0) & (level < 1.0)):
-        # Weights that count for nothing beside all others are no ends of quantiles, but have a part in the sums.
+        # Negligible weights do not bound quantiles, but are included in the sums.
         normal = width * float(ndtri(level[number]))
         low, high = (np.full(len(some), end + normal) for end in (value.min(), value.max()))
         function = partial(_excess, recipe, problem.block(some), value, width, float(level[number]))
@@ -302,7 +302,7 @@ def _solved(
         excess, slope = function(waiting, here[waiting])
         high[waiting] = np.where(excess >= 0, here[waiting], high[waiting])
         low[waiting] = np.where(excess <= 0, here[waiting], low[waiting])
-        with np.errstate(over="ignore"):  # of a density that is next to nothing: then the bracket is halved
+        with np.errstate(over="ignore"):  # of a density close to zero: then the bracket is halved
             step = -np.divide(excess, slope, where=slope > 0, out=np.full(len(slope), np.inf))
         new = here[waiting] + step
         outside = ~((new > low[waiting]) & (new < high[waiting])) | (2 * np.abs(step) > np.abs(last[waiting]))

@@ -49,7 +49,7 @@ from kernpool.kernels import Gaussian, Kernel, NearlyExponential, Polynomial
 
 NODES_OF_GAUSSIAN, NODES_OF_LOGISTIC = 20, 16
 NODES_OF_COSINE = 10
-COMPACT_WIDTH = 0.25  # bandwidths, of the widest block; where keys are many they are narrower
+COMPACT_WIDTH = 0.25  # bandwidths, width of the widest block; with many keys blocks are smaller
 SPARE_BITS = 10.0  # sums are used down to 2**-10 of the mean weight of a key, some four bandwidths away from all
 LOST_BITS = 55.0  # what keys out of reach weigh together is below 2**-55 of any sum that is used
 
@@ -124,10 +124,10 @@ FEWEST_KEYS = 4096  # that are put in order together, where windows have fewer
 MOST_QUERIES = 1 << 16  # that are held together
 QUERIES_PER_BLOCK = 1 << 13
 PAIRS_PER_CALL = 1 << 24  # about 20 ms
-LEAST_SHARE = 2.0**-40  # of the sum of all weights, below which sums to rounding do not tell which keys count
+LEAST_SHARE = 2.0**-40  # of the sum of all weights; below it rounded sums do not show which keys have weight
 
 # Seconds, to tell whether this is quicker than the tree: per key and node, per key and block, per request; and in the
-# tree per key and level, per request and level, per pair.
+# tree per key and tree level, per request and tree level, per pair.
 PER_NODE, PER_BLOCK, PER_REQUEST, PER_NEAR = 1.6e-9, 2e-9, 1.2e-6, 2e-9
 TREE_PER_KEY, TREE_PER_REQUEST, PER_PAIR = 5e-8, 1.5e-6, 1.5e-9
 
@@ -217,7 +217,7 @@ class SortedLine:
             start = stop
 
     def _search(self, query: Array, rows: Index, share: Array, n_jobs: int | None) -> Index:
-        from kernpool.algorithms.loops.kernel_weights import CODES  # with what loads Numba
+        from kernpool.algorithms.loops.kernel_weights import CODES  # with code that loads Numba
         from kernpool.distribution.loops.line import find_in_blocks
 
         kernel, found = self.problem.similarity.kernel, np.full(share.shape, -1)
@@ -235,7 +235,7 @@ class SortedLine:
         own, own_weight, removed = self._own(rows, place)
         least = least_sum(kernel, len(self.order), self.problem.total_weight)
         nodes = np.cos(np.pi * (np.arange(self.smooth.nodes) + 0.5) / self.smooth.nodes)
-        # All of them new arrays: to Numba arrays that may not be changed are other types, which it would compile anew.
+        # New arrays: Numba treats read-only arrays as other types, for which it would compile again.
         key, bandwidth = self.problem.key[keys, 0][None, :], self.problem.similarity.bandwidth.copy()
 
         def work(blocks: slice) -> Iterator[None]:
@@ -288,9 +288,9 @@ def is_quicker(problem: Problem, levels: int, report: Callable[[float, float], o
     Parameters
     ----------
     problem : Problem
-        Of one column.
+        Problem of one column.
     levels : int
-        Of each query.
+        Number of quantile orders of each query.
     report : callable, optional
         Called with both estimates, in seconds.
     """

@@ -28,10 +28,10 @@ from kernpool.pooling import Recipe, algorithm_within, choose, limit_problem
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-FEW_PAIRS = 100_000  # that tables do sooner than sums over parts of the keys
+FEW_PAIRS = 100_000  # that tables handle faster than sums over parts of the keys
 PAIRS = 1 << 18  # in one table
 FEWEST_KEYS = 512  # that are halved
-QUICK_PAIRS = 1 << 20  # looked through in the time that some more sums take to begin
+QUICK_PAIRS = 1 << 20  # scanned in the time that a few more sums take to start
 MASKED_PAIRS = 1 << 22  # under one mask, of a byte each
 # Of logarithms of sums: beyond, the units of two of them are rounded to more than 3e-13 of their quotient.
 FAR = 2.0**10
@@ -43,7 +43,7 @@ def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) ->
     Parameters
     ----------
     recipe : Recipe
-        By which algorithm, and on how many threads.
+        Algorithm and number of threads.
     problem : Problem
         Its weights are summed; its values are ignored.
     order : ndarray of int, shape (n,)
@@ -283,8 +283,8 @@ def _pieces(requests: Index, size: int) -> Iterator[Index]:
         yield requests[start : start + size]
 
 
-# What is known of queries of a problem: an array of shape (m, t) or (m, c, t), and which windows are not empty. The
-# queries are given by number beside their problem.
+# Results for the queries of a problem: an array of shape (m, t) or (m, c, t), and which windows are not empty. The
+# indices of the queries are passed in addition to their problem.
 Known = Callable[[Problem, Index], tuple[Array, NDArray[np.bool_]]]
 
 
@@ -315,7 +315,7 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
     refuse_foreign("y", y)
     given = np.asarray(y)
     infinite = given.dtype.kind == "f" and given.size > 0 and bool(np.isinf(given).any())
-    # Distribution functions know what to say of infinity; all else is read as values are.
+    # Distribution functions are defined at infinity; everything else is read as values are.
     read = as_real_array("y", np.where(np.isinf(given), 0.0, given) if infinite else y)
     threshold = np.asarray(np.where(np.isinf(given), given, read) if infinite else read, dtype=np.float64)
     if not threshold.size:
@@ -385,9 +385,9 @@ def ranks(
 ) -> Index:
     """Count the values up to each threshold; parameters as of `known_cdf`, with values in order."""
     if center is None:
-        # NumPy types neither side nor result so.
+        # NumPy's types are wrong for both side and result.
         return np.searchsorted(ordered, threshold, side=side)  # type: ignore[call-overload, no-any-return]
-    # What is compared are the very sums that are quantiles: a threshold less the center, rounded, may be on the other
+    # Compare the very sums that are quantiles: a threshold minus the center, rounded, may be on the other
     # side of a value.
     low = np.zeros((len(center), threshold.shape[1]), dtype=np.intp)
     high = np.full(low.shape, len(ordered))

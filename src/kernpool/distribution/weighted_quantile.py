@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 PAIRS_IN_TABLE = 1 << 18  # in one table
-LEAST_SUM = 5e-324  # the smallest number: of a sum of no weights nothing is reached
+LEAST_SUM = 5e-324  # the smallest number: a sum of zero reaches nothing
 
 
 def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tuple[slice, Index]]:
@@ -133,7 +133,7 @@ class Selection:
             yield which, self._search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
 
     def _search(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
-        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.pairs import select_block
 
         problem, (key, weight, level, tables, kernel) = self.problem, self._arrays
@@ -179,8 +179,8 @@ class Selection:
 
 LN_2 = float(np.log(2.0))
 FEWEST_KEYS = 512  # that are halved
-QUICK_PAIRS = 1 << 20  # looked through in the time that one more sum takes to begin
-PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that a look at each key costs no more than
+QUICK_PAIRS = 1 << 20  # scanned in the time that one more sum takes to start
+PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that cost no less than visiting each key
 
 
 class Node(NamedTuple):
@@ -208,7 +208,7 @@ class SkippedRange:
     Parameters
     ----------
     start, stop : ndarray of int, shape (r,)
-        Where it lies.
+        Ends of the range.
     mass : ndarray of shape (r,)
         Zero if there is none.
     """
@@ -273,7 +273,7 @@ class Bisection:
         nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
         while nodes:
             self._look_through(self._leaves(nodes, passed), selection, found)
-            # Rounding of the sums has led some past all keys that count: then it is the last key before that does.
+            # Rounding of the sums has led some requests past all keys with weight: take the last such key before.
             nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
             passed.mass[found < 0] = 0.0
         return found
@@ -300,7 +300,7 @@ class Bisection:
             size = node.keys.stop - node.keys.start
             queries, inverse = np.unique(self.rows[node.requests], return_inverse=True)
             pairs = len(queries) * size
-            # Under a mask all algorithms go pair by pair.
+            # Under a mask all algorithms visit pair by pair.
             if size <= FEWEST_KEYS or pairs <= QUICK_PAIRS or self.problem.attn_mask is not None:
                 leaves += self._cut(node, pairs)
                 continue
@@ -340,13 +340,13 @@ class Bisection:
 
 AnyIndex = NDArray[np.signedinteger]
 
-FEW_PAIRS = 100_000  # that tables do sooner than a compiler loads
-# Of the sum of all weights, times the square root of the number of keys: a level that is met within it is met, such as
+FEW_PAIRS = 100_000  # that tables handle before a compiler has loaded
+# Of the sum of all weights, times the square root of the number of keys: an order within it counts as reached, such as
 # .1 by three of 30 equal weights, in whatever order they are added.
 SLACK = 2.0**-50
-# Of that sum, what is needed at least: a level of zero is met by the first share that is no underflow.
+# Of that sum, the least target: an order of zero is reached by the first weight that does not underflow.
 LEAST = 2.0**-960
-# Of logarithms of sums: beyond, a power of two beside them is rounded to more than 1e-11. Such queries are ten thousand
+# Of logarithms of sums: beyond, a power of two next to one is rounded to more than 1e-11. Such queries are ten thousand
 # bandwidths away from all keys, or nearly, and have tables in their own unit.
 FAR = 2.0**16
 LEAST_REQUESTS = 1 << 18  # that go down the tree together, where keys are few: it takes about 200 bytes for each
@@ -472,7 +472,7 @@ class KernelWeights:
         if near.any():
             rows, share = rows[near], share[near]
             found = self._descend(ordered, rows, state.rows(np.flatnonzero(near)), share, report)
-            # A sum that is nothing but rounding has led to keys that do not count.
+            # A sum of rounding errors has led to keys without weight.
             lost = np.flatnonzero((found < 0).any(axis=1))
             for which, place in dense_places(ordered, rows[lost], share[lost]):
                 found[lost[which]] = place
@@ -482,7 +482,7 @@ class KernelWeights:
         self, ordered: Problem, near: AnyIndex, state: PoolState, share: Array, report: Callable[[int], object]
     ) -> AnyIndex:
         unit = np.zeros(len(self.problem.query))
-        if not self.problem.similarity.kernel.is_compact:  # whose loops count in ones
+        if not self.problem.similarity.kernel.is_compact:  # whose loops use a unit of one
             unit[near] = np.rint((state.log_denominator - np.log(self.problem.weight_unit)) / LN_2)
         descent = Bisection(ordered, np.repeat(near, share.shape[1]), unit, self.recipe, report)
         whole = descent.masses(state, near)

@@ -13,10 +13,10 @@ from kernpool.algorithms.loops.kernel_weights import tile_weights
 from kernpool.distribution.loops.pairs import place_in_tile
 from kernpool.execution.compilation import bare_part, loop, part
 
-NARROWEST = 2.0**-40  # of the position: nodes in a narrower block would not have different numbers
-MARGIN, ULPS = 1e-12, 1e-15  # of bandwidths and of positions: what rounding may doubt
+NARROWEST = 2.0**-40  # of the position: nodes in a smaller block would not be distinct numbers
+MARGIN, ULPS = 1e-12, 1e-15  # of bandwidths and of positions: rounding error of a comparison
 LEAST_OF_NODES = 2.0**-5  # of the largest sum at a node: sums much below it would lose digits
-DOUBTFUL = 1e-12  # of the sum: what the weights of a bucket, one by one, may differ by from what is interpolated
+DOUBTFUL = 1e-12  # of the sum: tolerance between summed and interpolated weights of a bucket
 
 
 @bare_part
