@@ -81,7 +81,7 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
     state : PoolState
         Its sums, without the ridge.
     ridge : ndarray of shape (d,) or None
-        Of `Recipe.ridge_weight`.
+        Ridge, as of `Recipe.ridge_weight`.
     factor : float, default=1.0
         As of `LinearWeights`.
 

@@ -220,9 +220,9 @@ class Smoother:
     key_code : ndarray of int64, shape (n, k), or None
         Level numbers of the rows.
     categories : Categories
-        Of the categorical columns.
+        Categories of the categorical columns.
     smoothing : ndarray of shape (k,)
-        Of the categorical columns.
+        Smoothings of the categorical columns.
     factor : float
         Bandwidths in units of those of the first smoother.
     kept : SumCache or None
@@ -288,7 +288,7 @@ class Smoother:
         Returns
         -------
         Smoother
-            Of the same rows.
+            Smoother of the same rows.
         """
         smoothing = np.minimum(self.smoothing * factor**2, self.categories.largest) if levels else self.smoothing
         recipe = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * factor))

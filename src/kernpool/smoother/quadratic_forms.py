@@ -218,9 +218,9 @@ def combined(
     Parameters
     ----------
     state : PoolState
-        Of the problem.
+        State of the problem.
     multiplied : Problem
-        Of `product_problem`.
+        Result of `product_problem`.
     term : Term
         Its kernel, width and factor; the factor is applied once, or once per column of a product of profiles.
     one, other : LinearWeights
@@ -266,7 +266,7 @@ def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: A
     weight, unit, value = problem.key_weight, problem.weight_unit, problem.value
     if psi is not None:
         weight, unit = in_unit(psi if weight is None else weight * unit * psi)
-    # Nobody looks at sums of values. A single column stays, so that what is prepared of the keys is used again: half of
+    # Sums of values are not used. A single column stays, so that the preparation of the keys is reused: half of
     # the time of a pass of a million rows.
     as_it_is = psi is None and value.shape[1] == 1
     return replace(
