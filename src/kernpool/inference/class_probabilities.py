@@ -147,13 +147,13 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
     fitted, sums = of.smoother.fit(places), of.smoother.sums
     share, s = value_shares(fitted), of.share
     squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out.probability) ** 2, 0.0)
-    different = squared if squared.shape[1] > 2 else squared[:, :1]  # of two classes both are the same
+    different = squared if squared.shape[1] > 2 else squared[:, :1]  # with two classes both are the same
     own = np.stack([squared_norm([(1.0, share)], sums, psi) for psi in different.T], axis=1)
     both = fit_squares(of.smoother, places, different).fit.intercept
     mean = of.weight @ different / of.total
     variance = (1.0 - s) ** 2 * own + (2.0 * s * (1.0 - s) * np.maximum(both, 0.0) + s**2 * mean) / of.total
     error = np.sqrt(np.repeat(variance, squared.shape[1] // variance.shape[1], axis=1))
-    return np.where(_told(fitted, warn=warn)[:, None], error, np.nan)
+    return np.where(_has_information(fitted, warn=warn)[:, None], error, np.nan)
 
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
@@ -172,10 +172,10 @@ def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, 
         Without mixing in the priors; NaN where a window is empty.
     """
     fitted = of.smoother.fit(places)
-    share, told = value_shares(fitted), _told(fitted)
-    size = np.where(told, inner(share, share, of.smoother.sums), np.nan)
+    share, known = value_shares(fitted), _has_information(fitted)
+    size = np.where(known, inner(share, share, of.smoother.sums), np.nan)
     pooled = np.clip(fitted.fit.intercept, 0.0, 1.0)
-    return np.where(told[:, None], pooled, np.nan), 1.0 / size
+    return np.where(known[:, None], pooled, np.nan), 1.0 / size
 
 
 def _need_rows(of: Probabilities) -> None:
@@ -186,7 +186,7 @@ def _need_rows(of: Probabilities) -> None:
         )
 
 
-def _told(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
+def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
     """Return which points have an informative window, and warn of empty and of too distant ones."""
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)
@@ -297,7 +297,7 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
 
     a = ndtri((1.0 + level) / 2.0) ** 2 / rows
     root = np.sqrt(a * (a + 4.0 * share * (1.0 - share)))
-    # The upper end is near zero or near one; either way it has all digits of what it differs by.
+    # The upper end is near zero or near one; in both cases its difference from them has all digits.
     upper = np.where(share > 0.5, 1.0 - _lower(1.0 - share, a, root), (2.0 * share + a + root) / (2.0 + 2.0 * a))
     return _lower(share, a, root), upper
 

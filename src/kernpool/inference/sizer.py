@@ -128,9 +128,9 @@ def slope_map(
         rows[i] = np.exp(fitted.log_mass - fitted.problem.similarity.log_peak)
         training = fit_training(at)
         if not training.rows - training.trace > 1.0:
-            continue  # no residual is left that would tell the noise
+            continue  # no residual is left to estimate the noise from
         with warnings.catch_warnings():
-            # What these would say of places is what `enough` says.
+            # `enough` reports these points instead of warnings.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", InferenceWarning)
             warnings.simplefilter("ignore", RankDeficiencyWarning)
@@ -138,7 +138,7 @@ def slope_map(
                 at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
             )
         with np.errstate(invalid="ignore"):
-            known = found.standard_error[:, 0] > 0  # no noise is no certainty
+            known = found.standard_error[:, 0] > 0  # zero noise is not certainty
             enough[i] = (rows[i] >= fewest_rows) & known
             sign[i] = np.where(enough[i], (found.lower[:, 0] > 0) * 1 - (found.upper[:, 0] < 0) * 1, 0)
     return SlopeMap(x, bandwidths, sign, rows, enough, float(level), simultaneous)

@@ -95,13 +95,13 @@ class Summary:
     Parameters
     ----------
     title, kernel, chosen : str
-        Of the model, its kernel, and how its bandwidths were found.
+        Names of the model and its kernel, and how its bandwidths were found.
     columns : tuple of ColumnSummary
-        Of the table.
+        Columns of the table.
     rows : float
         Sum of the weights.
     trace, trace_squared : float
-        Of the hat matrix H, and of H'H.
+        Traces of the hat matrix H, and of H'H.
     rss, residual_sd, r2, correlation_r2, loo_r2 : ndarray of shape (c,)
         See the table above; one per output. NaN where the fit takes all degrees of freedom, and where y is constant.
     loo_error : float
@@ -182,9 +182,9 @@ class ClassSummary:
     Parameters
     ----------
     title, kernel, chosen : str
-        Of the model, its kernel, and how its bandwidths were found.
+        Names of the model and its kernel, and how its bandwidths were found.
     columns : tuple of ColumnSummary
-        Of the table.
+        Columns of the table.
     rows : float
         Sum of the weights.
     priors : dict
@@ -272,7 +272,7 @@ def summarise(
     title, chosen, columns
         As of `Summary`.
     clusters : Clusters, optional
-        Of `fit_clusters`.
+        From `fit_clusters`.
 
     Returns
     -------
@@ -410,7 +410,7 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
     training : Training
         Its rows, of `fit_training`.
     clusters : Clusters, optional
-        Of `fit_clusters`.
+        From `fit_clusters`.
 
     Returns
     -------
@@ -427,7 +427,7 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
     else:
         residual, squared = clusters.residual, clusters.residual**2
     noise = local_noise(smoother, smoother.training, squared)
-    # Copies: the model keeps these arrays for its standard errors, and residuals are there to be worked with.
+    # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.
     return Residuals(
         training.fitted.copy(),
         np.array(residual),

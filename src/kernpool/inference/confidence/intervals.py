@@ -180,7 +180,7 @@ def intervals(
     variance : str, default="local"
         As of `errors_of_each`.
     clusters : Clusters, optional
-        Of `fit_clusters`, where rows are not independent.
+        From `fit_clusters`, where rows are not independent.
     simultaneous : bool or {"tube", "multiplier"}, default=False
         Whether to cover all points simultaneously; as of `choose_band`.
     n_resamples, random_state

@@ -68,8 +68,8 @@ from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, momen
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-NOTHING = 1e-10  # a spread below this share of the largest is that of rounding
-# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of it for
+NOTHING = 1e-10  # a spread below this fraction of the largest is rounding
+# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 points take 0.3 s, most of it for
 # drawing, where pooling takes 1.5, and 9 for a slope.
 NUMBERS = 1 << 23
 
@@ -205,7 +205,7 @@ def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> t
     return residual * scale[:, None], None
 
 
-PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # places of the grid
+PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # points of the grid
 
 
 def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
@@ -474,6 +474,6 @@ def band_width(
         kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, column)
         return np.array([critical_value(kappa, level, pieces)])
     number = draws.as_count("n_resamples", n_resamples)
-    critical_values(np.zeros((number, 1)), level)  # too few draws are told before they are made
+    critical_values(np.zeros((number, 1)), level)  # raise for too few draws before they are made
     options: dict[str, Any] = {"method": method, "column": column, "n_resamples": number, "random_state": random_state}
     return critical_values(largest_errors(smoother, places, found, errors, **options), level)

@@ -96,7 +96,7 @@ class ParallelOffsets:
         return self.of_groups(value)[self.code]
 
 
-# Share of the weights around a row. With 40 rows on [0, 1], 40 on [2, 3] and the Gaussian it is at most .28, .01, 4e-5
+# Weight fraction around a row. With 40 rows on [0, 1], 40 on [2, 3] and the Gaussian it is at most .28, .01, 4e-5
 # and 2e-25 at bandwidths of 1, .4, .25 and .1. At the last T is rounding and p is 1.
 LEAST_SHARE = 1e-3
 NAMED = 4  # groups in a message
@@ -141,7 +141,7 @@ def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
     alone = np.flatnonzero(share < LEAST_SHARE)
     if not alone.size:
         return alone
-    # A small group within a large one has next to no weight at its rows, but not the other way round.
+    # A small group within a large one has very little weight at its rows, but not vice versa.
     member = (code[:, None] == alone).astype(np.float64)
     among_others = np.where(member > 0, 0.0, everything.fit(member))
     return np.asarray(alone[among_others.max(axis=0) < LEAST_SHARE])
@@ -164,7 +164,7 @@ def refuse_out_of_reach(
     alone = out_of_reach(X, code, recipe)
     if not alone.size:
         return
-    # With two groups both are out of reach; of more, another one tells what there is to compare with.
+    # With two groups both are out of reach; with more, name another one to compare with.
     shown = np.unique(np.append(alone, np.setdiff1d(np.arange(len(labels)), alone)[:1]))[:NAMED]
     ranges = ", ".join(f"{_range(X[code == g])} in {named(labels[g])}" for g in shown)
     whose = " of the offsets of parallel curves" if offsets else ""
@@ -186,7 +186,7 @@ REPEATED = (
     "give bandwidth=, or each row once without sample_weight, since rows that are equal, as those of a weight above 1 "
     "are, predict each other, and leave-one-out finds next to no bandwidth"
 )
-LEAST_ROWS_OF_GROUP = 3  # of which a difference tells the noise
+LEAST_ROWS_OF_GROUP = 3  # whose difference estimates the noise
 
 
 @underflow_is_zero
@@ -456,7 +456,7 @@ class GroupCurves:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(known, self.standard_error**2, 0.0)
             center = np.sum(np.where(known, self.curve - self.offset[:, None], 0.0), axis=0) / groups
-            # Of the distance of one curve from the mean: the part of its own variance, and of the others'.
+            # Variance of a curve minus the mean curve: the contribution of its own variance, and of the others'.
             others = variance / groups**2
             own = variance * (1.0 - 1.0 / groups) ** 2
             total = own + others.sum(axis=0) - others

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 DIRECTIONS = {"increasing": 1.0, "decreasing": -1.0}
 PLACES, LEAST_ROWS = 101, 20
-WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; per bandwidth of the narrowest; each half the one before
+WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; rows per bandwidth at the smallest; each half the one before
 
 
 @underflow_is_zero
@@ -175,7 +175,7 @@ class _Falls:
     slope.
     """
 
-    curve: SmootherMatrix  # at the rows, which residuals are of
+    curve: SmootherMatrix  # at the rows, for the residuals
     lines: list[
         tuple[SmootherMatrix, SmootherMatrix, Array]
     ]  # of each bandwidth: slopes, local means of squares, norms

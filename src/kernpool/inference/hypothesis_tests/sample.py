@@ -24,8 +24,8 @@ from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
-SMALLEST, LARGEST = 1e-150, 1e150  # spread and size of outputs that have squares
-INTERPOLATES = 1e-6  # own residuals below this share of those from the others are of a fit through every row
+SMALLEST, LARGEST = 1e-150, 1e150  # least spread and largest size of outputs whose squares are in range
+INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residuals: the fit passes through every row
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class TestSample:
     code : ndarray of int, shape (n, k)
         Level numbers of categorical columns.
     categories : Categories
-        What they mean.
+        Categories of the codes.
     """
 
     X: Array

@@ -149,7 +149,7 @@ def columns_by_residuals(
     n, d = len(sample), sample.X.shape[1]
     sharp = smoothing.copy()
     sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
-    # Which kernel hardly matters; the Gaussian leaves no row without neighbours.
+    # The choice of kernel hardly matters; the Gaussian leaves no row without neighbours.
     recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
     statistic = ZhengStatistic.of(recipe, sample.numeric, sample.factors(sharp))
     value = sample.y[:, None]
@@ -225,7 +225,7 @@ class SlopeStatistic:
     norm : ndarray of shape (n, len(tested))
         Norms of the linear weights of the slopes, per bandwidth.
     tested : list of int
-        Which slopes.
+        Numeric columns of the slopes.
     """
 
     planes: SmootherMatrix

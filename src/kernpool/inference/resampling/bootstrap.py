@@ -58,7 +58,7 @@ class SmootherMatrix:
         Parameters
         ----------
         recipe : Recipe
-            How to pool.
+            Kernel, bandwidths and algorithm.
         X : ndarray of shape (n, d)
             Numeric columns.
         factors : Factors, optional
@@ -438,7 +438,7 @@ def bootstrap_chunks(
     asked : QueryBatch
         How pairs are pooled, and at which queries.
     how : Resampling
-        Of the kind ``"poisson"``.
+        Options, of the kind ``"poisson"``.
     statistic, progress
         As of `bootstrap`; progress counts rows, if their number is known.
 
@@ -543,7 +543,7 @@ def collect_states(
     Parameters
     ----------
     state : PoolState or None
-        Of `resampled_state`.
+        State of all resamples, from `resampled_state`.
     asked, center
         As there.
     flat : bool

@@ -105,7 +105,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     Parameters
     ----------
     smoother : Smoother
-        Of any degree.
+        Smoother of any degree.
     code : ndarray of int64, shape (n,)
         From `number_clusters`.
 
@@ -170,7 +170,7 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     found : Estimate
         Linear in the outputs.
     clusters : Clusters
-        Of its rows.
+        Clusters of its rows.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def _sum_by_loops(
 ) -> None:
     """Sum by compiled loops, blocks of queries on threads."""
     from kernpool.algorithms.brute.products import read_only
-    from kernpool.algorithms.brute.staged import kernel_of  # with what loads Numba, which small problems never do
+    from kernpool.algorithms.brute.staged import kernel_of  # with code that loads Numba, which small problems never do
     from kernpool.inference.loops.clusters import sum_clusters
 
     shares = [share for _, share in tables.terms]

@@ -39,7 +39,7 @@ from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Summed, inner,
 Array = NDArray[np.float64]
 
 NEIGHBOURS = 3
-MORE = 8  # than are needed, to find those that are as far as the farthest
+MORE = 8  # more than needed, to find ties with the farthest
 ROUNDING = 1e-12  # of distances, and of sums of fractional weights
 
 
@@ -191,7 +191,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     Parameters
     ----------
     smoother : Smoother
-        Of any degree.
+        Smoother of any degree.
     with_shares : bool, default=False
         Whether to return the linear weights of the fits as well, which take as much memory as the rows, or more.
 

@@ -26,9 +26,9 @@ Array = NDArray[np.float64]
 
 # Squared residuals of each kind of variance; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
-LEFT_OUT = ("local", "sandwich", "hc3")  # which with clusters all are of fits without the whole cluster
+LEFT_OUT = ("local", "sandwich", "hc3")  # all of which are leave-cluster-out with clusters
 OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")
-NO_SLOPE = 1e-12  # shares per bandwidth, in units of those of a mean of all rows
+NO_SLOPE = 1e-12  # linear weights per bandwidth, in units of those of a mean of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +106,8 @@ def errors_of_each(
         Local noise times the norm of the linear weights; or a sandwich of leave-one-out residuals (``"sandwich"``, the
         same as ``"hc3"``), of nearest-neighbour residuals, or of residuals as in least squares.
     clusters : Clusters, optional
-        Of `fit_clusters`. Then sums over the rows of a cluster replace rows, and residuals are leave-cluster-out; those
-        of the fit itself with ``"hc0"`` and ``"hc1"``.
+        From `fit_clusters`. Then sums over the rows of a cluster replace rows, and residuals are leave-cluster-out;
+        those of the fit itself with ``"hc0"`` and ``"hc1"``.
 
     Returns
     -------
@@ -188,14 +188,14 @@ def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array
     return error
 
 
-# Standard errors between the corrected fit and the fit itself. At bandwidths found by leave-one-out, where intervals of
-# one column cover 94 to 98 percent, none of 285 samples had a place beyond 1.5 (n = 50 and 200, both degrees); of two
+# Bias correction in standard errors. At bandwidths found by leave-one-out, where intervals of
+# one column cover 94 to 98 percent, none of 285 samples had a point beyond 1.5 (n = 50 and 200, both degrees); of two
 # columns 5 of 16 had one beyond 2, at the top of a hill that is covered in 89 percent. At given bandwidths of .06 to .3
-# places beyond 2 were covered in 14 to 49 percent (one column, 1967 places) and in 1 to 68 (two columns, 624 places).
+# points beyond 2 were covered in 14 to 49 percent (one column, 1967 points) and in 1 to 68 (two columns, 624 points).
 MUCH_BIAS = 2.0
 FEW_DF = 1.0 - 1e-9
-# Norms of shares are quotients of sums of weights, which are known as logarithms: a logarithm of -1e13 is rounded to
-# 2e-3, and so is the norm. With a Gaussian that is a place three million bandwidths away.
+# Norms of linear weights are quotients of sums of weights, known as logarithms: a logarithm of -1e13 is rounded to
+# 2e-3, and so is the norm. With a Gaussian that is a point three million bandwidths away.
 ROUNDED = 8.0 * np.finfo(np.float64).eps
 LOST = 0.01
 TOO_FAR = "are so far from all rows that rounding of their weights leaves no digit"
@@ -334,7 +334,7 @@ def warn_of_bias(found: Estimate, error: Array) -> None:
     """Warn of points where the bias correction is large compared with the standard error."""
     with np.errstate(invalid="ignore"):
         much = np.abs(found.center - found.plain) > MUCH_BIAS * error
-    (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # of no noise there is another warning
+    (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # zero noise has a warning of its own
     if far.size:
         warn_caller(
             f"{_which('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
