@@ -211,7 +211,7 @@ def _as_ratios(given: Any, count: int, what: str) -> Array:
 
 
 # Logarithms of sums of weights below this are rounded to one percent and more: that is six million bandwidths away from
-# all rows, where a ratio of two of them says nothing.
+# all rows, where a ratio of two of them means nothing.
 UNKNOWN = -0.01 / float(np.finfo(np.float64).eps)
 
 

@@ -73,7 +73,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # Arrays of 192 KB, of which a tile has some ten: of more than 256 KB they come from the system in fresh pages, which
-# takes half of the time (70 ms for 2000 rows and 1000 places, and 147 with arrays of 320 KB).
+# takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
 PAIRS_AT_ONCE = 3 << 13
 MOST_PAIRS = 1 << 30  # about a minute
 TOO_MANY = "use method='enclosure' or 'adaptive', whose time is that of some predictions"
@@ -228,7 +228,7 @@ def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
         )
 
 
-TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, but for their rounding
+TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, up to rounding
 TOO_MANY_FOR_FULL = (
     "use method='enclosure', which contains this interval and goes through rows and places one after the other"
 )
@@ -310,7 +310,7 @@ class _Added:
         with np.errstate(invalid="ignore"):
             rho = value - at_rows.fit.intercept[:, output, None]
             rho = rho + b * (at_rows.plane(self._offsets, output) - middle)
-        rho[self._alone] = value[self._alone] - middle  # whatever is added is the fit
+        rho[self._alone] = value[self._alone] - middle  # an added row is the whole fit
         row, place = self._again
         if row.size:
             center = at_rows.problem.value_center[output]
@@ -327,11 +327,11 @@ class _Added:
         return below.T, above.T
 
 
-# Beyond the last one K |t|^2 has to be small: a flat kernel has no bound.
+# At the last radius K |t|^2 has to be small: a flat kernel has no bound.
 RADII = np.concatenate([np.linspace(0.0, 10.0, 20_001), np.geomspace(10.0, 1e6, 2001)[1:]])
 SMALL = 1e-3
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-MOST_DOUBLINGS = 2048  # beyond all numbers
+MOST_DOUBLINGS = 2048  # two to this power is larger than any float
 
 
 def enclosure(setting: ConformalProblem) -> Bounds:

@@ -156,8 +156,8 @@ def _sum_again(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
 
 Integers = NDArray[np.int64]
 
-FOLDS = 10  # or up to 19, with which nearly all rows calibrate
-UNUSED = 100  # one in so many rows may stay in all fits
+FOLDS = 10  # or up to 19, so that nearly all rows are in folds
+UNUSED = 100  # one in this many rows may stay in all fits
 
 
 def cv_plus(setting: ConformalProblem) -> Bounds:

@@ -127,7 +127,7 @@ def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
     for level in np.unique(code):
         rows = code == level
         sums = np.cumsum(table[level])
-        # To the right of equal sums, so that a level of probability zero is never drawn.
+        # To the right of equal sums, so that a category of probability zero is never drawn.
         drawn[rows] = np.searchsorted(sums / sums[-1], uniform[rows], side="right")
     return drawn
 
@@ -179,8 +179,8 @@ def _kept(propose: Propose, count: int, random: Generator) -> Array:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-WINDOW = 3.0  # bandwidths of the fit: a quantile takes more rows than a mean
-SLACK = 2.0**-50  # a level within this of the whole, times the square root of the number of rows, is the whole
+WINDOW = 3.0  # bandwidths of the fit: a quantile needs more rows than a mean
+SLACK = 2.0**-50  # a level within this of one, times the square root of the number of rows, is one
 
 
 @dataclass(frozen=True, eq=False)

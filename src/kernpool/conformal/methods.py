@@ -38,7 +38,7 @@ METHODS: Mapping[str, MethodRecord] = {
     "jackknife": MethodRecord(split.constant_width, guarantees.of_jackknife, rows="own", clusters=True, shift=True),
 }
 
-ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are right to some of these
+ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are accurate to a few of these
 
 
 def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInterval:
@@ -92,7 +92,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
 def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.bool_]) -> None:
     """Warn of empty windows, or raise, by the policy of the model."""
     smoother = setting.smoother
-    if smoother.recipe.empty == "nearest":  # which leaves no trace in the center
+    if smoother.recipe.empty == "nearest":  # which is not visible in the center
         if setting.center is not None or not (smoother.recipe.kernel.is_compact or len(smoother.categories)):
             return
         known = smoother.sums(smoother.problem(setting.places)).denominator > 0

@@ -34,7 +34,7 @@ from kernpool.inference import InferenceWarning, check_level
 
 Array = NDArray[np.float64]
 
-SLACK = 1e-12  # of a sum of fractions of rows, which meets a rank but for its rounding
+SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to rounding
 
 
 def as_level(level: Any) -> Fraction:

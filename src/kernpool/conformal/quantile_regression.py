@@ -26,7 +26,7 @@ from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
 
-UNKNOWN = ("nan", "raise")  # policies of empty windows that put no value there
+UNKNOWN = ("nan", "raise")  # policies that leave empty windows without a value
 
 
 def conformal_quantiles(setting: ConformalProblem) -> Bounds:
@@ -41,7 +41,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     quantile = score_quantile(setting, np.where(np.isnan(score), np.inf, score))
     known = ~np.isnan(lower)
     lower, upper = np.where(known, lower - quantile, -np.inf), np.where(known, upper + quantile, np.inf)
-    # The set of values may be empty, of quantiles that are moved past each other: a point covers as often.
+    # Quantiles that are moved past each other give an empty set of values: a point covers as often.
     with np.errstate(invalid="ignore"):
         middle = 0.5 * (lower + upper)
     crossed = lower > upper
@@ -98,7 +98,7 @@ class _WeightedScores:
         low, high : ndarray of shape (m, c)
             In the units of the outputs; NaN where the window is empty and the policy of the model is not to fill it.
         """
-        recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are asked, too
+        recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are queries, too
         whole = self._problem(self.smoother.of_degree(0), places, which)
         found, occupied = known_quantiles(recipe, self._counted(whole), self.value, levels)
         if recipe.degree:

@@ -36,7 +36,7 @@ NO_SCALE = (
     "residual, as copies of rows are; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite "
     "support"
 )
-LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would make the ratio of one row decide all
+LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let the ratio of one row decide everything
 
 
 def score_quantile(setting: ConformalProblem, score: Array) -> Array:

@@ -59,8 +59,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
 
-PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # of which the paper on RAPS chooses
-MOST_UNITS = 1000  # of one row, that have draws of their own
+PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # from which the RAPS paper chooses
+MOST_UNITS = 1000  # units of one row that have their own draws
 MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
 
 

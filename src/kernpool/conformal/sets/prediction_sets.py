@@ -298,7 +298,7 @@ def _guarantee(setting: SetSetting, method: str) -> str:
     these = "those of its class" if setting.by_class else "these"
     promise = f"Holds the class of {whose} with a probability of at least {level} for new rows like these"
     rest = "the fit has seen none of them"
-    if own:  # which classes there are depends on the rows that calibrate, and a new row may have another
+    if own:  # the set of classes depends on the calibration rows, and a new row may have another class
         subject = "Whichever class a new row has, it" if setting.by_class else "The class of a new row"
         promise = (
             f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g} for "
