@@ -242,7 +242,7 @@ def plugin_bandwidth(
         If an argument does not hold real numbers.
     ValueError
         If there are several columns or outputs, fewer than 20 rows or different x, no noise, no rows in the middle of
-        the range, or so much room between rows that fits go through all of them.
+        the range, or gaps in x so large that local fits interpolate every row.
 
     See Also
     --------
@@ -286,12 +286,12 @@ def plugin_bandwidth(
     curvature = mean_squared_curvature(points, pilot)
     if not curvature > 0:
         raise ValueError(
-            "the middle nine tenths of the range of x hold no rows that bend, so that no plug-in bandwidth is best; "
-            "use bandwidth='loo'"
+            "the estimated curvature is zero in the middle nine tenths of the range of x, so that no plug-in bandwidth "
+            "is defined; use bandwidth='loo'"
         )
     noise = residual_variance(points, _NOISE * (noise**2 * width / (curvature * total) ** 2) ** (1 / 9))
     if not noise > 0:
-        raise ValueError("x has so much room between rows that fits go through all of them; use bandwidth='loo'")
+        raise ValueError("the gaps in x are so large that local fits interpolate every row; use bandwidth='loo'")
     gaussian = (noise * width / (2 * math.sqrt(math.pi) * curvature * total)) ** (1 / 5)
     return float(gaussian * canonical_ratio(kernel))
 

@@ -29,9 +29,7 @@ from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-COPIED = (
-    "rows are repeated or have weights above one, so that their own copies predict them, as none predicts a new row"
-)
+COPIED = "rows are repeated or have weights above one, so that their own copies predict them; a new row has no copy"
 FRACTIONS = "weights are no whole numbers of rows"
 LONELY = "some level of a categorical column is that of one training row alone, or of new rows only"
 
@@ -389,8 +387,8 @@ class MethodRecord(NamedTuple):
     shift: bool = False
     counted: Callable[[ConformalProblem], float] | None = None
     unbounded: str = (
-        "too many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
-        "larger bandwidth, or a kernel of infinite support"
+        "too many rows have no other row in their window, or depend so much on a new one that their scores are "
+        "unbounded; use a larger bandwidth, or a kernel of infinite support"
     )
 
 

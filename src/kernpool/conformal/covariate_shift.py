@@ -42,8 +42,8 @@ FORM = (
 )
 
 BEYOND = (
-    "they count for more than the rows that calibrate leave room for at this level, since too few of these lie where "
-    "they do; calibrate with rows from there, or ask for a lower level"
+    "their weight is too large for this level, since too few calibration rows lie near them; add calibration rows "
+    "there, or ask for a lower level"
 )
 
 
@@ -330,8 +330,8 @@ class DensityRatio:
         if above.any():
             warn_caller(
                 f"at {np.count_nonzero(above)} of {len(above)} rows (the first is row {np.flatnonzero(above)[0]}) "
-                "there are next to no training rows for how many new ones there are: the ratio is above "
-                f"{self.largest:g}, or unknown, and becomes that; the training rows do not tell what to expect there",
+                "there are very few training rows for the number of new ones: the ratio is above, or unknown, and is "
+                f"clipped to {self.largest:g}; the training rows have little information there",
                 InferenceWarning,
             )
         with np.errstate(over="ignore"):
@@ -502,7 +502,7 @@ def _bandwidth(given: Any, kinds: Sequence[Kind], *samples: tuple[Array, Array |
         old, new = (in_words(end[a], kinds[a]) for end in ends)
         raise ValueError(
             f"column {a} is {old} in all rows of X_train and {new} in all rows of X_new, so that "
-            "they do not overlap, and training rows do not tell what to expect of new ones; leave the column out, or "
-            "give bandwidth= numbers"
+            "they do not overlap, and training rows have no information on new ones; leave the column out, or give "
+            "bandwidth= numbers"
         )
     return np.where(found > 0, found, 1.0)

@@ -76,7 +76,7 @@ Rows = NDArray[np.intp]
 # takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
 PAIRS_AT_ONCE = 3 << 13
 MOST_PAIRS = 1 << 30  # about a minute
-TOO_MANY = "use method='enclosure' or 'adaptive', whose time is that of some predictions"
+TOO_MANY = "use method='enclosure' or 'adaptive', which take the time of a few predictions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,9 +229,7 @@ def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
 
 
 TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, up to rounding
-TOO_MANY_FOR_FULL = (
-    "use method='enclosure', which contains this interval and goes through rows and places one after the other"
-)
+TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and takes time linear in rows plus points"
 
 
 def full(setting: ConformalProblem) -> Bounds:

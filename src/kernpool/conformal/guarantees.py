@@ -98,8 +98,7 @@ def of_adaptive(setting: ConformalProblem) -> str:
         return at_least(setting)
     return approximately(
         setting,
-        "training rows are scaled by residuals of fits that have seen them, as a new row is not; with X_calibration "
-        "there is one",
+        "the scale of the scores was estimated on the same training rows; with X_calibration there is one",
     )
 
 

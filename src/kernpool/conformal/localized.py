@@ -148,8 +148,8 @@ def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array
             return _kept(nearly, count, random)
     if not kernel.is_compact:
         raise ValueError(
-            f"kernel {kernel.name!r} never ends, and nothing says how to draw from its tail, which method='rlcp' "
-            "needs; give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
+            f"kernel {kernel.name!r} never ends, and method='rlcp' cannot draw from an unknown tail; "
+            "give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
         )
     return _kept(_below_steps(kernel, columns, random), count, random)
 
@@ -339,8 +339,8 @@ def _with_unseen(table: Array) -> Array:
 
 
 TOO_FEW = (
-    "around them are too few rows for the level, whose largest score is exceeded too often; use more rows, a larger "
-    "bandwidth, a lower level, or method='adaptive'"
+    "there are too few rows around them for the level; use more rows, a larger bandwidth, a lower level, or "
+    "method='adaptive'"
 )
 
 
@@ -359,7 +359,7 @@ def randomized(setting: ConformalProblem) -> Bounds:
 def of_localized(setting: ConformalProblem) -> str:
     """Return the coverage statement of ``"localized"``: no finite-sample guarantee."""
     return approximately(
-        setting, "the rows near a place are not exchangeable with a new one there; method='rlcp' is the randomised form"
+        setting, "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
     )
 
 

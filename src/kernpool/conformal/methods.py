@@ -70,7 +70,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     calibration = setting.calibration
     clustered = calibration.group is not None
     if calibration.shift is not None and (clustered or not record.shift):
-        what = "rows in clusters, whose ratios are others" if clustered else f"method={method!r}"
+        what = "rows in clusters" if clustered else f"method={method!r}"
         raise ValueError(f"weights are for {_listed('shift')}, of single rows, got {what}; use one of these")
     rows = calibration.rows if record.counted is None else record.counted(setting)
     count = float(calibration.clusters) if clustered else rows
@@ -131,8 +131,8 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
         )
     if record.rows == "own" and not own:
         raise ValueError(
-            f"method={method!r} takes the training rows, left out one by one, and has no use for X_calibration; leave "
-            "it out, or use method='adaptive' or 'split'"
+            f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
+            "omit it, or use method='adaptive' or 'split'"
         )
     if clustered and not record.clusters:
         raise ValueError(

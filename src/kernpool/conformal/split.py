@@ -32,9 +32,8 @@ Array = NDArray[np.float64]
 
 WIDER = 3.0  # bandwidths of the scale: a mean of absolute residuals is rougher than the mean of outputs
 NO_SCALE = (
-    "too many rows have no other row in their window, or are off where all rows around them are fitted without a "
-    "residual, as copies of rows are; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite "
-    "support"
+    "too many rows have no other row in their window, or have residuals where all rows around them have none, as "
+    "copies of rows do; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite support"
 )
 LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let the ratio of one row decide everything
 

@@ -369,7 +369,7 @@ class NearestKeys(NamedTuple):
         if len(row) > MOST_NEAREST:
             raise ValueError(
                 f"{len(self.largest)} queries are far from all rows, or have empty windows, and more than "
-                f"{MOST_NEAREST} rows are as near to them as any; leave such queries out, use empty='nan', or give "
+                f"{MOST_NEAREST} rows are among the nearest to them; leave such queries out, use empty='nan', or give "
                 "arrays in place of chunks"
             )
         weight = None if self.rows.weight is None else self.rows.weight[row]

@@ -266,7 +266,9 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
         columns.append(column[:, None] <= quantiles[quantiles < column[times > 0].max()])
     found = np.concatenate(columns, axis=1).astype(np.float64)
     if not found.shape[1]:
-        raise ValueError("y does not vary, so that its distribution depends on nothing; there is no bandwidth to find")
+        raise ValueError(
+            "y does not vary, so that its distribution is the same for every X; no bandwidth is identified"
+        )
     return found
 
 

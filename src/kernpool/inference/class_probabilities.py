@@ -127,9 +127,9 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
     Parameters
     ----------
     of : Probabilities
-        Whose.
+        Training rows, labels and priors.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     warn : bool, default=True
         False if a caller has warned of empty windows.
 
@@ -162,9 +162,9 @@ def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, 
     Parameters
     ----------
     of : Probabilities
-        Whose.
+        Training rows, labels and priors.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
 
     Returns
     -------
@@ -198,9 +198,9 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
         (which,) = np.nonzero(places)
         if which.size:
             warn_caller(
-                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that nothing "
-                "tells how sure their probabilities are, which becomes NaN whatever empty= says; use a larger "
-                "bandwidth, or leave these places out",
+                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that there is no "
+                "standard error of their probabilities, and it becomes NaN whatever empty= says; use a larger "
+                "bandwidth, or omit these queries",
                 category,
             )
     return ~(empty | lost)

@@ -278,7 +278,7 @@ def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
         if smoother.columns > MOST_COLUMNS:
             raise ValueError(
                 f"method='quadratic' is for one to {MOST_COLUMNS} numeric columns, got {smoother.columns}; use "
-                "method='robust', which takes the same bias off"
+                "method='robust', which removes the same bias"
             )
         return [(1.0, smoother.of_degree(2))]
     return [(2.0, planes), (-1.0, planes.widened(WIDER))]

@@ -82,10 +82,10 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
     if objective.rows.group is not None:
         return EvaluationMethod(None, "by the engine: rows of a group are left out together")
     if one_factor and d > 1:
-        return EvaluationMethod(None, "by the engine: a common factor of several columns has no quicker way")
+        return EvaluationMethod(None, "by the engine: there is no faster method for a common factor of several columns")
     means = gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS)
     if n > MOST_ROWS and (means or near is None or not _are_in_reach(objective, near)):
-        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a quicker way")
+        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a faster method")
     if means:
         if n <= MOST_ROWS_WITHOUT_COMPILER:
             return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
@@ -94,7 +94,7 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
         )
     if not k and (not gaussian or one_factor or d < MANY_COLUMNS):
         return EvaluationMethod(
-            None, "by the engine: few columns of numbers have a quicker way for plain Gaussian means alone"
+            None, "by the engine: for few numeric columns there is a faster method only for plain Gaussian means"
         )
     if n * n * (d + k + problem.degree * d * d) < FEWEST_NUMBERS:
         return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")

@@ -287,7 +287,7 @@ def _guarantee(setting: SetSetting, method: str) -> str:
     own = setting.others is None
     doubt = setting.doubt
     if own and method != "full" and doubt != COPIED:
-        doubt = "training rows, each left out, calibrate sets of a fit that they are part of"
+        doubt = "the training rows calibrate sets of a fit to these same rows"
     if own and doubt:
         clusters = "" if setting.of.group is None else " in a new cluster"
         return (

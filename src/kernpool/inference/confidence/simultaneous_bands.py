@@ -366,16 +366,16 @@ def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
     if smoother.columns != 1:
         return f"the tube formula is for curves, of one numeric column, and there are {smoother.columns}"
     if places.code is not None and len(places.code) and np.any(places.code != places.code[0]):
-        return "the tube formula is for one curve, and the places have several combinations of levels"
+        return "the tube formula is for one curve, and the points of X have several combinations of categories"
     kernel = smoother.recipe.kernel
     if _has_edge(kernel):
         return (
-            f"the fit jumps wherever a row enters a window of the kernel {kernel.name!r}, and the path of the tube "
-            "formula has no length"
+            f"the fit jumps wherever a row enters a window of the kernel {kernel.name!r}, and the tube formula needs a "
+            "continuous fit"
         )
     extent = float(np.ptp(places.query)) / float(np.ravel(smoother.recipe.bandwidth)[0])
     if not PER_BANDWIDTH * extent <= MOST:
-        return f"places are up to {extent:.6g} bandwidths apart, which is no single curve to draw"
+        return f"the points of X are up to {extent:.6g} bandwidths apart, too far for the grid of the tube formula"
     return None
 
 

@@ -108,7 +108,7 @@ def compare_pairs(
     return TestResult.of(of(y[:, None])[0], resampled, null=null, bandwidth=bandwidth)
 
 
-REPEATED = "rows that have their equals among the others are predicted by them: fit each once, without weights"
+REPEATED = "repeated rows are predicted by their own copies: fit each row once, without weights"
 
 
 @dataclass(frozen=True)

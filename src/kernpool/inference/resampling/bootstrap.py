@@ -335,8 +335,8 @@ def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
         of = "" if value.shape[1] == 1 else f" of output {none[0]}"
         remedy = "; kind='wild' takes each row's residual from the others" if kind == "residual" else ""
         warn_caller(
-            f"all residuals{of} are zero, so that every resample is the fit itself: these rows have no noise to judge "
-            f"by, which is no certainty{remedy}",
+            f"all residuals{of} are zero, so that every resample is the fit itself: these rows do not show the size of "
+            f"the noise, which is no certainty{remedy}",
             InferenceWarning,
         )
 

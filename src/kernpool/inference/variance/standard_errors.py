@@ -65,8 +65,8 @@ def check_variance(variance: str, *, clustered: bool = False) -> None:
     check_choice("variance", variance, VARIANCES)
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
-            f"variance={variance!r} is of independent rows, and groups make clusters, whose residuals are of fits "
-            "without all of their rows, or of the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
+            f"variance={variance!r} is for independent rows; with groups, residuals are leave-cluster-out, or those of "
+            "the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
         )
 
 
@@ -305,8 +305,8 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
         (between,) = np.nonzero(lost & within_range(found.terms[0][1].problem))
         if between.size:
             warn_caller(
-                f"{_which('', between, found)} {TOO_FAR} of a standard error, and it becomes NaN; nothing is known of "
-                "the curve there: leave these places out, or use a larger bandwidth",
+                f"{_which('', between, found)} {TOO_FAR} of a standard error, and it becomes NaN; the data say nothing "
+                "about the curve there: omit these queries, or use a larger bandwidth",
                 ExtrapolationWarning,
             )
     (few,) = np.nonzero(df < FEW_DF - rounded)
@@ -316,15 +316,15 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
             "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
             "NaN; use a larger bandwidth, or finer groups"
             if errors.cluster is not None
-            else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
+            else "the noise would be estimated from less than one row, and standard errors become NaN; "
             "effective_sample_size shows where rows are, and weights are frequencies of rows"
         )
         warn_caller(f"{_which('around ', few, found)} {reason}", InferenceWarning)
     (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
     if zero.size:
         warn_caller(
-            f"{_which('around ', zero, found)} all residuals are zero, and so is the standard error: these rows have "
-            "no noise to judge by, which is no certainty",
+            f"{_which('around ', zero, found)} all residuals are zero, and so is the standard error: these rows do not "
+            "show the size of the noise, which is no certainty",
             InferenceWarning,
         )
     return error, np.maximum(df, 1.0)
@@ -338,7 +338,7 @@ def warn_of_bias(found: Estimate, error: Array) -> None:
     if far.size:
         warn_caller(
             f"{_which('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
-            "that is left may be of that size too, and the interval covers less than it says; use a smaller bandwidth",
+            "that remains may be as large, and coverage is below the nominal level; use a smaller bandwidth",
             InferenceWarning,
         )
 
