@@ -64,12 +64,12 @@ class Criterion:
     Parameters
     ----------
     name : str
-        What ``bandwidth=`` calls it.
+        Name in ``bandwidth=``.
     exclude_self : bool
         Whether each row is fitted from the others.
     log_penalty : callable or None
         ``(trace, n) -> (p, dp / dtrace)``: the logarithm of the factor on the mean of squares, infinite where the fit
-        has so many degrees of freedom that the criterion is not defined. None is no penalty.
+        has so many degrees of freedom that the criterion is not defined. None for no penalty.
     in_logs : bool
         Whether the criterion is ``log S`` instead of ``S``.
     regular : bool, default=False

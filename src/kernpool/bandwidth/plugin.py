@@ -251,12 +251,12 @@ def plugin_bandwidth(
 
     Notes
     -----
-    The steps, after a hundredth of the rows is trimmed at either end: quartic polynomials on up to five blocks of rows,
-    their number chosen by Mallows' criterion, give first estimates; they give the bandwidth of local cubic fits, whose
-    second derivatives make :math:`\theta_{22}`; that gives the bandwidth of local linear fits, whose residuals make
-    :math:`\sigma^2`. This is what ``dpill`` of R's KernSmooth does, but exactly where that puts all rows into 401 bins:
-    the local linear fits always, the local cubic ones up to 2000 different x. Rows with the same x are treated alike;
-    ``dpill`` trims and cuts blocks among them in the order in which they come.
+    One percent of the rows is trimmed at either end. Then quartic polynomials on up to five blocks of rows, their
+    number chosen by Mallows' criterion, give pilot estimates and with them the bandwidth of local cubic fits. Their
+    second derivatives estimate :math:`\theta_{22}`, which gives the bandwidth of local linear fits, whose residuals
+    estimate :math:`\sigma^2`. This is the algorithm of ``dpill`` in R's KernSmooth, which puts all rows into 401 bins;
+    here local linear fits are always exact, and local cubic ones up to 2000 different x. Rows with the same x are
+    treated alike; ``dpill`` trims and cuts blocks among them in the order of the data.
 
     The bandwidth is optimal, as n grows, for a local linear fit inside of the range. That of a local constant fit
     differs at the ends, and by a term with the slope of the density of x. One bandwidth is for one curvature: where a

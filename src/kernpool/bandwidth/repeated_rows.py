@@ -48,7 +48,7 @@ class RepeatedRowsWarning(UserWarning):
 
     See Also
     --------
-    kernpool.NadarayaWatsonRegressor.fit : `groups` leaves all copies of a row out together.
+    kernpool.NadarayaWatsonRegressor.fit : `groups` holds all copies of a row out together.
     """
 
 

@@ -14,7 +14,7 @@ def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
     Parameters
     ----------
     setting : ConformalProblem
-        Problem whose calibration rows and bandwidth decide what holds.
+        Problem whose calibration rows and bandwidth determine the statement.
     promised : str, optional
         Guaranteed coverage if it is not the level, such as ``"1 - 2 alpha, here 0.8"``.
 

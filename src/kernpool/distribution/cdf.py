@@ -283,7 +283,7 @@ def pool_cdf(
     query, key : array_like
         As in `pool`, chunks and large memory maps included.
     value : array_like of shape (..., n)
-        One value per key; None for chunks, which bring them.
+        One value per key; None for chunks, which include values.
     y : float, or array_like of shape (t,) or (m, t)
         Thresholds: the same for all queries, or a row for each query.
     y_bandwidth : float, optional

@@ -175,7 +175,7 @@ def as_levels(levels: ArrayLike) -> Array:
     Raises
     ------
     ValueError
-        If one is not, or there are none, or they have two dimensions.
+        If an order is out of range, or there are none, or they have two dimensions.
     """
     given = as_real_array("levels", levels)
     # The float32 next to .1 is above .1, and three of 30 equal weights would not reach it.

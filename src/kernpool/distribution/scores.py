@@ -248,7 +248,7 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
     Raises
     ------
     ValueError
-        If there is none, or their number is not positive.
+        If no column is left, or `thresholds` is not positive.
 
     Examples
     --------

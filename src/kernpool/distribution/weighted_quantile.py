@@ -97,7 +97,7 @@ class Selection:
     problem : Problem
         Of degree 0, for which there are loops (`can_select`).
     unit : ndarray of shape (m,)
-        Powers of two in which weights are counted, about the logarithm of their sum, so that they neither underflow nor
+        Units of the weights, as powers of two near the logarithm of their sum, so that they neither underflow nor
         overflow; zero for kernels of compact support.
     """
 
@@ -250,7 +250,7 @@ class Bisection:
     rows : ndarray of int, shape (r,)
         The query of each request, in rising order.
     unit : ndarray of shape (m,)
-        Powers of two in which masses are counted.
+        Units of the masses, as powers of two.
     recipe : Recipe
         Algorithm and number of threads.
     report : callable

@@ -237,7 +237,7 @@ def estimates(
         Corrected; a local quadratic fit, without ridge; the fit as it is; or a local linear fit at the bandwidth times
         :math:`n^{-1/20}`.
     columns : sequence of int or None, default=(None,)
-        Numeric columns whose slopes are estimated; None is the value.
+        Numeric columns whose slopes are estimated; None for the curve.
 
     Returns
     -------

@@ -196,7 +196,7 @@ class EvaluationPoints:
     query : ndarray of shape (m, d)
         Numeric columns, in the units in which the smoother compares them.
     code : ndarray of int64, shape (m, k), or None
-        Level numbers of the categorical columns, if there are any.
+        Category codes of the categorical columns, if there are any.
     """
 
     query: Array
@@ -218,7 +218,7 @@ class Smoother:
     recipe : Recipe
         Kernel, bandwidths, degree and ridge.
     key_code : ndarray of int64, shape (n, k), or None
-        Level numbers of the rows.
+        Category codes of the rows.
     categories : Categories
         Categories of the categorical columns.
     smoothing : ndarray of shape (k,)

@@ -50,7 +50,7 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
     Returns
     -------
     str
-        Why the search ended; what was tried is in the objectives.
+        Reason why the search ended; the evaluated points are recorded in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=True)
@@ -202,8 +202,8 @@ def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, 
     """Return the minimum of a polynomial around the lowest point, and a bound on the possible gain.
 
     The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
-    one. The first derivative that it leaves out, in units of the second, is taken to be what it is where squared bias
-    and variance are powers of the bandwidth: then the error of the place is at most the product of the distances to
+    one. Its neglected next derivative, in units of the second, is assumed to be what it is where squared bias
+    and variance are powers of the bandwidth: then the error of the minimum is at most the product of the distances to
     the other points.
     """
     b, others = logs[best], [best - 1, best + 1]
@@ -236,7 +236,7 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
 def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     """Return the brackets of a smooth curve that may contain its global minimum.
 
-    The bottom is taken to be up to ten times as far below the grid as the parabola through three points says.
+    The minimum is assumed to be at most ten times as far below the grid as the parabola through three points suggests.
     """
     valleys, deep = _valleys(logs, values), []
     for low, high in valleys:

@@ -136,7 +136,7 @@ class SearchConfig:
     regularity : Penalty or None
         A penalty on bandwidths.
     ridge : float or None
-        On the slopes of planes; None is to be searched for.
+        Ridge on the slopes of planes; None to search for it.
     """
 
     criterion: Criterion

@@ -297,7 +297,7 @@ class TrainingRows:
     X : ndarray of shape (n, d)
         Numeric columns.
     code : ndarray of int, shape (n, k)
-        Level numbers of categorical columns.
+        Category codes of the categorical columns.
     value : ndarray of shape (n, c)
         Outputs.
     weight : ndarray of shape (n,)
@@ -624,8 +624,8 @@ class Objective:
         moved : ndarray of shape (n, c, p)
             Derivatives of the fits.
         log_hat_moved : ndarray of shape (n, p) or None
-            Those of the logarithms of the diagonal of the hat matrix at equal factors of the levels of a row with
-            themselves; None for a criterion without penalty.
+            Derivatives of the logarithms of the diagonal of the hat matrix, at equal factors of the categories of a row
+            with themselves; None for a criterion without penalty.
 
         Returns
         -------

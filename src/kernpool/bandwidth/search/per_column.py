@@ -184,7 +184,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
     """Yield the local minima along a line; of neighbours of equal height the last.
 
-    At most two evaluations are held at a time: of planes in d columns one has n d^2 / 2 numbers.
+    At most two evaluations are held at a time: one of planes in d columns has n d^2 / 2 numbers.
     """
     before, here = np.inf, None
     for place in places:
@@ -256,7 +256,7 @@ def search(
     Returns
     -------
     str
-        Why the search ended; what was tried is in the objectives.
+        Reason why the search ended; the evaluated points are recorded in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
@@ -323,7 +323,7 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
     Returns
     -------
     ndarray of shape (p,)
-        In the box; what is smoothed away stays so.
+        Within the box; smoothed-away columns stay so.
     """
     (low, high, _), d = objective.box, before.columns
     matter, rows = relevant(before, theta), (len(before.rows.X), len(objective.rows.X))
@@ -334,8 +334,8 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
 def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: list[Array], d: int) -> GaussNewton | None:
     """Descend from all starts for a few steps, continue from the best, and scan each column at the end.
 
-    Minima that differ in one bandwidth are what starts miss, so from the best place every bandwidth is tried from end
-    to end, and each valley along such a line is a start. That repeats as long as it finds something better.
+    Starts miss minima that differ in one bandwidth, so from the best point every bandwidth is scanned from end
+    to end, and each valley along such a line is a new start. This repeats as long as it finds something better.
 
     Parameters
     ----------
@@ -400,8 +400,8 @@ def _valleys_around(objective: SumOfSquares, at: Iterate, along: list[Array], d:
 def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> GaussNewton:
     """Continue by the Nelder-Mead simplex, and from there with derivatives again.
 
-    Rows enter a compact window with a kink, and the last one leaves it with a jump: a descent along slopes ends at
-    either.
+    The criterion has a kink where a row enters a compact window, and a jump where the last row leaves it; a descent
+    along slopes gets stuck at either.
 
     Parameters
     ----------

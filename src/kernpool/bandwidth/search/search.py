@@ -36,7 +36,7 @@ class BandwidthSearch:
     criterion : str
         Name of the criterion.
     value : float
-        The criterion at `bandwidth`; several outputs count in units of their standard deviations.
+        The criterion at `bandwidth`; several outputs are in units of their standard deviations.
     bandwidth : ndarray of shape (d,)
         The bandwidths found.
     smoothing : ndarray of shape (k,)
@@ -174,7 +174,7 @@ def search_bandwidth(
     weight : ndarray of shape (n,), optional
         Frequencies.
     code : ndarray of int, shape (n, k), optional
-        Level numbers of categorical columns.
+        Category codes of the categorical columns.
     group : ndarray of int, shape (n,), optional
         Number of the group of each row, at least two different ones: every row is predicted from the rows of all other
         groups (leave-cluster-out). With ``"loo"`` and ``"regularised"``.
@@ -187,7 +187,7 @@ def search_bandwidth(
     common_factor : bool, default=False
         Search one factor on the spreads of the columns instead of one bandwidth per column.
     standardise : bool, default=True
-        Count several outputs in units of their standard deviations.
+        Express several outputs in units of their standard deviations.
     kernel, composition, algorithm, n_jobs
         As in `pool`.
     progress : callable, optional
@@ -196,7 +196,7 @@ def search_bandwidth(
         For the rows that starts are found on and the points that are drawn; the default gives the same result each
         time.
     ridge : float or None, default=0.0
-        On the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
+        Ridge on the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
         column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
     max_search_seconds : float, optional
         Stop after so many seconds, and take the best so far; unlimited by default.
@@ -221,25 +221,25 @@ def search_bandwidth(
     *One factor*, always so for one column: the criterion has several local minima as a rule, and kinks or steps for
     compact kernels. It is evaluated on a grid of 64 factors (256 for compact kernels on up to 1000 rows), equally
     spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter. The
-    best three local minima are refined by Brent's method to 1e-7 in log h. About 120 passes. A minimum narrower than
-    the spacing of the grid can be missed; for the boxcar on up to 64 rows, where the error is a step function, every
-    step is tried and none can. With more than 2048 rows the best factor of 2048 drawn ones is refined on all, by cubics
-    through the lowest points, until one promises less than 1e-8 of the criterion: about six passes. For smooth kernels
-    the criterion is then within 1e-7 of its local minimum, relative, and log h within about 1e-3. That of compact
-    kernels has kinks, with a minimum between any two of them: within 2e-6.
+    best three local minima are refined by Brent's method to 1e-7 in log h. This takes about 120 passes. A minimum
+    narrower than the spacing of the grid can be missed, except for the boxcar on up to 64 rows, where the error is a
+    step function and every step is tried. With more than 2048 rows the best factor of a sample of 2048 is refined on
+    all rows, by cubics through the lowest points, until the predicted gain is below 1e-8 of the criterion: about six
+    passes. For smooth kernels the criterion is then within 1e-7 of its local minimum, relative, and log h within about
+    1e-3. For compact kernels, whose criterion has a minimum between any two kinks, it is within 2e-6.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
-    (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback; then from the best place each bandwidth is
-    tried from end to end while the others stay, and valleys along such lines are starts again. In more than eight
-    columns ten of them are, those that the slopes promise most of, so that the number of passes hardly grows with the
-    columns: 150 to 700. That is no certificate of a global minimum, but it never ends above the best common factor of
-    the ladder that it starts from.
+    (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback. Then, from the best point, each bandwidth
+    is scanned from end to end while the others stay fixed, and valleys along such lines are new starts. With more than
+    eight columns only the ten most promising ones by their slopes are scanned, so that the number of passes hardly
+    grows with the columns: 150 to 700. This does not certify a global minimum, but the result is never above the best
+    common factor of the ladder of starts.
 
-    With more than 2048 rows (1024 for several columns) the starts are found on so many drawn rows, and their
-    bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
-    for several columns by way of three times as many drawn rows each time. The rest of the search is on all rows; for
-    several columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 1e-4 of
-    its local minimum; another sample of 1e5 rows would move it by 5e-3.
+    With more than 2048 rows (1024 for several columns) the starts are found on a sample of that size, and their
+    bandwidths are rescaled to all rows by the rate :math:`n^{-1/(4 + d)}`, where d is the number of relevant columns
+    [1]_; for several columns in steps of three times as many rows. The rest of the search is on all rows; for several
+    columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 1e-4 of its
+    local minimum; another sample of 1e5 rows would move it by 5e-3.
 
     References
     ----------
@@ -418,7 +418,7 @@ class Passes:
         self.listener, self.rows, self.done = listener, rows, 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Report progress; a finished pass counts from then on."""
+        """Report progress; a finished pass is added to the total."""
         expected = max(EXPECTED_PASSES * self.rows, self.done + total)
         self.listener(self.done + done, expected)
         if done == total:

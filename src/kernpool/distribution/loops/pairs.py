@@ -127,8 +127,8 @@ def select_block(
     """Write for each request the key in [low, high) at which its query's cumulative weight reaches `need`.
 
     Weights are in units of ``2**unit``. Requests of query i are ``request[i]`` to ``request[i + 1]``, by rising need. A
-    sum that no key reaches is reached by the last key of positive weight: the need comes from sums in another order. -1
-    where all weights are zero.
+    target that no key reaches, due to rounding of sums in another order, is assigned to the last key of positive
+    weight. -1 where all weights are zero.
     """
     weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
     exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)

@@ -303,7 +303,7 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
 class _Between(NamedTuple):
     """Linear weights of a fit at each point and of another at the next, as polynomials about a common center.
 
-    Beside them stand the bandwidth of their product in units of theirs, and the logarithm of what it is multiplied by.
+    They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
     """
 
     query: Array

@@ -89,8 +89,8 @@ def monotonicity_test(
     -----
     The slope of a local line is a covariance with positive weights, and that of two functions that rise is not
     negative. So smoothing never makes an increasing curve fall, whatever the bandwidth and wherever the inputs lie, and
-    the slopes of noise alone bound T: the test rejects most often where the curve is level, and less often where it
-    rises. Many bandwidths see short dips and long ones [1]_ [2]_. Places are 101 quantiles of X.
+    the slopes of noise alone bound T: the test rejects most often where the curve is flat, and less often where it
+    rises. Several bandwidths detect short dips and long ones [1]_ [2]_. Evaluation points are 101 quantiles of X.
 
     Noise is estimated by leave-one-out residuals of a local linear curve, at its leave-one-out bandwidth or the
     smallest default bandwidth, whichever is larger. Residuals stay at their rows, which allows heteroscedastic noise.
@@ -98,15 +98,15 @@ def monotonicity_test(
     has its own standard errors, from residuals of a new curve, since T is the largest of many ratios and favours points
     where the standard error happens to be small.
 
-    At 5 percent it rejects 5.1 percent of 1000 samples of 100 rows of a level curve with normal noise. A prototype by
+    At 5 percent it rejects 5.1 percent of 1000 samples of 100 rows of a flat curve with normal noise. A prototype by
     matrices rejected 5.0 percent, 4.5 of 600 where the sd of the noise grows along the curve, 6.3 of 1000 with
     noise of Student's t of three degrees of freedom, and 6.3 of 1000 where most rows are near one end; with 20, 30 and
     50 rows 6.6, 6.7 and 4.5 percent. With 5 or 10 rows it would reject 4.4 and 3.2 percent at 1 percent, which is why
     it asks for 20.
 
     The test of Bowman, Jones and Gijbels [3]_, by the least bandwidth at which the curve is monotone, is not offered.
-    It resamples from a curve that has been smoothed and smooths it again, which makes level parts rise: for two smooth
-    steps, n = 100, noise of sd .1, it rejected at 5 % in 72 % of the samples. At a level truth it was right.
+    It resamples from a smoothed curve and smooths it again, which makes flat parts rise: for two smooth
+    steps, n = 100, noise of sd .1, it rejected at 5 % in 72 % of the samples. For a flat curve its size was right.
 
     References
     ----------

@@ -39,7 +39,7 @@ class TestSample:
     y : ndarray of shape (n,)
         The output.
     code : ndarray of int, shape (n, k)
-        Level numbers of categorical columns.
+        Category codes of the categorical columns.
     categories : Categories
         Categories of the codes.
     """
@@ -161,7 +161,7 @@ def read_sample(
     what : str
         Name of the test, for messages.
     code : ndarray of int, shape (n, k), optional
-        Level numbers that go with the rows.
+        Category codes of the rows.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def specification_test(
         The model of the null hypothesis, with few parameters; by default ``LinearRegression()``. It is cloned and
         fitted to y, and to each resample.
     sample_weight : array_like of shape (n,), optional
-        Frequencies: whole numbers. The model is fitted to each row as often as its weight says.
+        Frequencies: whole numbers. The model is fitted to rows repeated by their frequencies.
     bandwidth : float or array_like of shape (d,), optional
         Bandwidth of K; by default the standard deviation of each column times :math:`n^{-1/(4 + d)}`.
     kernel : str, default="gaussian"
