@@ -158,8 +158,8 @@ def count_copies(
     rows = _hash([*X.T, *code.T, *table.T])
     if weight is None and not _has_ties(rows):
         return 0.0
-    kept = _some(rows)
-    total, copies, first = _distinct(rows, weight, group, kept)
+    kept = _subsample(rows)
+    total, copies, first = _count_distinct(rows, weight, group, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
     outputs = len(np.unique(_hash([*table[first].T])))
@@ -170,7 +170,7 @@ def count_copies(
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    return copies if len(kept) == len(rows) else _distinct(rows, weight, group, np.arange(len(rows)))[1]
+    return copies if len(kept) == len(rows) else _count_distinct(rows, weight, group, np.arange(len(rows)))[1]
 
 
 def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:
@@ -197,7 +197,7 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
     return found
 
 
-def _some(hashes: Hashes) -> NDArray[np.intp]:
+def _subsample(hashes: Hashes) -> NDArray[np.intp]:
     """Return about 65 536 rows if there are more, keeping all rows of a hash or none."""
     if len(hashes) <= SEEN:
         return np.arange(len(hashes))
@@ -207,12 +207,12 @@ def _some(hashes: Hashes) -> NDArray[np.intp]:
 def _has_ties(column: NDArray[Any]) -> bool:
     """Return whether a tenth or more of the values are ties, so that as many rows can be copies."""
     if len(column) > SEEN:
-        column = column[_some(_hash([column]))]
+        column = column[_subsample(_hash([column]))]
     ordered = np.sort(column)
     return bool(np.count_nonzero(ordered[1:] == ordered[:-1]) >= MANY * len(column))
 
 
-def _distinct(
+def _count_distinct(
     rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
     """Return the number of rows, the number of copies among them, and one index of each distinct row."""

@@ -246,7 +246,7 @@ def full(setting: ConformalProblem) -> Bounds:
     def work(rows: slice) -> Iterator[None]:
         found = (np.flatnonzero(occupied[rows]) + rows.start).astype(np.intp)
         if found.size:
-            pairs = _Added(at_rows, setting, found, at_places.problem)
+            pairs = _TestRows(at_rows, setting, found, at_places.problem)
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
@@ -259,7 +259,7 @@ def full(setting: ConformalProblem) -> Bounds:
     return Bounds(lower, upper, filled(smoother, at_places.problem, center.copy(), occupied))
 
 
-class _Added:
+class _TestRows:
     """Effect of test rows at some points on the fits around the calibration rows.
 
     Parameters

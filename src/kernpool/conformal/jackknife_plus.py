@@ -52,8 +52,8 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
 
     def ends(output: int, without: Array) -> tuple[Array, Array]:
         reach = score[:, output]
-        lower = -upper_statistic(_plus(-without, reach), weight, rank)
-        return lower, upper_statistic(_plus(without, reach), weight, rank)
+        lower = -upper_statistic(_add_residuals(-without, reach), weight, rank)
+        return lower, upper_statistic(_add_residuals(without, reach), weight, rank)
 
     return _tiled(setting, "jackknife+", ends)
 
@@ -72,7 +72,7 @@ def minmax(setting: ConformalProblem) -> Bounds:
     return _tiled(setting, "minmax", ends)
 
 
-def _plus(without: Array, reach: Array) -> Array:
+def _add_residuals(without: Array, reach: Array) -> Array:
     """Return predictions plus residuals; infinite where either is unknown."""
     with np.errstate(invalid="ignore"):
         ends = without + reach
@@ -136,7 +136,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
         rest[hard] = 1.0
     change = alpha * share if share.ndim else alpha
     change /= rest
-    again = _sum_again(designs, places[place], which[row]) if place.size else None
+    again = _refit_without_one(designs, places[place], which[row]) if place.size else None
     for output, value in enumerate(calibration.value.T):
         without = value - part.plane(offsets, output)
         without *= change
@@ -146,7 +146,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
         yield without
 
 
-def _sum_again(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
+def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
     """Recompute fits at points without one unit of one row each, of shape (k, c); NaN in empty windows."""
     smoother = replace(designs.smoother, kept=None)
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))

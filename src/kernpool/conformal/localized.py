@@ -145,13 +145,13 @@ def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array
                 radius = random.gamma(columns, size=missing)
                 return radius, np.exp(kernel.log_profile(radius) + radius)
 
-            return _kept(nearly, count, random)
+            return _accept_draws(nearly, count, random)
     if not kernel.is_compact:
         raise ValueError(
             f"kernel {kernel.name!r} never ends, and method='rlcp' cannot draw from an unknown tail; "
             "give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
         )
-    return _kept(_below_steps(kernel, columns, random), count, random)
+    return _accept_draws(_below_steps(kernel, columns, random), count, random)
 
 
 def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
@@ -169,7 +169,7 @@ def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
     return propose
 
 
-def _kept(propose: Propose, count: int, random: Generator) -> Array:
+def _accept_draws(propose: Propose, count: int, random: Generator) -> Array:
     """Draw proposals until enough are accepted, each with its own probability."""
     parts, missing = list[Array](), count
     while missing:

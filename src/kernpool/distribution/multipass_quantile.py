@@ -184,7 +184,7 @@ class MultipassQuantile:
             row, need = np.repeat(near, len(level)), (whole[near, None] * share).ravel()
             requests = Requests.of(row, need, weights.rows)
             self._narrow(requests, column, unit, summary)
-            self._look(requests, column, unit)
+            self._read_ranges(requests, column, unit)
             found[near, column] = requests.value.reshape(len(near), len(level))
         others = np.union1d(np.flatnonzero(far), near[np.isnan(found[near]).any(axis=(1, 2))])
         if len(others):
@@ -229,7 +229,7 @@ class MultipassQuantile:
                 mass = pieces.mass[np.searchsorted(one.queries, requests.row[some])]
                 requests.enter(some, np.concatenate([[one.low], one.cuts, [one.high]]), pieces, mass)
 
-    def _look(self, requests: Requests, column: int, unit: Array) -> None:
+    def _read_ranges(self, requests: Requests, column: int, unit: Array) -> None:
         """Read the rows in the ranges in batches that fit in memory, and find the quantiles in them."""
         for _ in range(2):  # once more for requests that rounding has led beyond all rows with weight
             (which,) = np.nonzero(np.isnan(requests.value))

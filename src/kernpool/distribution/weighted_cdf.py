@@ -250,7 +250,7 @@ class RankSearch:
         while nodes:
             start, stop, requests = nodes.popleft()
             if stop - start <= FEWEST_KEYS or (stop - start) * len(requests) <= QUICK_PAIRS:
-                self._look_through(slice(start, stop), requests)
+                self._scan_keys(slice(start, stop), requests)
                 continue
             middle = (start + stop) // 2
             lower = self.rank[requests] <= middle
@@ -264,7 +264,7 @@ class RankSearch:
                     side.add(some, _sum(self.recipe, self.problem, queries, keys).rows(inverse))
                     nodes.append((start, middle, some) if some is left else (middle, stop, some))
 
-    def _look_through(self, keys: slice, requests: Index) -> None:
+    def _scan_keys(self, keys: slice, requests: Index) -> None:
         """Sum the keys of a leaf on both sides of each rank, using masks."""
         places = np.arange(keys.start, keys.stop)
         for some in _pieces(requests, max(1, MASKED_PAIRS // len(places))):

@@ -272,13 +272,13 @@ class Bisection:
         selection = Selection(self.problem, self.unit)
         nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
         while nodes:
-            self._look_through(self._leaves(nodes, passed), selection, found)
+            self._scan_keys(self._leaves(nodes, passed), selection, found)
             # Rounding of the sums has led some requests past all keys with weight: take the last such key before.
             nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
             passed.mass[found < 0] = 0.0
         return found
 
-    def _look_through(self, leaves: list[Node], selection: Selection, found: Index) -> None:
+    def _scan_keys(self, leaves: list[Node], selection: Selection, found: Index) -> None:
         """Scan the keys of leaves, several leaves in parallel."""
 
         def work(some: slice) -> Iterator[None]:

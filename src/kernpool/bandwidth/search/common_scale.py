@@ -188,7 +188,7 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
     while len(logs) < MOST_EVALUATIONS:
         best = int(np.argmin(values))
         if 0 < best < len(logs) - 1:
-            place, promised = _promise(logs, values, best)
+            place, promised = _predicted_minimum(logs, values, best)
             if promised <= LARGE_TOLERANCE * values[best]:
                 break
         else:
@@ -198,7 +198,7 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
         values.insert(where, penalised(place))
 
 
-def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
+def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
     """Return the minimum of a polynomial around the lowest point, and a bound on the possible gain.
 
     The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is

@@ -242,19 +242,19 @@ def search_log_loss(
             else:
                 best = _per_column(first, setting)
         except OutOfTimeError:
-            best, reason = _stopped(first, limit, setting)
+            best, reason = _take_best(first, limit, setting)
         if few is not rows:
             criterion = LogLoss(setting.objective(rows), spread, limit)
-            start = _expected(criterion, best, len(few.X))
+            start = _expected_minimum(criterion, best, len(few.X))
             try:
                 best = _with_more_rows(criterion, start, one)
             except OutOfTimeError:
-                best, reason = _stopped(criterion, limit, setting, start)
+                best, reason = _take_best(criterion, limit, setting, start)
     on_fewer = len(first.tried) * (few is not rows)
     return _outcome(criterion, best, begun, starts, on_fewer, reason, first.way.reason, started)
 
 
-def _stopped(
+def _take_best(
     criterion: LogLoss, limit: TimeLimit, setting: SearchConfig, start: Array | None = None
 ) -> tuple[LogLossPoint, str]:
     """Take the best point so far, and warn."""
@@ -304,7 +304,7 @@ def _per_column(criterion: LogLoss, setting: SearchConfig) -> LogLossPoint:
     return narrow if criterion.is_clearly_better(narrow, best) else best
 
 
-def _expected(criterion: LogLoss, best: LogLossPoint, few: int) -> Array:
+def _expected_minimum(criterion: LogLoss, best: LogLossPoint, few: int) -> Array:
     """Return the expected minimum for more rows, given that for fewer rows."""
     d, x = criterion.d, best.x
     matters = x[:d] < criterion.high[:d] - np.log(100.0)

@@ -166,7 +166,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         valleys_of(objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder)
         for middle in middles
     )
-    valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=_height)
+    valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=_criterion_of)
     if not valleys or not np.isfinite(valleys[0].penalised):
         return
     best = valleys[0]
@@ -178,7 +178,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         yield objective.evaluate(np.minimum(without, high))
     drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
     drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, d + k))), low, high)
-    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=_height)
+    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=_criterion_of)
 
 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
@@ -197,7 +197,7 @@ def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
         yield here
 
 
-def _height(at: Any) -> float:
+def _criterion_of(at: Any) -> float:
     return float(at.penalised)
 
 
@@ -261,7 +261,7 @@ def search(
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
     course.way = way.reason
-    on_few = _by(way, first, course)
+    on_few = _evaluated_by(way, first, course)
     begun = course.count(starts(on_few, spread, grid, generator))
     found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))
     if found is None:
@@ -291,7 +291,7 @@ def search(
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
-def _by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
+def _evaluated_by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
     """Return the criterion, evaluated by a given method."""
     if way.make is None:
         return objective
@@ -304,7 +304,7 @@ def _with_more_rows(
 ) -> tuple[SumOfSquares, GaussNewton]:
     """Descend on more rows from the expected minimum, and return the objective used and the result."""
     theta = moved(objective, before, best.end.theta)
-    quickly = _by(choose_way(objective, one_factor=False, near=theta), objective, course)
+    quickly = _evaluated_by(choose_way(objective, one_factor=False, near=theta), objective, course)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
     found = descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
     return quickly, found

@@ -296,7 +296,7 @@ def search_bandwidth(
             else:
                 reason = per_column.search(objective, first, setting, spread, generator, course)
         except OutOfTimeError:
-            reason = _stopped(objective, course, spread, one, kernel)
+            reason = _take_best(objective, course, spread, one, kernel)
     if not np.isfinite(objective.best.penalised):
         raise ValueError(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
@@ -310,13 +310,13 @@ def _is_quick(objective: Objective) -> bool:
     return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
-def _stopped(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
+def _take_best(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
     """Take the best point so far, warn, and return a description of it."""
     low, high, _ = objective.box
     d = len(spread)
     scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
     rule = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
-    reason = course.finish_early(objective, partial(_moved, one, objective), rule)
+    reason = course.finish_early(objective, partial(_expected_minimum, one, objective), rule)
     warn_of_stop(reason)
     return reason
 
@@ -331,7 +331,7 @@ def warn_of_stop(reason: str) -> None:
     )
 
 
-def _moved(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
+def _expected_minimum(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
     """Return the expected minimum for all rows, given the best point of a sample."""
     if not one:
         return per_column.moved(objective, before, best.theta)

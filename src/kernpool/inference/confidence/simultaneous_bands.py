@@ -288,7 +288,9 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
             narrow, wide = (one, other) if one.factor <= other.factor else (other, one)
             (term,) = products(one.problem.similarity.kernel, wide.factor / narrow.factor)
             at_places = product_problem(narrow, wide, term, None)
-            between = [_Between.of(narrow, wide)] + ([_Between.of(wide, narrow)] if one is not other else [])
+            between = [_NeighbourWeights.of(narrow, wide)] + (
+                [_NeighbourWeights.of(wide, narrow)] if one is not other else []
+            )
             query, of = [each.query for each in between], [rows[:-1]] * len(between)
             if sums.known(at_places) is None:
                 query, of = [*query, at_places.query], [*of, rows]
@@ -300,7 +302,7 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
     return total
 
 
-class _Between(NamedTuple):
+class _NeighbourWeights(NamedTuple):
     """Linear weights of a fit at each point and of another at the next, as polynomials about a common center.
 
     They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
@@ -314,7 +316,7 @@ class _Between(NamedTuple):
     log_factor: Array
 
     @classmethod
-    def of(cls, one: LinearWeights, other: LinearWeights) -> _Between:
+    def of(cls, one: LinearWeights, other: LinearWeights) -> _NeighbourWeights:
         q, r = one.problem.query[:-1], other.problem.query[1:]
         h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
         ratio = other.factor / one.factor

@@ -149,7 +149,7 @@ def monotonicity_test(
     widths = usual if bandwidth is None else as_bandwidth(bandwidth, None)
     value = DIRECTIONS[direction] * sample.y[:, None]
     found = np.maximum(bandwidth_for(sample, kernel, None), usual[-1] * canonical_ratio(get_kernel(kernel)))
-    falls = _Falls.of(sample.X, found, widths, kernel, n_jobs)
+    falls = _StudentisedSlopes.of(sample.X, found, widths, kernel, n_jobs)
     residual = falls.residual(value)
     sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
     statistic = falls(value)[0]
@@ -168,7 +168,7 @@ def _widths(x: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Falls:
+class _StudentisedSlopes:
     """Largest studentised slope against the null direction, for columns of outputs.
 
     Standard errors are those of `variance/standard_errors.py`: local noise times the norm of the linear weights of a
@@ -181,7 +181,7 @@ class _Falls:
     ]  # of each bandwidth: slopes, local means of squares, norms
 
     @classmethod
-    def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _Falls:
+    def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _StudentisedSlopes:
         """Compute the norms of linear weights, which do not depend on outputs."""
         places = np.quantile(x[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
 

@@ -318,7 +318,10 @@ def _of_values(
     if how.kind == "residual":
         size = n if units is None else int(units.sum())
         noise = (
-            (block, np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1))
+            (
+                block,
+                np.stack([_draw_residuals(residual, units, seed, b, size) for b in _resample_numbers(block)], axis=1),
+            )
             for block in draws.blocks(how.n_resamples, size * c)
         )
     else:
@@ -405,7 +408,7 @@ def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
         )
 
 
-def _numbers(block: slice) -> range:
+def _resample_numbers(block: slice) -> range:
     return range(block.start, block.stop)
 
 
@@ -413,7 +416,7 @@ def _width(block: slice) -> int:
     return int(block.stop - block.start)
 
 
-def _exchanged(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
+def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
     """Return residuals drawn with replacement from unit rows, averaged over each row's units."""
     row = draws.drawn_rows(seed, number, size)
     if units is None:

@@ -181,7 +181,7 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     order = order[smoother.weight[order] > 0]
     problem = found.terms[0][1].problem
     tables = WeightTables(found.terms, order, smoother.weight[order])
-    residual, ends = clusters.residual[order], _ends(clusters.code[order])
+    residual, ends = clusters.residual[order], _cluster_ends(clusters.code[order])
     variance, sizes = np.zeros((len(problem.query), residual.shape[1])), np.zeros((len(problem.query), 2))
     kernel = problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
@@ -197,7 +197,7 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     return ClusterErrors(error, np.asarray(count - 1.0), np.where(occupied, np.sqrt(sizes[:, 0]), np.nan))
 
 
-def _ends(code: Integers) -> Integers:
+def _cluster_ends(code: Integers) -> Integers:
     """Return the end index of each cluster; rows are sorted by cluster."""
     return np.append(np.flatnonzero(np.diff(code)) + 1, len(code)).astype(np.int64)
 
