@@ -133,7 +133,7 @@ def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
 
 
 def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array:
-    """Draw from the density ``r**(columns - 1) K(r)``."""
+    """Draw radii with density proportional to ``r**(columns - 1) K(r)``."""
     match kernel.form:
         case Polynomial(inner, outer):
             return np.asarray(random.beta(columns / inner, outer + 1.0, count) ** (1.0 / inner))

@@ -82,7 +82,7 @@ class _WeightedScores:
             self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
 
     def ends(self, places: EvaluationPoints, which: NDArray[np.intp] | None, levels: Array) -> tuple[Array, Array]:
-        """Return two conditional quantiles.
+        """Return the lower and upper conditional quantile, of outputs or of residuals plus the fit.
 
         Parameters
         ----------

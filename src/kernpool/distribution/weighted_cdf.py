@@ -241,7 +241,7 @@ class RankSearch:
 
     @classmethod
     def of(cls, recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> RankSearch:
-        """Return the requests at the root."""
+        """Start the search of all requests at the root node."""
         return cls(recipe, problem, rows, rank, empty_state(len(rows), 1), empty_state(len(rows), 1))
 
     def descend(self) -> None:

@@ -71,7 +71,7 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
-    """Return factors from a tenth of a typical distance of nearest neighbours to ten diameters, increasing.
+    """Return candidate factors: from a tenth of a typical nearest-neighbour distance to ten diameters, increasing.
 
     Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the same.
 

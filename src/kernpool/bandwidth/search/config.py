@@ -151,7 +151,7 @@ class SearchConfig:
     ridge: float | None = 0.0
 
     def objective(self, rows: TrainingRows) -> Objective:
-        """Return the criterion of some rows as a function of bandwidths."""
+        """Build the criterion of given rows, as a function of bandwidths."""
         return Objective(
             rows,
             self.criterion,

@@ -365,7 +365,7 @@ class _Curves:
         return offset + self.common.fit(rest), rest - self.common.predicted_from_others(rest)
 
     def statistic(self, value: Array) -> Array:
-        """Return T of each column."""
+        """Return the statistic T of each column of outputs."""
         offset = self.offset(value)
         own = self.grouped.fit(value)
         apart = np.sum((own - offset - self.common.fit(value - offset)) ** 2, axis=0)

@@ -241,7 +241,7 @@ class SlopeStatistic:
         return cls(planes, means, slope_norms(planes)[:, tested], tested)
 
     def __call__(self, value: Array) -> Array:
-        """Return I of each column."""
+        """Return the statistic I of each column of outputs."""
         value = value - value.mean(axis=0)  # the variance is a difference of squares
         columns = value.shape[1]
         slope = self.planes.local(value).slope[:, self.tested, :]

@@ -67,7 +67,7 @@ def as_seed(random_state: Any) -> int:
 
 
 def as_random(random_state: Any, *, generators: bool = True) -> Any:
-    """Return the source of random numbers that scikit-learn reads from `random_state`, or a Generator as it is.
+    """Convert `random_state` as scikit-learn does; a Generator is returned unchanged.
 
     Examples
     --------
