@@ -33,8 +33,8 @@ def make_objective(n, d, levels=(), kernel="gaussian", **options):
         (500, 2, {}, False, PairwiseObjective, "every pair of 500 rows once"),
         (500, 2, {}, True, None, "a common factor of several columns"),
         (400, 1, {}, True, None, "400 rows take less time than loading"),
-        (500, 1, {"kernel": "epanechnikov"}, True, None, "plain Gaussian means alone"),
-        (500, 2, {"degree": 1}, False, None, "plain Gaussian means alone"),
+        (500, 1, {"kernel": "epanechnikov"}, True, None, "only for plain Gaussian means"),
+        (500, 2, {"degree": 1}, False, None, "only for plain Gaussian means"),
         (500, 1, {"algorithm": "brute"}, True, None, "algorithm='brute' was asked for"),
         (200, 9, {}, False, AllPairsObjective, "all pairs of 200 rows"),
         (60, 9, {"degree": 1}, False, AllPairsObjective, "all pairs of 60 rows"),
@@ -58,7 +58,7 @@ def test_which_way_and_why(n, d, options, one_factor, make, reason):
     [
         (4200, 4, (3,), 1.0, AllPairsObjective, "all pairs of 4200 rows"),
         (4200, 4, (3,), 0.01, None, "4200 rows are too many"),  # few rows within reach
-        (4200, 4, (), 1.0, None, "few columns of numbers"),
+        (4200, 4, (), 1.0, None, "few numeric columns"),
         (33_000, 2, (3,), 1.0, None, "33000 rows are too many"),
     ],
 )

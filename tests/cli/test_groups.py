@@ -71,7 +71,7 @@ def test_intervals_are_of_clusters(folder, fitted):
     assert np.mean(rows.width) < 0.9 * np.mean(found.width)
     refused = kernpool(*asked, "--variance", "nn")
     assert refused.returncode == 1
-    assert b"--variance nn is of independent rows" in refused.stderr
+    assert b"--variance nn is for independent rows" in refused.stderr
     assert b"leave --variance out" in refused.stderr
     refused = kernpool(*asked, "--groups", "class")
     assert (refused.returncode, b"--groups is of kernpool fit" in refused.stderr) == (2, True)

@@ -217,7 +217,7 @@ def test_places_with_too_few_rows_are_counted_in_one_warning(method):
     new = np.array([[0.5], [40.0], [-30.0]])
     setting = setting_of(model, new, calibration=other)
     with pytest.warns(InferenceWarning, match=r"2 of 3 prediction intervals \(the first is of query 1\) are infinite: "
-                      r"around them are too few rows") as caught:  # fmt: skip
+                      r"there are too few rows around them") as caught:  # fmt: skip
         found = prediction_interval(setting, method)
     assert len(caught) == 1
     assert np.isinf(found.upper[:, 0]).tolist() == [False, True, True]
@@ -272,7 +272,7 @@ def test_a_kernel_without_draws_is_refused_for_rlcp_alone():
     setting = setting_of(model.fit(X, y), new, calibration=other)
     with pytest.raises(ValueError, match="'slow tail' never ends"):
         prediction_interval(setting, "rlcp")
-    with pytest.warns(InferenceWarning, match="around them are too few rows"):
+    with pytest.warns(InferenceWarning, match="there are too few rows around them"):
         assert np.isfinite(prediction_interval(setting, "localized").upper).any()
 
 

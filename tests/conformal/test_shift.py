@@ -136,7 +136,7 @@ def test_places_that_count_too_much_are_said():
     with pytest.warns(ExtrapolationWarning, match="2 of 3 queries"):
         setting = setting_of(model, new, 0.9, other, shift=ratio(other[0]), place_shift=ratio(new))
     with pytest.warns(InferenceWarning, match=r"2 of 3 prediction intervals \(the first is of query 1\) are infinite: "
-                      "they count for more") as caught:  # fmt: skip
+                      "their weight is too large") as caught:  # fmt: skip
         found = prediction_interval(setting, "split")
     assert len(caught) == 1
     assert np.isinf(found.upper[:, 0]).tolist() == [False, True, True]

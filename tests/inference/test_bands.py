@@ -146,7 +146,7 @@ def test_a_tube_is_of_one_combination_of_levels():
     model = LocalLinearRegressor(bandwidth=0.1, smoothing=0.2, unordered=["kind"]).fit(frame, y)
     found = model.confidence_interval(frame[frame.kind == "a"], simultaneous=True)
     assert found.critical > 2.5
-    with pytest.raises(ValueError, match="several combinations of levels"):
+    with pytest.raises(ValueError, match="several combinations of categories"):
         model.confidence_interval(frame, simultaneous="tube")
     both = model.confidence_interval(frame, simultaneous=True)
     assert both.band == "multiplier"

@@ -274,7 +274,7 @@ def test_residuals_of_the_fit_itself_are_the_usual_corrections(kernel, situation
 def test_variances_of_single_rows_are_refused(variance):
     smoother = smoother_of_bend()
     clusters = fit_clusters(smoother, np.arange(200) % 20)
-    with pytest.raises(ValueError, match=f"variance='{variance}' is of independent rows"):
+    with pytest.raises(ValueError, match=f"variance='{variance}' is for independent rows"):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, variance=variance)
     with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, simultaneous="tube")

@@ -135,7 +135,7 @@ def test_an_empty_window_is_nan_with_a_warning_whatever_the_policy():
 def test_less_than_one_row_is_told():
     x, y = np.r_[np.linspace(0, 1, 60), 9.0], np.r_[np.cos(9 * np.arange(60)), 0.5]
     weight = np.r_[np.ones(60), 0.25]
-    with pytest.warns(InferenceWarning, match="residuals of less than one row"):
+    with pytest.warns(InferenceWarning, match="estimated from less than one row"):
         one = found(x, y, [9.0], weight, h=0.3, degree=0, recipe={"kernel": "boxcar"}, method="naive")
     assert np.isnan(one.width)
     assert np.isnan(one.df)

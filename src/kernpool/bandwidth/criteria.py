@@ -59,17 +59,17 @@ ROUNDING = 1e-7
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a bandwidth is judged by.
+    """Criterion that a bandwidth search minimises.
 
     Parameters
     ----------
     name : str
-        What ``bandwidth=`` calls it.
+        Name in ``bandwidth=``.
     exclude_self : bool
         Whether each row is fitted from the others.
     log_penalty : callable or None
         ``(trace, n) -> (p, dp / dtrace)``: the logarithm of the factor on the mean of squares, infinite where the fit
-        has so many degrees of freedom that the criterion is not defined. None is no penalty.
+        has so many degrees of freedom that the criterion is not defined. None for no penalty.
     in_logs : bool
         Whether the criterion is ``log S`` instead of ``S``.
     regular : bool, default=False
@@ -83,14 +83,14 @@ class Criterion:
     regular: bool = False
 
     def value(self, penalised: float, power: int = 0) -> float:
-        """Return the criterion of a penalised mean of squares times a power of two."""
+        """Return the criterion, given a penalised mean of squares and the power of two that scales it."""
         if not self.in_logs:
             return times_power(penalised, power)
         return math.log(penalised) + power * math.log(2.0) if penalised > 0 else -math.inf
 
 
 def times_power(square: float, power: int) -> float:
-    """Return a number times a power of two; infinity beyond the range of float64."""
+    """Return ``square * 2**power``; infinity beyond the range of float64."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(square, power))
 
@@ -121,19 +121,19 @@ CRITERIA = {
 
 
 def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
-    """Refuse groups with a criterion that leaves no rows out, and a single group.
+    """Raise ValueError for groups with a criterion that leaves no rows out, or for a single group.
 
     Parameters
     ----------
     group : ndarray of int, shape (n,), or None
         Number of the group of each row.
     criterion : str
-        What is minimised.
+        Name of the criterion.
 
     Raises
     ------
     ValueError
-        If nothing could be left out, or nothing would remain.
+        If no rows would be held out, or none would remain.
 
     Examples
     --------
@@ -159,17 +159,17 @@ Array = NDArray[np.float64]
 
 SAFE = 0.5
 LARGEST = 2.0  # standard deviations
-# One less the leverage: above the first number a deleted residual is right to eight digits, below the second to none.
+# One minus leverage: above the first number a deleted residual has eight correct digits, below the second none.
 EXACT, ALONE = 1e-4, 1e-8
 
 
 class LooResiduals(NamedTuple):
-    """What counts as residuals.
+    """Residuals that enter a criterion, with their derivatives.
 
     Parameters
     ----------
     residual : ndarray of shape (n, c)
-        Instead of those of the fit.
+        Residuals that replace those of the fit.
     by_fit : ndarray of shape (n, c) or float
         Their derivatives by the residuals of the fit.
     by_hat : ndarray of shape (n, c) or float
@@ -182,22 +182,22 @@ class LooResiduals(NamedTuple):
 
 
 def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> LooResiduals:
-    """Count rows of large leverage with their deleted residuals.
+    """Replace the residuals of rows of high leverage by bounded deleted residuals.
 
     Parameters
     ----------
     residual : ndarray of shape (n, c)
-        Of the fit.
+        Residuals of the fit.
     alone : ndarray of shape (n, c)
-        What is left of the outputs after the mean of the others.
+        Outputs minus the mean of the other rows.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix.
     bound : ndarray of shape (n, c)
-        Of what counts for rows of leverage one, positive.
+        Largest residual of rows of leverage one, positive.
 
     Returns
     -------
-    Counted
+    LooResiduals
         The residuals as they are, if no leverage is above one half.
 
     Examples
@@ -226,7 +226,7 @@ def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> Lo
 
 
 def _step(u: Array) -> tuple[Array, Array]:
-    """Return a step from zero to one with two ends without slope, and its derivative."""
+    """Return a smooth step from zero to one, flat at both ends, and its derivative."""
     u = np.clip(u, 0.0, 1.0)
     return u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u)
 
@@ -255,7 +255,7 @@ class LeaveOneOut:
 
     @property
     def empty_windows(self) -> int:
-        """How many rows have no other one inside the kernel's support."""
+        """Number of rows with no other row inside the kernel's support."""
         return int(np.count_nonzero(~self.occupied))
 
 
@@ -267,7 +267,7 @@ def leave_one_out(
     progress: Progress | None = None,
     ridge: Array | None = None,
 ) -> LeaveOneOut:
-    r"""Predict every row from the others, and measure the error.
+    r"""Predict every row from the other rows, and return the mean squared error.
 
     .. math:: CV(h) = \sum_i w_i \lVert y_i - \hat y_{-i}(x_i) \rVert^2 \Big/ \sum_i w_i
 
@@ -279,7 +279,7 @@ def leave_one_out(
     algorithm, n_jobs, progress
         As in `pool`.
     ridge : ndarray of shape (d,), optional
-        Of `Recipe.ridge_weight`.
+        Ridge, as of `Recipe.ridge_weight`.
 
     Returns
     -------

@@ -22,24 +22,24 @@ Array = NDArray[np.float64]
 
 DEGREE, COEFFICIENTS = 4, 5
 MOST_BLOCKS, ROWS_PER_BLOCK = 5, 20
-NO_NOISE = 1e-20  # of the squares of y: residuals this small are rounding
-NO_FREEDOM = 1e-8  # of the number of rows: it is a difference of sums of that size
-EDGE = 0.05  # of the range at either end, where second derivatives are mostly noise
+NO_NOISE = 1e-20  # fraction of the squares of y: residuals this small are rounding
+NO_FREEDOM = 1e-8  # fraction of the number of rows: it is a difference of sums of that size
+EDGE = 0.05  # fraction of the range at either end, where second derivatives are mostly noise
 EXACT_POINTS, BINS = 2000, 401
 PAIRS_AT_ONCE = 1 << 18
-DEFICIENT = 1e-10  # of the largest eigenvalue
+DEFICIENT = 1e-10  # fraction of the largest eigenvalue
 
 
 def quartic_pilot(points: Points) -> tuple[float, float]:
-    r"""Estimate noise and curvature crudely, by quartic polynomials on blocks of equally many rows.
+    r"""Return pilot estimates of noise variance and curvature from quartic polynomials fitted on blocks.
 
-    Of up to ``n / 20`` and up to five blocks there are as many as Mallows' criterion says; every block has to have more
-    places than a quartic has coefficients.
+    Mallows' criterion selects the number of blocks, at most five and at most ``n / 20``; every block has to have more
+    distinct x than a quartic has coefficients.
 
     Parameters
     ----------
     points : Points
-        Of 20 rows and more.
+        At least 20 rows.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def quartic_pilot(points: Points) -> tuple[float, float]:
 
 
 def _quartics(points: Points, number: int) -> list[tuple[Points, Polynomial]]:
-    """Fit a quartic to each block; an empty list if some block does not determine one and leave anything over."""
+    """Fit a quartic to each block; return an empty list if any fit is rank-deficient or leaves no residual."""
     size = points.total // number
     ends = [size * i for i in range(number)] + [points.total]
     blocks = [points.between(first, last) for first, last in pairwise(ends)]
@@ -90,14 +90,14 @@ def _residual(block: Points, curve: Polynomial) -> float:
 
 
 def mean_squared_curvature(points: Points, bandwidth: float) -> float:
-    r"""Estimate the curvature of the regression function from local cubic fits, away from the ends.
+    r"""Estimate the mean squared second derivative from local cubic fits, away from the ends.
 
     Parameters
     ----------
     points : Points
         The rows.
     bandwidth : float
-        Of the Gaussian weights of the fits.
+        Bandwidth of the Gaussian weights of the fits.
 
     Returns
     -------
@@ -106,8 +106,8 @@ def mean_squared_curvature(points: Points, bandwidth: float) -> float:
 
     Notes
     -----
-    Exact up to 2000 places, with all pairs. More places are put into 401 bins first, each row shared between the two
-    centers around it, as KernSmooth does; the bandwidths that come out of `quartic_pilot` are far wider than a bin.
+    Exact up to 2000 distinct x, over all pairs. With more, rows are first binned linearly into 401 bins (each row is
+    split between the two nearest centers), as in KernSmooth; bandwidths from `quartic_pilot` are far wider than a bin.
     """
     binned = points if len(points.place) <= EXACT_POINTS else _binned(points)
     middle = (points.place[0] + points.place[-1]) / 2
@@ -134,7 +134,7 @@ def _binned(points: Points) -> Points:
 
 
 def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
-    """Return the second derivative of local cubic fits: zero in directions that the points do not determine."""
+    """Return second derivatives of local cubic fits by minimum-norm least squares."""
     unit = min(bandwidth, points.width)  # in units of a huge bandwidth, powers of offsets would underflow
     powers = np.add.outer(np.arange(4), np.arange(4))
     second = np.empty(len(query))
@@ -160,18 +160,18 @@ def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
 
 
 def residual_variance(points: Points, bandwidth: float) -> float:
-    r"""Estimate the noise from the residuals of local linear fits, divided by their degrees of freedom.
+    r"""Estimate the noise variance from residuals of local linear fits and their degrees of freedom.
 
     .. math:: \hat\sigma^2 = \sum_i (y_i - \hat m(x_i))^2 \Big/ \big(n - 2 \sum_i S_{ii} + \sum_{ij} S_{ij}^2\big)
 
-    where `S` is the matrix of shares of row j in the fit at row i.
+    where `S` is the smoother matrix: ``S[i, j]`` is the weight of row j in the fit at row i.
 
     Parameters
     ----------
     points : Points
         The rows.
     bandwidth : float
-        Of the Gaussian weights of the fits.
+        Bandwidth of the Gaussian weights of the fits.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     Notes
     -----
     Exact, in two passes of `pool_state`: the square of a Gaussian is one of ``bandwidth / sqrt(2)``, so that sums of
-    squared shares are moments too.
+    squared weights are moments too.
     """
     layout = Layout(values=1, columns=1, degree=1)
     place, rows = points.place, points.rows
@@ -199,8 +199,8 @@ def residual_variance(points: Points, bandwidth: float) -> float:
     return float(residual / freedom) if freedom > NO_FREEDOM * points.total else float("nan")
 
 
-TRIM = 0.01  # of the rows, at either end
-FEWEST = 20  # rows, and places
+TRIM = 0.01  # fraction of the rows, at either end
+FEWEST = 20  # rows, and distinct x
 
 # Constants of the Gaussian: bandwidths for theta_22 where theta_24 is negative or positive, and for the noise.
 _NEGATIVE, _POSITIVE = 3 / (8 * math.sqrt(math.pi)), 15 / (16 * math.sqrt(math.pi))
@@ -210,7 +210,7 @@ _NOISE = (4 * (0.5 + 2 * math.sqrt(2) - 4 / 3 * math.sqrt(3)) / math.sqrt(2 * ma
 def plugin_bandwidth(
     x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, *, kernel: str | Kernel = "gaussian"
 ) -> float:
-    r"""Estimate the bandwidth of the least mean squared error of a local linear fit to one column.
+    r"""Estimate the bandwidth with the least asymptotic mean squared error for local linear regression.
 
     .. math:: h = \delta_0(K) \left( \frac{\sigma^2 (b - a)}{n\, \theta_{22}} \right)^{1/5}, \qquad
               \theta_{22} = \frac1n \sum_i m''(x_i)^2
@@ -240,7 +240,7 @@ def plugin_bandwidth(
         If an argument does not hold real numbers.
     ValueError
         If there are several columns or outputs, fewer than 20 rows or different x, no noise, no rows in the middle of
-        the range, or so much room between rows that fits go through all of them.
+        the range, or gaps in x so large that local fits interpolate every row.
 
     See Also
     --------
@@ -249,12 +249,12 @@ def plugin_bandwidth(
 
     Notes
     -----
-    The steps, after a hundredth of the rows is trimmed at either end: quartic polynomials on up to five blocks of rows,
-    their number chosen by Mallows' criterion, give first estimates; they give the bandwidth of local cubic fits, whose
-    second derivatives make :math:`\theta_{22}`; that gives the bandwidth of local linear fits, whose residuals make
-    :math:`\sigma^2`. This is what ``dpill`` of R's KernSmooth does, but exactly where that puts all rows into 401 bins:
-    the local linear fits always, the local cubic ones up to 2000 different x. Rows with the same x are treated alike;
-    ``dpill`` trims and cuts blocks among them in the order in which they come.
+    One percent of the rows is trimmed at either end. Then quartic polynomials on up to five blocks of rows, their
+    number chosen by Mallows' criterion, give pilot estimates and with them the bandwidth of local cubic fits. Their
+    second derivatives estimate :math:`\theta_{22}`, which gives the bandwidth of local linear fits, whose residuals
+    estimate :math:`\sigma^2`. This is the algorithm of ``dpill`` in R's KernSmooth, which puts all rows into 401 bins;
+    here local linear fits are always exact, and local cubic ones up to 2000 different x. Rows with the same x are
+    treated alike; ``dpill`` trims and cuts blocks among them in the order of the data.
 
     The bandwidth is optimal, as n grows, for a local linear fit inside of the range. That of a local constant fit
     differs at the ends, and by a term with the slope of the density of x. One bandwidth is for one curvature: where a
@@ -284,18 +284,18 @@ def plugin_bandwidth(
     curvature = mean_squared_curvature(points, pilot)
     if not curvature > 0:
         raise ValueError(
-            "the middle nine tenths of the range of x hold no rows that bend, so that no plug-in bandwidth is best; "
-            "use bandwidth='loo'"
+            "the estimated curvature is zero in the middle nine tenths of the range of x, so that no plug-in bandwidth "
+            "is defined; use bandwidth='loo'"
         )
     noise = residual_variance(points, _NOISE * (noise**2 * width / (curvature * total) ** 2) ** (1 / 9))
     if not noise > 0:
-        raise ValueError("x has so much room between rows that fits go through all of them; use bandwidth='loo'")
+        raise ValueError("the gaps in x are so large that local fits interpolate every row; use bandwidth='loo'")
     gaussian = (noise * width / (2 * math.sqrt(math.pi) * curvature * total)) ** (1 / 5)
     return float(gaussian * canonical_ratio(kernel))
 
 
 def _trimmed(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> Points:
-    """Check the rows, gather them into points, and trim their ends."""
+    """Validate the rows, group them by distinct x, and trim the ends."""
     place, output = _single("x", "column", x), _single("y", "output", y)
     if len(place) != len(output):
         raise ValueError(f"x and y must have as many rows, got {len(place)} and {len(output)}")

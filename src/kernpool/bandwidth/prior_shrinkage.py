@@ -10,16 +10,16 @@ from kernpool.core.pair_factors import weight_left_out
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12  # of the weight of a class
-TOLERANCE = 1e-10  # of the share; the log loss is flat at its minimum
+TOLERANCE = 1e-10  # of the mixing weight; the log loss is flat at its minimum
 
 
 class PriorShare(NamedTuple):
-    """The share, and what comes of it.
+    """Mixing weight of the class priors, and the resulting probabilities and log loss.
 
     Parameters
     ----------
     share : float
-        Share of the priors.
+        Mixing weight of the priors.
     mixed : ndarray of shape (n,)
         Probability of the class of each row after mixing, positive.
     log_loss : float
@@ -32,7 +32,7 @@ class PriorShare(NamedTuple):
 
 
 def prior_share(probability: Array, prior: Array, weight: Array | None = None) -> PriorShare:
-    r"""Find the share of the class priors at the minimum of the leave-one-out log loss.
+    r"""Find the mixing weight of the class priors that minimises the leave-one-out log loss.
 
     .. math:: \min_s -\sum_i w_i \log\big((1 - s)\, p_i + s\, \pi_i\big) \Big/ \sum_i w_i,
               \qquad \frac{1}{n + 1} \le s \le \frac{n}{n + 1}
@@ -49,15 +49,15 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
     Returns
     -------
     PriorShare
-        The share, the probabilities mixed with it, and their log loss.
+        The mixing weight, the mixed probabilities, and their log loss.
 
     Notes
     -----
-    The mixture is deleted interpolation [1]_, and the share of the priors is the m/(n + m) of Cestnik's m-estimate
-    [2]_. The log loss is convex in the share, so its slope has one zero, which is bracketed. The lower bound is
+    The mixture is deleted interpolation [1]_, and the mixing weight is the m/(n + m) of Cestnik's m-estimate [2]_. The
+    log loss is convex in the mixing weight, so its slope has one zero, which is bracketed. The lower bound is
     Laplace's rule of succession [3]_: a method that did not fail in n trials fails in the next with a probability of
-    about :math:`1/(n + 1)`, so that leave-one-out proves no smaller share. The upper bound is its mirror image; below
-    one, the order of the pooled probabilities remains. O(n) time for each of some ten steps.
+    about :math:`1/(n + 1)`, so leave-one-out cannot justify a smaller weight. The upper bound is its mirror image;
+    below one, the order of the pooled probabilities remains. O(n) time for each of some ten steps.
 
     References
     ----------
@@ -101,7 +101,7 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
 
 
 def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the prior of the class of each row among all other rows, one unit of its weight left out.
+    r"""Return the leave-one-out prior of each row's own class.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     weight : ndarray of shape (n,), optional
         Frequencies.
     group : ndarray of int, shape (n,), optional
-        Number of the group of each row; then all rows of its group are left out.
+        Number of the group of each row; then all rows of its group are held out.
 
     Returns
     -------
     ndarray of shape (n,)
-        Positive: where no other row has the class, the row itself counts. Its probability would be zero with any share,
-        and its log loss infinite; with its own unit it speaks for the priors.
+        Positive: where no other row has the class, the row itself is included. Otherwise its probability would be zero
+        with any mixing weight, and its log loss infinite.
 
     Examples
     --------
@@ -130,11 +130,11 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     others = of_class - like
     alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
     found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))
-    return np.where(found > 0.0, found, 1.0)  # of weight zero with all of its class: it does not count
+    return np.where(found > 0.0, found, 1.0)  # a row of weight zero with its whole class: it is ignored
 
 
 def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the priors of all classes among all other rows, one unit of the weight of each row left out.
+    r"""Return the leave-one-out priors of all classes for each row.
 
     Parameters
     ----------

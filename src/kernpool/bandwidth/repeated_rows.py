@@ -39,16 +39,16 @@ _HALF = np.uint64(32)
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Many training rows are exact copies of others, which makes leave-one-out errors, and what rests on them, wrong.
+    """Many training rows are exact copies of others, which biases leave-one-out errors and bandwidths.
 
-    Given at fit, with their number and the remedies. Where the bandwidth is searched for, weights above one are copies:
-    they are frequencies. Of 150 rows with weights between .9 and 1.1 the bandwidth found was a hundredth and less of
-    that with equal weights; divided by the largest weight it was the same but for a tenth. Rows that `partial_fit` adds
-    later are not compared with those before them.
+    Issued at fit, with their number and the remedies. A bandwidth search treats weights as frequencies, so weights
+    above one are copies. With 150 rows and weights between .9 and 1.1 the bandwidth was a hundredth, or less, of that
+    with equal weights; with weights divided by the largest one it differed by a tenth. Rows that `partial_fit` adds
+    later are not compared with earlier ones.
 
     See Also
     --------
-    kernpool.NadarayaWatsonRegressor.fit : `groups` leaves all copies of a row out together.
+    kernpool.NadarayaWatsonRegressor.fit : `groups` holds all copies of a row out together.
     """
 
 
@@ -62,7 +62,7 @@ def warn_of_copies(
     takes_groups: bool = True,
     bandwidth: Any = None,
 ) -> None:
-    """Warn of rows that are copies of others, or of weights that say so.
+    """Warn if many rows are copies of others, or if frequency weights above one act as copies.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def warn_of_copies(
     takes_groups : bool, default=True
         Whether the fit has ``groups=``, which is the other remedy then.
     bandwidth : object, optional
-        As the caller gave it. A search for it takes a weight of 1 from a row and leaves the rest, so that a weight of
-        1.1 lets a tenth of the row predict itself, which is all that a small bandwidth needs: weights above one are a
-        reason to warn then.
+        As the caller gave it. A search subtracts a weight of 1 from the row that is predicted and keeps the rest, so
+        with a weight of 1.1 a tenth of the row predicts itself, which is enough for a tiny bandwidth: then weights
+        above one cause the warning, too.
     """
     if weight is not None and not np.all(weight > 0):
         kept = weight > 0
@@ -104,7 +104,7 @@ def warn_of_copies(
 
 
 def _are_copies(X: NDArray[Any], code: NDArray[np.int64], value: NDArray[Any], weight: Array, bandwidth: str) -> bool:
-    """Whether weights above one leave so many rows to predict themselves by as copies would."""
+    """Return whether weights above one let as many rows predict themselves as copies would."""
     times = np.ceil(weight) if bandwidth in DECEIVED_BY_PARTS else np.maximum(np.floor(weight), 1.0)
     return bool(np.any(times > 1.0)) and count_copies(X, code, value, weight=times) > 0.0
 
@@ -117,7 +117,7 @@ def count_copies(
     weight: Array | None = None,
     group: NDArray[np.int64] | None = None,
 ) -> float:
-    """Count the rows that are copies of others, if there are too many for chance.
+    """Count the rows that are copies of others; return zero if ties by chance explain them.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def count_copies(
     weight : ndarray of shape (n,), optional
         Frequencies: a weight of 3 is a row and two copies. One each by default.
     group : ndarray of int, shape (n,), optional
-        Groups, which are left out together: copies within a group do no harm, and are not counted.
+        Groups, which are held out together: copies within a group do no harm, and are not counted.
 
     Returns
     -------
@@ -158,8 +158,8 @@ def count_copies(
     rows = _hash([*X.T, *code.T, *table.T])
     if weight is None and not _has_ties(rows):
         return 0.0
-    kept = _some(rows)
-    total, copies, first = _distinct(rows, weight, group, kept)
+    kept = _subsample(rows)
+    total, copies, first = _count_distinct(rows, weight, group, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
     outputs = len(np.unique(_hash([*table[first].T])))
@@ -170,11 +170,11 @@ def count_copies(
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    return copies if len(kept) == len(rows) else _distinct(rows, weight, group, np.arange(len(rows)))[1]
+    return copies if len(kept) == len(rows) else _count_distinct(rows, weight, group, np.arange(len(rows)))[1]
 
 
 def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:
-    """Return how many pairs of rows of one label would be equal if the columns were independent within labels."""
+    """Return the expected number of equal pairs within labels if columns were independent given the label."""
     return sum(
         math.comb(int(some.sum()), 2) * math.prod(_fraction_of_ties(column[some]) for column in columns)
         for some in (label == one for one in np.unique(label))
@@ -187,7 +187,7 @@ def _fraction_of_ties(column: NDArray[Any]) -> float:
 
 
 def _hash(columns: list[NDArray[Any]]) -> Hashes:
-    """Return a number for each row of some columns, equal for equal rows and otherwise different but for 2**-64."""
+    """Return a hash of each row: equal for equal rows, and different otherwise but for probability 2**-64."""
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         exact = column.dtype == np.uint64
@@ -197,26 +197,26 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
     return found
 
 
-def _some(hashes: Hashes) -> NDArray[np.intp]:
-    """Return some 65 536 rows if there are more: either all rows of a hash or none."""
+def _subsample(hashes: Hashes) -> NDArray[np.intp]:
+    """Return about 65 536 rows if there are more, keeping all rows of a hash or none."""
     if len(hashes) <= SEEN:
         return np.arange(len(hashes))
     return np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
 
 
 def _has_ties(column: NDArray[Any]) -> bool:
-    """Whether so many values equal others that a tenth of the rows can be copies."""
+    """Return whether a tenth or more of the values are ties, so that as many rows can be copies."""
     if len(column) > SEEN:
-        column = column[_some(_hash([column]))]
+        column = column[_subsample(_hash([column]))]
     ordered = np.sort(column)
     return bool(np.count_nonzero(ordered[1:] == ordered[:-1]) >= MANY * len(column))
 
 
-def _distinct(
+def _count_distinct(
     rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
-    """Return how many some rows are, how many of them are copies, and one of each distinct row."""
-    if group is not None:  # what a group has twice is left out together
+    """Return the number of rows, the number of copies among them, and one index of each distinct row."""
+    if group is not None:  # copies within a group are held out together
         kept, weight = kept[np.unique(_hash([rows[kept], group[kept]]), return_index=True)[1]], None
     _, first, which = np.unique(rows[kept], return_index=True, return_inverse=True)
     times = np.bincount(which, None if weight is None else weight[kept])

@@ -69,7 +69,7 @@ def column_spread(X: Array, weight: Array | None = None) -> Array:
 def rule_of_thumb(
     X: Array, weight: Array | None = None, *, rule: str = "scott", kernel: str | Kernel = "gaussian"
 ) -> Array:
-    r"""Bandwidths by Scott's or Silverman's rule, per column.
+    r"""Return the bandwidth of each column by Scott's or Silverman's rule.
 
     .. math:: h_a = \text{spread}_a \cdot c \cdot n^{-1/(d+4)} \cdot \delta_0(K) / \delta_0(\text{Gaussian})
 
@@ -82,7 +82,7 @@ def rule_of_thumb(
     weight : ndarray of shape (n,), optional
         Frequencies of rows; ``n`` is their sum.
     rule : {"scott", "silverman"}, default="scott"
-        Which rule.
+        Name of the rule.
     kernel : str or Kernel, default="gaussian"
         The ratio of canonical factors makes kernels smooth equally.
 
@@ -122,7 +122,7 @@ def rule_of_thumb(
 
 
 def canonical_ratio(kernel: str | Kernel) -> float:
-    """Return the factor from a bandwidth of the Gaussian to one at which another kernel smooths as much.
+    """Return the factor that turns a Gaussian bandwidth into an equivalent one of another kernel.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def canonical_ratio(kernel: str | Kernel) -> float:
 
 
 def rate_factor(few: float, many: float, columns: int) -> float:
-    r"""Return by how much the best bandwidth shrinks from few rows to many.
+    r"""Return the factor by which the optimal bandwidth shrinks as the number of rows grows.
 
     .. math:: (n_{\text{few}} / n_{\text{many}})^{1 / (4 + d)}
 
@@ -153,7 +153,7 @@ def rate_factor(few: float, many: float, columns: int) -> float:
     few, many : float
         Numbers of rows.
     columns : int
-        How many columns matter; the best bandwidth of one that does not is infinite with any number of rows.
+        Number of relevant columns; the best bandwidth of an irrelevant one is infinite with any number of rows.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def rate_factor(few: float, many: float, columns: int) -> float:
 def bring_to_rows(
     bandwidth: Array, smoothing: Array, matters: NDArray[np.bool_], few: float, many: float
 ) -> tuple[Array, Array, float]:
-    r"""Return the bandwidths and smoothings of many rows, given those of a sample.
+    r"""Rescale bandwidths and smoothings of a sample to the number of all rows.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def bring_to_rows(
     smoothing : ndarray of shape (k,)
         Likewise, of the categorical columns. They shrink as fast as squared bandwidths [1]_.
     matters : ndarray of bool, shape (d + k,)
-        Which columns are not smoothed away. The bandwidth of one that is stays as it is.
+        Which columns are not smoothed away. The bandwidth of a smoothed-away column stays as it is.
     few, many : float
         Rows of the sample, and in all.
 
@@ -216,14 +216,14 @@ def bring_to_rows(
 
 @dataclass(frozen=True)
 class Points:
-    """Rows of one column, by increasing place, those at the same place together.
+    """Rows of one column grouped by distinct x, in increasing order.
 
     Parameters
     ----------
     place : ndarray of shape (n,)
-        Where, strictly increasing.
+        Distinct x, strictly increasing.
     rows : ndarray of shape (n,)
-        How many rows are there; fractions are allowed.
+        Number of rows at each x; fractions are allowed.
     mean : ndarray of shape (n,)
         Their mean of y.
     squares : ndarray of shape (n,)
@@ -242,29 +242,29 @@ class Points:
 
     @property
     def width(self) -> float:
-        """Distance between the first and the last place."""
+        """Distance between the first and the last point."""
         return float(self.place[-1] - self.place[0])
 
     def between(self, first: float, last: float) -> Points:
-        """Take the rows of these numbers, counted from the left; of a point on the boundary as many as belong."""
+        """Return the points between two row counts from the left, splitting the points on the boundary."""
         edges = np.clip(np.concatenate([[0.0], np.cumsum(self.rows)]), first, last)
         share = np.diff(edges) / self.rows
-        kept = share > 1e-9  # what rounding leaves of a point is none of it
+        kept = share > 1e-9  # what rounding leaves of a point is dropped
         return Points(self.place[kept], (share * self.rows)[kept], self.mean[kept], (share * self.squares)[kept])
 
 
 def gather(x: Array, y: Array, rows: Array) -> Points:
-    """Gather rows into points.
+    """Group rows by distinct x.
 
     Parameters
     ----------
     x, y, rows : ndarray of shape (n,)
-        Places, outputs, and how often each row counts (positive).
+        Inputs, outputs, and frequency of each row (positive).
 
     Returns
     -------
     Points
-        One per distinct place.
+        One per distinct x.
     """
     place, point = np.unique(x, return_inverse=True)
     count = sum_by_place(point, rows, len(place))
@@ -274,20 +274,20 @@ def gather(x: Array, y: Array, rows: Array) -> Points:
 
 
 def sum_by_place(place: NDArray[np.intp], amount: Array, places: int) -> Array:
-    """Sum amounts that belong to the same place.
+    """Sum amounts that belong to the same point.
 
     Parameters
     ----------
     place : ndarray of int, shape (n,)
-        Which place.
+        Index of the point of each amount.
     amount : ndarray of shape (n,)
-        How much.
+        The amounts.
     places : int
-        Number of places.
+        Number of points.
 
     Returns
     -------
-    ndarray of shape (places,)
+    ndarray of shape (points,)
         Sums.
     """
     return np.bincount(place, amount, places).astype(np.float64, copy=False)

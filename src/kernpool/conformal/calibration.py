@@ -29,15 +29,13 @@ from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-COPIED = (
-    "rows are repeated or have weights above one, so that their own copies predict them, as none predicts a new row"
-)
+COPIED = "rows are repeated or have weights above one, so that their own copies predict them; a new row has no copy"
 FRACTIONS = "weights are no whole numbers of rows"
 LONELY = "some level of a categorical column is that of one training row alone, or of new rows only"
 
 
 def are_copied(smoother: Smoother, value: Array) -> bool:
-    """Whether rows, with the outputs or labels given, are copies of others, or stand for several by their weights."""
+    """Return whether rows, with given outputs or labels, are duplicated, or repeated by their weights."""
     rows, weight = smoother.training, smoother.weight
     kept, code = weight > 0, np.zeros((len(weight), 0), dtype=np.int64) if rows.code is None else rows.code
     times = None if np.all(weight[kept] == 1.0) else weight[kept]
@@ -51,23 +49,23 @@ def lonely_levels(
     group: Codes | None = None,
     which: NDArray[np.intp] | None = None,
 ) -> bool:
-    """Whether a level is that of a single training row, or cluster, or of new rows only.
+    """Return whether a category occurs in only one training row or cluster, or only in new rows.
 
-    A row left out keeps its level in the table, with a place among the ordered ones; a new row whose level nobody has
-    seen is unlike every level. These two are not exchangeable.
+    A held-out row keeps its category in the table, and its rank if categories are ordered; a new row with an unseen
+    category is unlike every category. The two are therefore not exchangeable.
 
     Parameters
     ----------
     code : ndarray of int64, shape (n, k), or None
-        Level numbers of the training rows.
+        Category codes of the training rows.
     new : ndarray of int64, shape (m, k), or None
-        Those of new rows, -1 for levels that no training row has.
+        Those of new rows, -1 for categories that no training row has.
     weight : ndarray of shape (n,)
         Frequencies.
     group : ndarray of int64, shape (n,), or None
-        Cluster of each row, if whole clusters are left out.
+        Cluster of each row, if whole clusters are held out.
     which : ndarray of int, optional
-        Rows that are left out; by default those of positive weight.
+        Rows that are held out; by default those of positive weight.
 
     Examples
     --------
@@ -96,25 +94,25 @@ ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes
 
 
 def predict(smoother: Smoother, places: EvaluationPoints) -> Array:
-    """Predict at some places.
+    """Predict at given evaluation points.
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
 
     Returns
     -------
     ndarray of shape (m, c)
-        What `empty` says where the window is empty; NaN for ``"nan"`` and ``"raise"``, without a warning or an error.
+        Empty windows are filled by the policy `empty`; NaN for ``"nan"`` and ``"raise"``, without a warning or error.
     """
     return predict_problem(smoother, smoother.problem(places))
 
 
 def predict_without_each(smoother: Smoother) -> Array:
-    """Predict each training row from the others: one unit of it is left out.
+    """Return leave-one-out predictions of the training rows, without one unit of each.
 
     Parameters
     ----------
@@ -124,13 +122,13 @@ def predict_without_each(smoother: Smoother) -> Array:
     Returns
     -------
     ndarray of shape (n, c)
-        As of `predict`, by one pass.
+        As of `predict`; takes one pass.
     """
     return predict_problem(smoother, smoother.problem(smoother.training, exclude_self=True))
 
 
 def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
-    """Predict each training row from the rows of all other clusters; parameters as of `predict_without_each`."""
+    """Return leave-cluster-out predictions; parameters as of `predict_without_each`."""
     problem = smoother.problem(smoother.training).with_groups(code, code)
     return predict_problem(smoother, problem)
 
@@ -152,16 +150,16 @@ def predict_problem(smoother: Smoother, problem: Problem) -> Array:
 
 
 def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArray[np.bool_]) -> Array:
-    """Give predictions in empty windows what the policy says; changes them in place.
+    """Fill predictions in empty windows by the recipe's policy, in place.
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     problem : Problem
-        Of its queries.
+        Problem of the queries.
     values : ndarray of shape (m, c)
-        Predictions; those of empty windows may be anything.
+        Predictions; those of empty windows are ignored.
     occupied : ndarray of bool, shape (m,)
         Which windows have a row.
 
@@ -181,7 +179,7 @@ def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArra
 
 
 def thinned(smoother: Smoother, weight: Array) -> Smoother:
-    """Return the same rows with other frequencies, some of them zero, of shape (n,)."""
+    """Return the smoother with other frequencies, some of them zero, of shape (n,)."""
     table, unit = in_unit(weight)
     keys = replace(smoother.keys, weight=table, unit=unit, prepared=Prepared())
     return replace(smoother, keys=keys, kept=None)
@@ -191,14 +189,14 @@ Origin = Literal["given", "found", "unsearched", "repeated"]
 
 
 class Bounds(NamedTuple):
-    """Prediction intervals at m places, of c outputs.
+    """Prediction intervals at m points, for c outputs.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (m, c)
-        Ends; infinite where nothing is known, never NaN.
+        Limits; infinite where the interval is unbounded, never NaN.
     center : ndarray of shape (m, c)
-        The prediction; NaN where the window is empty, unless the policy of the model says something.
+        The prediction; NaN where the window is empty, unless the policy of the model fills it.
     """
 
     lower: Array
@@ -208,33 +206,33 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Rows that tell how far outputs are from predictions; only those of positive weight.
+    """Calibration rows of positive weight, with outputs and predictions.
 
     Parameters
     ----------
     places : EvaluationPoints
-        Where they are.
+        Their inputs.
     value : ndarray of shape (n, c)
         Their outputs.
     prediction : ndarray of shape (n, c)
-        Of training rows without one unit of the row, or without its cluster; of other rows of the fit. NaN where the
-        window is empty and the policy of the model is ``"nan"`` or ``"raise"``.
+        For training rows, leave-one-out or leave-cluster-out predictions; for other rows, predictions of the fit. NaN
+        where the window is empty and the policy of the model is ``"nan"`` or ``"raise"``.
     weight : ndarray of shape (n,)
         Frequencies, in unit rows.
     own : bool
         Whether they are training rows.
     which : ndarray of int, shape (n,), or None
-        Which ones; None for other rows.
+        Indices of these training rows; None for other rows.
     group : ndarray of int64, shape (n,), or None
         Number of the cluster of each row.
     shift : ndarray of shape (n,), or None
         Likelihood ratios of the new rows to these.
     place_shift : ndarray of shape (m,), or None
-        The same at the places.
+        The same at the evaluation points.
     estimated : bool
         Whether likelihood ratios are known to be estimates.
     held_back : bool, default=False
-        Whether other rows are training rows that were held back from the fit.
+        Whether other rows are training rows that were held out from the fit.
     """
 
     places: EvaluationPoints
@@ -251,7 +249,7 @@ class Calibration:
 
     @property
     def score(self) -> Array:
-        """How far outputs are from predictions, of shape (n, c); plus infinity where there is no prediction."""
+        """Absolute residuals, of shape (n, c); plus infinity where there is no prediction."""
         return np.where(np.isnan(self.prediction), np.inf, np.abs(self.value - self.prediction))
 
     @property
@@ -261,7 +259,7 @@ class Calibration:
 
     @property
     def unit_weight(self) -> Array | None:
-        """Frequencies as order statistics take them: None if all are one."""
+        """Frequencies for order statistics: None if all are one."""
         return None if np.all(self.weight == 1.0) else self.weight
 
     @property
@@ -272,30 +270,30 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class ConformalProblem:
-    """Everything a method needs.
+    """Inputs of a prediction interval method.
 
     Parameters
     ----------
     smoother : Smoother
-        The fit; its recipe says what empty windows become.
+        The fit; its recipe has the policy for empty windows.
     places : EvaluationPoints
-        Where intervals are wanted.
+        Points of the intervals.
     level : Fraction
-        Of `kernpool.conformal.order_statistics.as_level`.
+        Coverage level, from `kernpool.conformal.order_statistics.as_level`.
     calibration : Calibration
-        Rows that say how wide intervals have to be.
+        Calibration rows.
     random : numpy.random.Generator
         For methods that draw.
     bandwidth : {"given", "found", "unsearched", "repeated"}
-        How the bandwidth came: as a number, from the rows that calibrate, or from training rows that do not, some of
+        Origin of the bandwidth: a number, a search on the calibration rows, or a search on other training rows, some of
         which have copies if it is ``"repeated"``.
     ranked : bool, default=False
-        Whether columns are compared by their ranks among the training rows, which leaving a row out does not change.
+        Whether columns are compared by their ranks among all training rows, which do not change in leave-one-out fits.
     known : ndarray of shape (n, c), or None
-        What `left_out` is, if it has been found before.
+        Value of `left_out`, if already computed.
     center : ndarray of shape (m, c), or None
-        What `prediction` is, if it has been found before: of a fit whose rows are not in memory; `smoother` then has a
-        sample of them.
+        Value of `prediction`, if already computed: for a fit whose rows are not in memory; `smoother` then has a sample
+        of them.
     """
 
     smoother: Smoother
@@ -310,12 +308,12 @@ class ConformalProblem:
 
     @cached_property
     def prediction(self) -> Array:
-        """The prediction at the places, of shape (m, c)."""
+        """Predictions at the evaluation points, of shape (m, c)."""
         return predict(self.smoother, self.places) if self.center is None else self.center
 
     @cached_property
     def left_out(self) -> Array:
-        """Training rows as the others predict them, of shape (n, c): without one unit of the row, or its cluster."""
+        """Leave-one-out, or leave-cluster-out, predictions of the training rows, of shape (n, c)."""
         if self.known is not None:
             return self.known
         code = self.training_code
@@ -323,7 +321,7 @@ class ConformalProblem:
 
     @property
     def training_code(self) -> Integers | None:
-        """Number of the cluster of each training row, zero for those of weight zero; None if rows are single."""
+        """Cluster code of each training row, zero for weight zero; None without clusters."""
         calibration = self.calibration
         if calibration.group is None or calibration.which is None:
             return None
@@ -333,7 +331,7 @@ class ConformalProblem:
 
     @cached_property
     def doubt(self) -> str:
-        """Why statements are approximate only; empty if they hold."""
+        """Reason why coverage statements are only approximate; empty if they hold."""
         if self.calibration.estimated:
             return "the likelihood ratios are estimates of density_ratio"
         if not (self.calibration.own or self.calibration.held_back):
@@ -362,24 +360,24 @@ Sentence = Callable[[ConformalProblem], str]
 
 
 class MethodRecord(NamedTuple):
-    """A method of prediction intervals.
+    """Record of a prediction interval method: function, coverage statement and requirements.
 
     Parameters
     ----------
     find : callable
         Takes a `ConformalProblem`, returns `Bounds`.
     sentence : callable
-        Takes a `ConformalProblem`, returns what is guaranteed, in one sentence.
+        Takes a `ConformalProblem`, returns the coverage statement, one sentence.
     rows : {"any", "own", "other"}
-        Which rows may calibrate it: training rows, other rows, or both.
+        Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
     clusters : bool
-        Whether rows may come in clusters.
+        Whether clustered rows are allowed.
     shift : bool
-        Whether new rows may have likelihood ratios.
+        Whether likelihood ratios of new rows are allowed.
     counted : callable, optional
-        Takes a `ConformalProblem`, returns how many unit rows calibrate; by default all calibration rows.
+        Takes a `ConformalProblem`, returns the number of calibration rows in units; by default all of them.
     unbounded : str
-        Why some intervals are infinite, and the remedy, where there are rows enough for the level.
+        Reason of infinite intervals, and the remedy, where there are enough rows for the level.
     """
 
     find: Method
@@ -389,34 +387,33 @@ class MethodRecord(NamedTuple):
     shift: bool = False
     counted: Callable[[ConformalProblem], float] | None = None
     unbounded: str = (
-        "too many rows have no other row in their window, or hang on a new one so much that nothing bounds it; use a "
-        "larger bandwidth, or a kernel of infinite support"
+        "too many rows have no other row in their window, or depend so much on a new one that their scores are "
+        "unbounded; use a larger bandwidth, or a kernel of infinite support"
     )
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class PredictionInterval:
-    """Where the next value is expected, at m places.
+    """Prediction intervals at m points, with their coverage statement.
 
     Parameters
     ----------
     center : ndarray of shape (m,) or (m, c)
         The prediction.
     lower, upper : ndarray, as center
-        Ends. Infinite where the rows do not bound them: too few for the level, or none around the place.
+        Limits. Infinite where the rows do not bound them: too few for the level, or none around the point.
     level : float
-        Probability with which the interval is to cover a new value; of each output by itself.
+        Nominal coverage of a new value, for each output separately.
     method : str
-        How it was found.
+        Name of the method.
     guarantee : str
-        What holds of that probability, in one sentence.
+        Coverage statement, one sentence.
     n_calibration : float
-        How many rows said how wide the interval has to be, in unit rows: a row of weight 3 is three; or how many
-        clusters.
+        Number of calibration rows in unit rows (a row of weight 3 is three), or of clusters.
     units : {"rows", "clusters"}
-        Which of both.
+        Unit of `n_calibration`.
     effective_rows : ndarray of shape (m,), optional
-        Effective sample size of the windows of the first places, those of the printed table (column ``n_eff``): near 1
+        Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
         an interval rests on one row. None for rows that are not in memory.
 
     Examples
@@ -448,7 +445,7 @@ class PredictionInterval:
 
     @property
     def width(self) -> Array:
-        """Upper end less lower end."""
+        """Upper limit minus lower limit."""
         return np.asarray(self.upper - self.lower)
 
     def __str__(self) -> str:

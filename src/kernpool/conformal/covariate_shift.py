@@ -42,13 +42,13 @@ FORM = (
 )
 
 BEYOND = (
-    "they count for more than the rows that calibrate leave room for at this level, since too few of these lie where "
-    "they do; calibrate with rows from there, or ask for a lower level"
+    "their weight is too large for this level, since too few calibration rows lie near them; add calibration rows "
+    "there, or ask for a lower level"
 )
 
 
 def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -> Array:
-    """Return the score at which a share of all weights is reached, for each weight at infinity.
+    """Return the weighted order statistic of scores at a level, for each weight at infinity.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
     extra : ndarray of shape (m,)
         Non-negative, may be infinite.
     level : Fraction
-        The share.
+        Fraction of the total weight to reach.
 
     Returns
     -------
     ndarray of shape (m,)
-        Infinite where the weights of all scores are not enough.
+        Infinite where the weights of all scores together do not reach the level.
 
     Examples
     --------
@@ -81,21 +81,21 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
 
 
 def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.intp]) -> Array:
-    """Return the order statistic that ends the interval at each place, of other scores at each; shifted or not.
+    """Return the order statistic that bounds the interval at each point, from scores of its own.
 
     Parameters
     ----------
     setting : ConformalProblem
-        With the level, and the rows that calibrate.
+        Level and calibration rows.
     score : ndarray of shape (k, n)
         Without NaN.
     places : ndarray of int, shape (k,)
-        Which places these are.
+        Indices of the points.
 
     Returns
     -------
     ndarray of shape (k,)
-        Infinite if there are too few rows, or the place counts for too much.
+        Infinite if there are too few rows, or the ratio of the point is too large.
     """
     calibration, level = setting.calibration, setting.level
     if calibration.shift is None or calibration.place_shift is None:
@@ -107,30 +107,30 @@ def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.
 
 
 def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, level: Fraction) -> Array:
-    """Return the score that ends the interval at each place, under a shift.
+    """Return the score that bounds the interval at each point under covariate shift.
 
     Parameters
     ----------
     score : ndarray of shape (n, c)
-        Of the rows that calibrate, one output after the other.
+        Scores of the calibration rows, by output.
     weight : ndarray of shape (n,)
         Their frequencies.
     shift, place_shift : ndarray of shape (n,) and (m,)
-        Likelihood ratios of these rows and of the places.
+        Likelihood ratios of these rows and of the points.
     level : Fraction
-        Of the intervals.
+        Level of the intervals.
 
     Returns
     -------
     ndarray of shape (m, c)
-        Infinite where the new row counts for more than the level leaves room for.
+        Infinite where the new row has more than the fraction ``1 - level`` of the total weight.
     """
     columns = [weighted_upper(column, *in_unit(weight, shift, place_shift), level) for column in score.T]
     return np.stack(columns, axis=1)
 
 
 def in_unit(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
-    """Return the weights of rows and of places with the largest ratio of a row as their unit: no product overflows."""
+    """Return weights of rows and points in units of the largest ratio of a row, so that nothing overflows."""
     largest = shift.max()
     with np.errstate(over="ignore"):
         return weight * (shift / largest), place_shift / largest
@@ -143,21 +143,20 @@ def read_weights(
     counts: tuple[int, int],
     which: NDArray[np.intp] | None = None,
 ) -> tuple[Array, Array]:
-    """Read likelihood ratios of the rows that calibrate and of the places.
+    """Validate likelihood ratios of the calibration rows and of the new points.
 
     Parameters
     ----------
     weights : callable, or pair of array_like
-        What the caller passed.
+        The argument of the caller.
     rows : callable
-        Returns the rows that calibrate, in the form that the caller has them in; asked for only if `weights` is a
-        function of them.
+        Returns the calibration rows in the caller's format; called only if `weights` is a function of them.
     places : array_like
-        X as it came.
+        X as the caller passed it.
     counts : tuple of int
-        How many such rows and how many places there are.
+        Numbers of such rows and of points.
     which : ndarray of int, shape (n,), or None
-        Which of the rows calibrate; None for all.
+        Indices of the calibration rows; None for all.
 
     Returns
     -------
@@ -169,7 +168,7 @@ def read_weights(
     TypeError
         If `weights` is neither.
     ValueError
-        If ratios are of another number, negative, NaN, or all zero.
+        If the number of ratios does not match, or ratios are negative, NaN, or all zero.
     """
     if callable(weights):
         pair = weights(rows()), weights(places)
@@ -212,13 +211,13 @@ def _as_ratios(given: Any, count: int, what: str) -> Array:
 
 
 # Logarithms of sums of weights below this are rounded to one percent and more: that is six million bandwidths away from
-# all rows, where a ratio of two of them says nothing.
+# all rows, where a ratio of two of them means nothing.
 UNKNOWN = -0.01 / float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class DensityRatio:
-    """A ratio of densities, as a function of rows; `density_ratio` makes it, ``weights=`` takes it.
+    """Density ratio of new to training rows, as a function of rows; made by `density_ratio`.
 
     Parameters
     ----------
@@ -227,19 +226,19 @@ class DensityRatio:
     training_weight, new_weight : ndarray of shape (n,) or (m,), or None
         Frequencies of their rows.
     bandwidth : ndarray of shape (d,)
-        Of both densities.
+        Bandwidths of both densities.
     largest : float
-        Ratios above are this.
+        Upper bound at which ratios are clipped.
     n_jobs : int or None
         Threads.
     kinds : tuple of d str, default=()
-        What the columns of both samples are: numbers, dates or durations.
+        Kinds of the columns of both samples: numbers, dates or durations.
 
     Notes
     -----
-    Called with the training rows or with the new rows, all of them in their order, it leaves each row out of the
-    density at its own place: with itself, a row that lies alone would seem to lie among others. At any other rows
-    nothing is left out.
+    Called with all training rows, or all new rows, in their order, it returns leave-one-out ratios: each row is
+    excluded from the density at its own point, since an isolated row would otherwise seem to have neighbours. At any
+    other rows nothing is excluded.
     """
 
     training: Rows = field(repr=False)
@@ -252,7 +251,7 @@ class DensityRatio:
     kinds: tuple[Kind, ...] = field(default=(), repr=False)
 
     def __call__(self, X: ArrayLike) -> Array:
-        """Return the ratio at rows.
+        """Return the density ratio at rows.
 
         Parameters
         ----------
@@ -284,24 +283,24 @@ class DensityRatio:
 
     @cached_property
     def at_training(self) -> Array:
-        """The ratio at the training rows, each left out of its own density, of shape (n,)."""
+        """Leave-one-out ratios at the training rows, of shape (n,)."""
         return self._clipped(self._logarithm(self.training))
 
     @cached_property
     def at_new(self) -> Array:
-        """The ratio at the new rows, each left out of its own density, of shape (m,)."""
+        """Leave-one-out ratios at the new rows, of shape (m,)."""
         return self._clipped(self._logarithm(self.new))
 
     @property
     def effective_rows(self) -> float:
-        r"""How many training rows are left for the new rows: :math:`(\sum w_i r_i)^2 / \sum w_i r_i^2`, after Kish."""
+        r"""Effective sample size of weighted training rows, :math:`(\sum w_i r_i)^2 / \sum w_i r_i^2`."""
         weight = np.ones(len(self.training.array)) if self.training_weight is None else self.training_weight
         ratio = self.at_training
         square = float(weight @ ratio**2)
         return float(weight @ ratio) ** 2 / square if square > 0 else 0.0
 
     def _logarithm(self, rows: Rows) -> Array:
-        """Return the logarithm of the ratio; plus infinity where neither density is known."""
+        """Return the logarithm of the ratio; plus infinity where neither density has correct digits."""
         new = self._log_density(rows, self.new, self.new_weight)
         training = self._log_density(rows, self.training, self.training_weight)
         known = np.maximum(new, training) > UNKNOWN
@@ -309,7 +308,7 @@ class DensityRatio:
         return np.asarray(np.subtract(new, training, where=known, out=np.full(len(new), np.inf)))
 
     def _log_density(self, at: Rows, rows: Rows, weight: Array | None) -> Array:
-        """Return the logarithm of a mean of kernels, which is the density up to the factor that both have in common."""
+        """Return the log of a mean of kernels: the log density up to a constant common to both samples."""
         alone = np.array_equal(at.array, rows.array)
         state = pool_state(
             at.array,
@@ -331,8 +330,8 @@ class DensityRatio:
         if above.any():
             warn_caller(
                 f"at {np.count_nonzero(above)} of {len(above)} rows (the first is row {np.flatnonzero(above)[0]}) "
-                "there are next to no training rows for how many new ones there are: the ratio is above "
-                f"{self.largest:g}, or unknown, and becomes that; the training rows do not tell what to expect there",
+                "there are very few training rows for the number of new ones: the ratio is above, or unknown, and is "
+                f"clipped to {self.largest:g}; the training rows have little information there",
                 InferenceWarning,
             )
         with np.errstate(over="ignore"):
@@ -351,7 +350,7 @@ def density_ratio(
     largest: float | None = None,
     n_jobs: int | None = None,
 ) -> DensityRatio:
-    r"""Estimate how much more often new rows lie at a place than training rows do: the ``weights=`` of an interval.
+    r"""Estimate the ratio of the densities of new and training rows, for ``weights=`` of an interval.
 
     .. math:: \hat r(x) = \frac{\sum_j v_j K((x - z_j)/h) / V}{\sum_i w_i K((x - x_i)/h) / W}
 
@@ -363,30 +362,30 @@ def density_ratio(
         Training rows: numbers, dates or durations, which become days since 1970-01-01 UTC and days, at least two rows.
         Columns of frames are found by name.
     X_new : array_like of shape (m,) or (m, d)
-        Rows from where predictions will be wanted; they need no outputs. At least two.
+        New rows, for which predictions are made; outputs are not needed. At least two.
     bandwidth : {"scott", "silverman"}, float or array_like of shape (d,), default="scott"
-        Of both densities. A rule is of each sample, standardised by its own spread (`column_spread`), and the larger
-        bandwidth of each column is taken: a common one lets much of the bias of both cancel [2]_, and the larger one is
-        that of the sample which tells less. Columns that do not vary are left out of the count of columns.
+        Bandwidths of both densities. A rule is applied to each sample, standardised by its own spread
+        (`column_spread`), and the larger bandwidth of each column is used: with a common bandwidth much of the bias of
+        both cancels [2]_, and the larger one belongs to the less informative sample. Constant columns are not counted.
     weight_train, weight_new : array_like of shape (n,) and (m,), optional
         Frequencies of rows.
     largest : float, optional
-        Ratios above become this. The default is the number of training rows: their ratios have the mean 1, so that
-        none of n can be above n.
+        Larger ratios are clipped to this value. The default is the number of training rows: their ratios have the mean
+        1, so that none of n can be above n.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.
 
     Returns
     -------
     DensityRatio
-        A function from rows to ratios, of shape (r,), which ``prediction_interval(..., weights=)`` takes; with the
-        ratios of both samples as ``at_training`` and ``at_new``, and ``effective_rows``, what is left of the training
-        rows.
+        A function from rows to ratios, of shape (r,), which ``prediction_interval(..., weights=)`` accepts; with the
+        ratios of both samples as ``at_training`` and ``at_new``, and the effective sample size of the weighted training
+        rows as ``effective_rows``.
 
     Raises
     ------
     TypeError
-        If rows are no numbers; encode levels first, or give ``weights=`` two arrays.
+        If rows are not numeric; encode categories first, or give ``weights=`` two arrays.
     ValueError
         If there are fewer than two rows, widths differ, an option is out of its range, or a column is constant in both
         samples at different values, so that they do not overlap.
@@ -394,22 +393,22 @@ def density_ratio(
     Warns
     -----
     InferenceWarning
-        Where ratios are clipped, when they are asked for.
+        If ratios are clipped when they are evaluated.
 
     Notes
     -----
-    Each row is left out of the density at its own place: with itself, a training row that lies alone would have a
-    density of at least one kernel, and the very rows that matter most under a shift would count too little. That is so
-    where the ratio is asked at all rows of a sample: rows of a part of it are not recognised, since values that repeat
-    would be taken for them. So ask for intervals at all new rows in one call.
+    Densities are leave-one-out: each row is excluded from the density at its own point. Otherwise an isolated training
+    row would have a density of at least one kernel, and the rows that matter most under a shift would get too little
+    weight. This applies if the ratio is evaluated at all rows of a sample: a subset is not recognised, since repeated
+    values would be mistaken for it. So compute intervals at all new rows in one call.
 
     Densities are logarithms of sums of weights, so that no tail underflows and there is no 0/0: far from both samples
-    the nearest rows decide. Six million bandwidths away, where a logarithm has no digits to spare for a difference,
+    the nearest rows decide. Six million bandwidths away, where the difference of two logarithms has no correct digits,
     the ratio is `largest`. Where a row has the ratio n its interval is infinite at any level above one half.
 
-    An interval with ratios that were estimated is approximate; how well depends on the estimate. With many columns
-    densities are poorly estimated, and a classifier of new rows against training rows is the better way to a ratio
-    [3]_: any function of X may be given as ``weights=``.
+    An interval with estimated ratios is approximate; how well depends on the estimate. With many columns densities are
+    poorly estimated, and a classifier of new against training rows gives a better ratio [3]_: any function of X may be
+    given as ``weights=``.
 
     Two sums, O(n + m + r) time for r rows of one column, O((n + m) r) or less for more, and O(n + m + r) memory.
 
@@ -449,7 +448,7 @@ def density_ratio(
 
 
 def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple[Kind, ...]) -> Rows:
-    """Read rows with the columns of training rows, in their order and of their kinds."""
+    """Validate rows against the columns, order and kinds of the training rows."""
     found = labels_of(given)
     order = order_of_columns(found, labels)
     if order is not None:
@@ -458,7 +457,7 @@ def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple
 
 
 def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:
-    """Read the frequencies of a sample, and refuse one of a single row."""
+    """Validate the frequencies of a sample; raise ValueError if it has fewer than two rows."""
     weight, total = None, float(len(rows.array))
     if given is not None:
         try:
@@ -483,7 +482,7 @@ def _as_largest(largest: float | None, rows: Array, weight: Array | None) -> flo
 
 
 def _bandwidth(given: Any, kinds: Sequence[Kind], *samples: tuple[Array, Array | None]) -> Array:
-    """Return the bandwidth of each column: as given, or the larger one of both samples by a rule."""
+    """Return the bandwidth of each column: as given, or the larger of both samples' rules of thumb."""
     columns = samples[0][0].shape[1]
     if not isinstance(given, str):
         return as_bandwidth(given, columns)
@@ -503,7 +502,7 @@ def _bandwidth(given: Any, kinds: Sequence[Kind], *samples: tuple[Array, Array |
         old, new = (in_words(end[a], kinds[a]) for end in ends)
         raise ValueError(
             f"column {a} is {old} in all rows of X_train and {new} in all rows of X_new, so that "
-            "they do not overlap, and training rows do not tell what to expect of new ones; leave the column out, or "
-            "give bandwidth= numbers"
+            "they do not overlap, and training rows have no information on new ones; leave the column out, or give "
+            "bandwidth= numbers"
         )
     return np.where(found > 0, found, 1.0)

@@ -73,26 +73,26 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # Arrays of 192 KB, of which a tile has some ten: of more than 256 KB they come from the system in fresh pages, which
-# takes half of the time (70 ms for 2000 rows and 1000 places, and 147 with arrays of 320 KB).
+# takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
 PAIRS_AT_ONCE = 3 << 13
 MOST_PAIRS = 1 << 30  # about a minute
-TOO_MANY = "use method='enclosure' or 'adaptive', whose time is that of some predictions"
+TOO_MANY = "use method='enclosure' or 'adaptive', which take the time of a few predictions"
 
 
 @dataclass(frozen=True, eq=False)
 class LocalDesigns:
-    """Local fits at the m queries of a problem.
+    """Designs of local fits at the m queries of a problem, for adding and deleting rows.
 
     Parameters
     ----------
     smoother : Smoother
-        What was fitted.
+        The smoother.
     problem : Problem
-        Of the queries.
+        Problem of the queries.
     state : PoolState
         Its sums.
     fit : LocalFit
-        What they give.
+        Local fits, given these sums.
     log_mass : ndarray of shape (m,)
         Logarithm of the sum of the weights; minus infinity where the window is empty.
     mean : ndarray of shape (m, d)
@@ -126,14 +126,14 @@ class LocalDesigns:
         return cls(smoother, problem, state, fit, log_mass(state), mean, inverse)
 
     def some(self, which: slice | Rows) -> LocalDesigns:
-        """Return those of some of the queries."""
+        """Return the designs of some of the queries."""
         return LocalDesigns(
             self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which),
             self.log_mass[which], self.mean[which], self.inverse[which],
         )  # fmt: skip
 
     def tilted(self, offsets: list[Array]) -> tuple[Array, Array]:
-        """Return leverage and share of rows at some offsets, both over their weight alpha.
+        """Return leverage and linear weight of rows at given offsets, both divided by their weight alpha.
 
         Parameters
         ----------
@@ -159,18 +159,18 @@ class LocalDesigns:
         return np.asarray(leverage), np.asarray(share)
 
     def plane(self, offsets: list[Array], output: int) -> Array:
-        """Return the planes of one output at some offsets, of shape (m, k), or (m, 1) of constants."""
+        """Return the local planes of one output at given offsets, of shape (m, k), or (m, 1) for constants."""
         start = self.fit.intercept[:, output, None]
         slopes = self.fit.slope[:, :, output].T
         return np.asarray(sum((slope[:, None] * t for slope, t in zip(slopes, offsets, strict=True)), start=start))
 
     def with_row(self, which: Rows, log_weight: Array, offsets: Array) -> tuple[Array, Array]:
-        """Fit again with one more row each, where the rows so far determine no plane.
+        """Refit with one more row each, where the local plane was rank-deficient.
 
         Parameters
         ----------
         which : ndarray of int, shape (k,)
-            Queries, as often as rows are added.
+            Index of the query of each added row.
         log_weight : ndarray of shape (k,)
             Logarithm of the kernel of the new row.
         offsets : ndarray of shape (k, d)
@@ -179,9 +179,9 @@ class LocalDesigns:
         Returns
         -------
         fit : ndarray of shape (k, c)
-            With the center of the outputs as the new value.
+            Fit with the center of the outputs as the new response.
         share : ndarray of shape (k,)
-            What the fit changes by if the new value does by one.
+            Derivative of the fit with respect to the new response.
         """
         layout, k = self.problem.layout, len(which)
         numerator = np.zeros((k, layout.width))
@@ -195,14 +195,14 @@ class LocalDesigns:
 
 
 def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tuple[Array, list[Array]]:
-    """Return logarithms of the kernel of queries and keys, and their offsets if these matter.
+    """Return log kernel values of queries and keys, and their offsets for local linear fits.
 
     Parameters
     ----------
     problem : Problem
-        Of all queries and keys.
+        Problem of all queries and keys.
     rows, keys : slice or ndarray of int
-        Some of them.
+        Indices of queries and keys.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tup
 
 
 def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
-    """Refuse more pairs than are gone through one by one."""
+    """Raise ValueError if a method that visits all pairs would visit too many."""
     if places * rows > MOST_PAIRS:
         raise ValueError(
             f"method={method!r} goes through all pairs of places and rows, at most {MOST_PAIRS:,}, got {places:,} "
@@ -228,14 +228,12 @@ def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
         )
 
 
-TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, but for their rounding
-TOO_MANY_FOR_FULL = (
-    "use method='enclosure', which contains this interval and goes through rows and places one after the other"
-)
+TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, up to rounding
+TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and takes time linear in rows plus points"
 
 
 def full(setting: ConformalProblem) -> Bounds:
-    """Find full conformal intervals; parameters as of every method."""
+    """Compute full conformal intervals."""
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which
     assert which is not None
@@ -248,7 +246,7 @@ def full(setting: ConformalProblem) -> Bounds:
     def work(rows: slice) -> Iterator[None]:
         found = (np.flatnonzero(occupied[rows]) + rows.start).astype(np.intp)
         if found.size:
-            pairs = _Added(at_rows, setting, found, at_places.problem)
+            pairs = _TestRows(at_rows, setting, found, at_places.problem)
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
@@ -261,19 +259,19 @@ def full(setting: ConformalProblem) -> Bounds:
     return Bounds(lower, upper, filled(smoother, at_places.problem, center.copy(), occupied))
 
 
-class _Added:
-    """What test rows at some places do to the fits around the calibration rows.
+class _TestRows:
+    """Effect of test rows at some points on the fits around the calibration rows.
 
     Parameters
     ----------
     at_rows : LocalDesigns
-        Around each calibration row, without one unit of it.
+        Leave-one-out designs around each calibration row, without one unit of it.
     setting : ConformalProblem
-        Of training rows.
+        Setting whose calibration rows are training rows.
     places : ndarray of int
-        Where the test rows are.
+        Indices of the test rows among the evaluation points.
     problem : Problem
-        Of all places.
+        Problem of all evaluation points.
     """
 
     def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
@@ -281,7 +279,7 @@ class _Added:
         which = setting.calibration.which
         assert which is not None
         logits, offsets = pair_logits(problem, places, which)
-        # Around the row, a place lies where the row lies around the place, seen from behind.
+        # The offset of a point from a row is minus the offset of the row from the point.
         self._offsets = [-t.T for t in offsets]
         self._logits = logits.T
         leverage, share = at_rows.tilted(self._offsets)
@@ -293,7 +291,7 @@ class _Added:
         if alone.any():
             self._share[alone] = self._logits[alone] > -np.inf
         self._alone = alone
-        # A new row may give planes a direction that the others do not determine: these are solved once more.
+        # A new row may add a direction in which the plane was not identified: these planes are solved once more.
         row = place = np.zeros(0, dtype=np.intp)
         deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(offsets))
         if deficient.any():
@@ -304,13 +302,13 @@ class _Added:
             self._fit_again, self._share[row, place] = at_rows.with_row(row, self._logits[row, place], t)
 
     def intervals(self, output: int, middle: Array) -> tuple[Array, Array]:
-        """Return the ends of all intervals of one output, less the prediction, of shape (places, rows)."""
+        """Return both ends of all intervals of one output, minus the prediction, of shape (points, rows)."""
         at_rows, b = self._at_rows, self._share
         value = self._value[:, output, None]
         with np.errstate(invalid="ignore"):
             rho = value - at_rows.fit.intercept[:, output, None]
             rho = rho + b * (at_rows.plane(self._offsets, output) - middle)
-        rho[self._alone] = value[self._alone] - middle  # whatever is added is the fit
+        rho[self._alone] = value[self._alone] - middle  # an added row is the whole fit
         row, place = self._again
         if row.size:
             center = at_rows.problem.value_center[output]
@@ -327,15 +325,15 @@ class _Added:
         return below.T, above.T
 
 
-# Beyond the last one K |t|^2 has to be small: a flat kernel has no bound.
+# At the last radius K |t|^2 has to be small: a flat kernel has no bound.
 RADII = np.concatenate([np.linspace(0.0, 10.0, 20_001), np.geomspace(10.0, 1e6, 2001)[1:]])
 SMALL = 1e-3
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-MOST_DOUBLINGS = 2048  # beyond all numbers
+MOST_DOUBLINGS = 2048  # two to this power is larger than any float
 
 
 def enclosure(setting: ConformalProblem) -> Bounds:
-    """Find intervals that contain those of `kernpool.conformal.full`."""
+    """Compute intervals that contain those of `kernpool.conformal.full`."""
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which
     assert which is not None
@@ -367,19 +365,19 @@ def enclosure(setting: ConformalProblem) -> Bounds:
 
 
 def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
-    """Bound the share of one more row in local fits, and what it moves them by along their own planes.
+    """Bound the linear weight of one more row in local fits, and the shift along their own planes.
 
     Parameters
     ----------
     at_rows : LocalDesigns
-        Of n rows, each without one unit of itself.
+        Leave-one-out designs of n rows, each without one unit of itself.
 
     Returns
     -------
     share : ndarray of shape (n,)
-        One or more where nothing bounds it.
+        Bound of the linear weight; one or more where it is unbounded.
     move : ndarray of shape (n, c)
-        Per unit of the outputs; infinite likewise.
+        Bound of the shift, in units of the outputs; infinite where it is unbounded.
     """
     problem, fit = at_rows.problem, at_rows.fit
     m0, m1, m2 = moment_bounds(problem)
@@ -401,9 +399,10 @@ def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
 
 
 def moment_bounds(problem: Problem) -> tuple[float, float, float]:
-    """Return the largest weight of a pair, weight times distance, and weight times squared distance, in bandwidths.
+    """Return upper bounds of kernel weight, weight times distance, and weight times squared distance.
 
-    Profiles do not increase, so that one between two radii is at most that of the nearer, times the farther.
+    Distances are in bandwidths. Profiles do not increase, so between two radii of a grid weight times distance is at
+    most the weight at the smaller radius times the larger radius.
     """
     similarity = problem.similarity
     radii = RADII[RADII <= 1.0] if similarity.kernel.is_compact else RADII
@@ -417,7 +416,7 @@ def moment_bounds(problem: Problem) -> tuple[float, float, float]:
 
 
 def _log_levels(problem: Problem) -> Array | float:
-    """Return the logarithm of the largest factor that levels can give each query."""
+    """Return the logarithm of the largest categorical factor of each query."""
     if problem.factors is None:
         return 0.0
     tables = zip(problem.factors.log_tables, problem.factors.query_code.T, strict=True)
@@ -425,7 +424,7 @@ def _log_levels(problem: Problem) -> Array | float:
 
 
 def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
-    """Return how often half the range of the outputs has to be doubled to reach some distances."""
+    """Return how often half the range of the outputs has to be doubled to reach given distances."""
     with np.errstate(divide="ignore", over="ignore"):
         times = np.ceil(np.log2(distance / half))
     return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

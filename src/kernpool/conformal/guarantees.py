@@ -9,14 +9,14 @@ from kernpool.conformal.jackknife_plus import fold_sizes
 
 
 def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
-    """Return the sentence of methods that cover with at least the level, or with what is said in its place.
+    """Return the coverage statement of methods that guarantee the level, or `promised`.
 
     Parameters
     ----------
     setting : ConformalProblem
-        Whose calibration rows and bandwidth decide what holds.
+        Problem whose calibration rows and bandwidth determine the statement.
     promised : str, optional
-        What is promised in place of the level, such as ``"1 - 2 alpha, here 0.8"``.
+        Guaranteed coverage if it is not the level, such as ``"1 - 2 alpha, here 0.8"``.
 
     Returns
     -------
@@ -25,8 +25,8 @@ def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
 
     Notes
     -----
-    Coverage is that of a new row, on average over the calibration rows too: not at a given place, and not given the
-    rows at hand. It rests on rows that could as well come in any other order.
+    Coverage is that of a new row, averaged over the calibration rows as well: it is neither conditional on a point
+    nor on the rows at hand. It assumes exchangeable rows.
     """
     if setting.doubt:
         return approximately(setting, setting.doubt)
@@ -36,14 +36,14 @@ def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
 
 
 def _new(setting: ConformalProblem) -> str:
-    """Return for which new rows a sentence is, where likelihood ratios do not say so."""
+    """Return the part of the statement about new rows; empty with likelihood ratios, which describe them."""
     if setting.calibration.shift is not None:
         return ""
     return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
 
 
 def whom(setting: ConformalProblem) -> str:
-    """Return what the probability is an average over, and what that rests on."""
+    """Return the part of the statement about what the probability averages over, and its assumptions."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
     if calibration.shift is not None:
@@ -80,9 +80,9 @@ def whom(setting: ConformalProblem) -> str:
 
 
 def approximately(setting: ConformalProblem, why: str) -> str:
-    """Return the sentence of methods without a guarantee in finite samples, which says why there is none.
+    """Return the statement of methods without a finite-sample guarantee, with the reason.
 
-    Copies of rows are the reason where there are any: they take more than a guarantee.
+    If rows are copies of others, that is the reason given: copies do more harm than the loss of a guarantee.
     """
     why = COPIED if setting.doubt == COPIED else why
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
@@ -93,30 +93,29 @@ def approximately(setting: ConformalProblem, why: str) -> str:
 
 
 def of_adaptive(setting: ConformalProblem) -> str:
-    """Return the sentence of scaled scores: those of training rows are left out, and their scales nearly are."""
+    """Return the coverage statement of scaled scores; approximate with leave-one-out training scores."""
     if not setting.calibration.own:
         return at_least(setting)
     return approximately(
         setting,
-        "training rows are scaled by residuals of fits that have seen them, as a new row is not; with X_calibration "
-        "there is one",
+        "the scale of the scores was estimated on the same training rows; with X_calibration there is one",
     )
 
 
 def of_jackknife(setting: ConformalProblem) -> str:
-    """Return the sentence of the plain jackknife."""
+    """Return the coverage statement of the jackknife."""
     return approximately(
         setting, "the jackknife covers in the limit of many rows if the fit hardly depends on any one of them"
     )
 
 
 def of_twice(setting: ConformalProblem) -> str:
-    """Return the sentence of the jackknife+, which promises with twice the error rate."""
+    """Return the coverage statement of the jackknife+: at least 1 - 2 alpha."""
     return _of_plus(setting, float(2 * setting.level - 1), "1 - 2 alpha")
 
 
 def of_folds(setting: ConformalProblem) -> str:
-    """Return the sentence of CV+, which promises a little less."""
+    """Return the coverage statement of CV+: slightly less than 1 - 2 alpha."""
     folds, size = fold_sizes(setting.calibration.rows)
     rows = folds * size
     less = 0.0

@@ -17,7 +17,8 @@ For K folds of equal size its coverage is at least 1 - 2 alpha - min{ 2 (1 - 1/K
 is chosen so that few do. With clusters as folds, whose rows share the weight of one, it is a jackknife+ for a new
 cluster [2]_.
 
-References ----------
+References
+----------
 .. [1] R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+",
    Annals of Statistics 49 (2021), 486-507.
 .. [2] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
@@ -43,7 +44,7 @@ LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
 
 
 def jackknife_plus(setting: ConformalProblem) -> Bounds:
-    """Find intervals of the jackknife+; of clusters, those of fits without each cluster."""
+    """Compute jackknife+ intervals; with clusters, from fits without each cluster."""
     if setting.calibration.group is not None:
         return cluster_plus(setting)
     calibration, level = setting.calibration, setting.level
@@ -51,14 +52,14 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
 
     def ends(output: int, without: Array) -> tuple[Array, Array]:
         reach = score[:, output]
-        lower = -upper_statistic(_plus(-without, reach), weight, rank)
-        return lower, upper_statistic(_plus(without, reach), weight, rank)
+        lower = -upper_statistic(_add_residuals(-without, reach), weight, rank)
+        return lower, upper_statistic(_add_residuals(without, reach), weight, rank)
 
     return _tiled(setting, "jackknife+", ends)
 
 
 def minmax(setting: ConformalProblem) -> Bounds:
-    """Find intervals of the jackknife-minmax."""
+    """Compute jackknife-minmax intervals."""
     calibration = setting.calibration
     rank = upper_rank(setting.level, calibration.rows)
     width = upper_statistic(calibration.score.T, calibration.unit_weight, rank)
@@ -71,8 +72,8 @@ def minmax(setting: ConformalProblem) -> Bounds:
     return _tiled(setting, "minmax", ends)
 
 
-def _plus(without: Array, reach: Array) -> Array:
-    """Return predictions plus residuals; infinite where one of them is unknown."""
+def _add_residuals(without: Array, reach: Array) -> Array:
+    """Return predictions plus residuals; infinite where either is unknown."""
     with np.errstate(invalid="ignore"):
         ends = without + reach
     unknown = np.isnan(without)
@@ -82,16 +83,16 @@ def _plus(without: Array, reach: Array) -> Array:
 
 
 def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
-    """Find both ends from predictions without each calibration row, some places at a time.
+    """Compute both ends from predictions without each calibration row, in batches of points.
 
     Parameters
     ----------
     setting : ConformalProblem
-        Of training rows.
+        Setting whose calibration rows are training rows.
     method : str
-        For messages.
+        Name of the method, for messages.
     ends : callable
-        Takes the number of an output and predictions of shape (places, rows), NaN where nothing else is in the window;
+        Takes the number of an output and predictions of shape (points, rows), NaN where no other row is in the window;
         returns the lower and the upper ends.
     """
     smoother, calibration = setting.smoother, setting.calibration
@@ -114,9 +115,9 @@ def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
 
 
 def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
-    """Yield for each output the predictions at some places by fits without one unit of each calibration row.
+    """Yield, for each output, the predictions at some points without one unit of each calibration row.
 
-    Of shape (places, rows); NaN where nothing else is in the window.
+    Of shape (points, rows); NaN where no other row is in the window.
     """
     calibration, part = setting.calibration, designs.some(places)
     which = calibration.which
@@ -135,7 +136,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
         rest[hard] = 1.0
     change = alpha * share if share.ndim else alpha
     change /= rest
-    again = _sum_again(designs, places[place], which[row]) if place.size else None
+    again = _refit_without_one(designs, places[place], which[row]) if place.size else None
     for output, value in enumerate(calibration.value.T):
         without = value - part.plane(offsets, output)
         without *= change
@@ -145,8 +146,8 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
         yield without
 
 
-def _sum_again(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
-    """Return fits at places without one unit of a row each, of shape (k, c); NaN where nothing is left."""
+def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
+    """Recompute fits at points without one unit of one row each, of shape (k, c); NaN in empty windows."""
     smoother = replace(designs.smoother, kept=None)
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
     fit = smoother.settled(problem, smoother.sums(problem))
@@ -155,12 +156,12 @@ def _sum_again(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
 
 Integers = NDArray[np.int64]
 
-FOLDS = 10  # or up to 19, with which nearly all rows calibrate
-UNUSED = 100  # one in so many rows may stay in all fits
+FOLDS = 10  # or up to 19, so that nearly all rows are in folds
+UNUSED = 100  # one in this many rows may stay in all fits
 
 
 def cv_plus(setting: ConformalProblem) -> Bounds:
-    """Find intervals of CV+ with ten folds or some more, or as many as there are rows."""
+    """Compute CV+ intervals with ten folds or slightly more, or leave-one-out if there are few rows."""
     weight = setting.calibration.weight
     units = np.floor(weight).astype(np.int64)
     folds, size = fold_sizes(float(units.sum()))
@@ -176,7 +177,7 @@ def cv_plus(setting: ConformalProblem) -> Bounds:
 
 
 def cluster_plus(setting: ConformalProblem) -> Bounds:
-    """Find intervals of the jackknife+ for clusters: each is left out as a whole, and counts as one row."""
+    """Compute jackknife+ intervals for clusters: each is held out as a whole, and counts as one row."""
     calibration = setting.calibration
     assert calibration.group is not None
     _, place = np.unique(calibration.group, return_inverse=True)
@@ -187,7 +188,7 @@ def cluster_plus(setting: ConformalProblem) -> Bounds:
 
 
 def fold_sizes(rows: float) -> tuple[int, int]:
-    """Return the number of folds, and that of unit rows in each.
+    """Return the number of folds, and the number of unit rows in each.
 
     Examples
     --------
@@ -204,26 +205,26 @@ def fold_sizes(rows: float) -> tuple[int, int]:
 
 
 def rows_in_folds(setting: ConformalProblem) -> float:
-    """Return how many unit rows are in folds, which calibrate."""
+    """Return the number of unit rows in folds, which are the calibration rows."""
     folds, size = fold_sizes(float(np.floor(setting.calibration.weight).sum()))
     return float(folds * size)
 
 
 def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:
-    """Find both ends from fits without what each fold holds out.
+    """Compute both ends from fits without each fold.
 
     Parameters
     ----------
     setting : ConformalProblem
-        Of training rows.
+        Setting whose calibration rows are training rows.
     held : list of ndarray of shape (n,)
-        How much of the weight of each calibration row each fold holds out.
+        Weight of each calibration row that each fold holds out.
     pairs : ndarray of int, shape (k, 2)
-        Fold and row of what is held out.
+        Fold and row of each held-out observation.
     weight : ndarray of shape (k,)
-        How much each of them counts.
+        Their frequencies in the order statistic.
     rank : float
-        Up to which they are counted.
+        Rank of the order statistic.
     """
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which

@@ -62,28 +62,28 @@ STEPS = 256  # of a smooth profile they keep 99 draws of 100
 
 
 def kernel_draws(kernel: Kernel, composition: str, shape: tuple[int, int], random: Generator) -> Array:
-    """Draw differences, in bandwidths, from the density that a kernel is proportional to.
+    """Draw random offsets, in bandwidths, with density proportional to a kernel.
 
     Parameters
     ----------
     kernel : Kernel
-        Any of compact support, or built in.
+        A built-in kernel, or any kernel of compact support.
     composition : {"radial", "product"}
         How columns combine.
     shape : tuple of int
-        How many, and of how many columns.
+        Number of draws, and number of columns.
     random : Generator
-        What draws.
+        Random number generator.
 
     Returns
     -------
     ndarray of this shape
-        Zeros from the constant kernel, under which a place near another one is any place: it says nothing of it.
+        Zeros for the constant kernel, which has no density: it weighs all points alike.
 
     Raises
     ------
     ValueError
-        If the kernel is one of your own that never ends: where its tail lies is not known.
+        If the kernel is user-defined with unbounded support: its tail is not known.
 
     Examples
     --------
@@ -107,33 +107,33 @@ def kernel_draws(kernel: Kernel, composition: str, shape: tuple[int, int], rando
 
 
 def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
-    """Draw a level for each row, with the probabilities that its row of a table is proportional to.
+    """Draw a category for each row, with probabilities proportional to its row of a table.
 
     Parameters
     ----------
     table : ndarray of shape (levels, levels)
-        Factors, as of `CategoricalKernel.table`; rows are of the levels that rows have.
+        Factors, as of `CategoricalKernel.table`; the row index is the category of a row.
     code : ndarray of int64, shape (m,)
-        These.
+        Category codes of the rows.
     random : Generator
-        What draws.
+        Random number generator.
 
     Returns
     -------
     ndarray of int64, shape (m,)
-        Level numbers.
+        Category codes.
     """
     uniform, drawn = random.random(len(code)), np.empty(len(code), dtype=np.int64)
     for level in np.unique(code):
         rows = code == level
         sums = np.cumsum(table[level])
-        # To the right of equal sums, so that a level of probability zero is never drawn.
+        # To the right of equal sums, so that a category of probability zero is never drawn.
         drawn[rows] = np.searchsorted(sums / sums[-1], uniform[rows], side="right")
     return drawn
 
 
 def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array:
-    """Draw from the density ``r**(columns - 1) K(r)``."""
+    """Draw radii with density proportional to ``r**(columns - 1) K(r)``."""
     match kernel.form:
         case Polynomial(inner, outer):
             return np.asarray(random.beta(columns / inner, outer + 1.0, count) ** (1.0 / inner))
@@ -145,17 +145,17 @@ def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array
                 radius = random.gamma(columns, size=missing)
                 return radius, np.exp(kernel.log_profile(radius) + radius)
 
-            return _kept(nearly, count, random)
+            return _accept_draws(nearly, count, random)
     if not kernel.is_compact:
         raise ValueError(
-            f"kernel {kernel.name!r} never ends, and nothing says how to draw from its tail, which method='rlcp' "
-            "needs; give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
+            f"kernel {kernel.name!r} never ends, and method='rlcp' cannot draw from an unknown tail; "
+            "give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
         )
-    return _kept(_below_steps(kernel, columns, random), count, random)
+    return _accept_draws(_below_steps(kernel, columns, random), count, random)
 
 
 def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
-    """Return proposals from a step function above the profile, and what is left of the step at each."""
+    """Return a sampler of proposals from a step function above the profile, with acceptance probabilities."""
     edge = np.linspace(0.0, kernel.support, STEPS + 1)
     height, inner = np.asarray(kernel.profile(edge[:-1])), edge[:-1] ** columns
     volume = edge[1:] ** columns - inner
@@ -169,8 +169,8 @@ def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
     return propose
 
 
-def _kept(propose: Propose, count: int, random: Generator) -> Array:
-    """Propose until so many are kept, each with its own probability."""
+def _accept_draws(propose: Propose, count: int, random: Generator) -> Array:
+    """Draw proposals until enough are accepted, each with its own probability."""
     parts, missing = list[Array](), count
     while missing:
         radius, probability = propose(missing)
@@ -179,24 +179,24 @@ def _kept(propose: Propose, count: int, random: Generator) -> Array:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-WINDOW = 3.0  # bandwidths of the fit: a quantile takes more rows than a mean
-SLACK = 2.0**-50  # a level within this of the whole, times the square root of the number of rows, is the whole
+WINDOW = 3.0  # bandwidths of the fit: a quantile needs more rows than a mean
+SLACK = 2.0**-50  # a level within this of one, times the square root of the number of rows, is one
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Rows that calibrate, and how near they are to places.
+    """Calibration rows, and their kernel weights around evaluation points.
 
     Parameters
     ----------
     smoother : Smoother
-        Of degree 0, with the kernel and the bandwidths to weigh by; its rows do not matter.
+        Smoother of degree 0 with the kernel and bandwidths of the weights; its rows are ignored.
     rows : EvaluationPoints
-        Where the rows that calibrate are.
+        Inputs of the calibration rows.
     weight : ndarray of shape (n,)
         Their frequencies.
     tables : tuple of k ndarrays of shape (levels, levels)
-        Factors of pairs of levels; with a last level for all that the model has not seen if there are such.
+        Factors of pairs of categories; with a last category for all unseen ones if there are any.
     """
 
     smoother: Smoother
@@ -206,23 +206,23 @@ class Neighbours:
 
     @classmethod
     def of(cls, smoother: Smoother, rows: EvaluationPoints, weight: Array, places: EvaluationPoints) -> Neighbours:
-        """Weigh by the kernel of a fit, at three times its bandwidths and the same smoothings of levels.
+        """Build the neighbours of a fit: its kernel at three times the bandwidths, with the same smoothings.
 
         Parameters
         ----------
         smoother : Smoother
             The fit.
         rows : EvaluationPoints
-            Where the rows that calibrate are.
+            Inputs of the calibration rows.
         weight : ndarray of shape (n,)
             Their frequencies.
         places : EvaluationPoints
-            All that will be asked for, with levels that the model may not have seen.
+            All evaluation points, possibly with unseen categories.
 
         Returns
         -------
         Neighbours
-            For `quantile`.
+            For `upper_quantiles`.
         """
         wide = smoother.of_degree(0).widened(WINDOW, levels=False)
         tables: tuple[Array, ...] = ()
@@ -233,10 +233,10 @@ class Neighbours:
         return cls(wide, rows, weight, tables)
 
     def around(self, places: EvaluationPoints) -> Problem:
-        """Return the problem of places and rows, in which each row counts by its density at the place.
+        """Return the problem of points and calibration rows, with normalised densities as weights.
 
-        That is the kernel, but for levels whose factors have other sums than those of other levels, which they are
-        divided by.
+        The weight is the kernel, divided by the sum of the factors of a row's category where these sums differ between
+        categories.
         """
         factors, weight = None, self.weight
         if self.tables:
@@ -248,7 +248,7 @@ class Neighbours:
         return replace(problem, tol=FLOAT64_EPSILON, dtype=FLOAT64)
 
     def draw(self, places: EvaluationPoints, random: Generator) -> EvaluationPoints:
-        """Draw a place around each place, from the kernel as the density of their difference."""
+        """Draw a random point around each point, with the kernel as the density of the offset."""
         similarity = self._similarity
         shape = (len(places.query), places.query.shape[1])
         offset = kernel_draws(similarity.kernel, similarity.composition, shape, random)
@@ -259,7 +259,7 @@ class Neighbours:
         return EvaluationPoints(places.query + offset * similarity.bandwidth, code)
 
     def log_density(self, places: EvaluationPoints, drawn: EvaluationPoints) -> Array:
-        """Return the logarithm of the density of a row at each place at the place drawn from it, of shape (m,)."""
+        """Return the log density of each drawn point around its own point, of shape (m,)."""
         similarity = self._similarity
         u = np.abs(places.query - drawn.query) / similarity.bandwidth
         if similarity.composition == "radial":
@@ -275,7 +275,7 @@ class Neighbours:
         return np.asarray(total)
 
     def _codes(self, places: EvaluationPoints) -> Codes:
-        """Return level numbers, with that of the last level for those that the model has not seen."""
+        """Return category codes, with the last category in place of unseen ones."""
         assert places.code is not None
         unseen = np.array([len(table) - 1 for table in self.tables])
         return np.where(places.code < 0, unseen, places.code)
@@ -292,22 +292,22 @@ class Neighbours:
 
 
 def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Array:
-    r"""Return the quantile of scores around each place, with a weight at infinity.
+    r"""Return weighted quantiles of the scores around each point, with a weight at infinity.
 
     .. math:: \hat Q(q) = \min\Big\{ s : \sum_{i:\, s_i \le s} w_i K(q, x_i) \ge \tau \Big( \sum_i w_i K(q, x_i) +
               v(q) \Big) \Big\}
 
-    where v is that weight, of the place itself, whose score nobody knows. By the tree of `kernpool.distribution`, with
-    scores in place of outputs.
+    where v is that weight, of the new row at the point itself, whose score is unknown. Computed by the tree of
+    `kernpool.distribution`, with scores as values.
 
     Parameters
     ----------
     problem : Problem
-        Of `Neighbours.around`.
+        Result of `Neighbours.around`.
     smoother : Smoother
-        By which algorithm, and on how many threads.
+        Algorithm and number of threads.
     score : ndarray of shape (n, c)
-        Of the rows that calibrate; may be infinite.
+        Scores of the calibration rows; may be infinite.
     level : float
         Between 0 and 1.
     log_extra : ndarray of shape (m,)
@@ -316,7 +316,7 @@ def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: f
     Returns
     -------
     ndarray of shape (m, c)
-        Infinite where the rows do not reach the level.
+        Infinite where the weights of all rows do not reach the level.
     """
     sums = KernelWeights.of(problem, smoother.recipe)
     mass = np.where(sums.occupied, sums.state.log_denominator, -np.inf)
@@ -332,39 +332,39 @@ def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: f
 
 
 def _with_unseen(table: Array) -> Array:
-    """Add a level that is as unlike all others as the first and the last one are, and like itself."""
+    """Add a row and column for an unseen category, as unlike the others as the first is from the last."""
     padded = np.pad(table, ((0, 1), (0, 1)), constant_values=table[0, -1])
     padded[-1, -1] = table[0, 0]
     return padded
 
 
 TOO_FEW = (
-    "around them are too few rows for the level, whose largest score is exceeded too often; use more rows, a larger "
-    "bandwidth, a lower level, or method='adaptive'"
+    "there are too few rows around them for the level; use more rows, a larger bandwidth, a lower level, or "
+    "method='adaptive'"
 )
 
 
 def localized(setting: ConformalProblem) -> Bounds:
-    """Find intervals from quantiles of scores around each place."""
+    """Compute intervals from weighted quantiles of the scores around each point."""
     near = _neighbours(setting)
     return _bounds(setting, near, setting.places)
 
 
 def randomized(setting: ConformalProblem) -> Bounds:
-    """Find intervals from quantiles of scores around a random place near each."""
+    """Compute intervals from weighted quantiles of the scores around a random point near each."""
     near = _neighbours(setting)
     return _bounds(setting, near, near.draw(setting.places, setting.random))
 
 
 def of_localized(setting: ConformalProblem) -> str:
-    """Return what holds: nothing in finite samples."""
+    """Return the coverage statement of ``"localized"``: no finite-sample guarantee."""
     return approximately(
-        setting, "the rows near a place are not exchangeable with a new one there; method='rlcp' is the randomised form"
+        setting, "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
     )
 
 
 def of_randomized(setting: ConformalProblem) -> str:
-    """Return what holds: the level with calibration rows, on average over the random places too."""
+    """Return the coverage statement of ``"rlcp"``: the level, averaged over the random points too."""
     if setting.calibration.own:
         return approximately(
             setting, "training rows left out one by one are not exchangeable with a new one; give X_calibration"

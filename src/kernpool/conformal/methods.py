@@ -38,16 +38,16 @@ METHODS: Mapping[str, MethodRecord] = {
     "jackknife": MethodRecord(split.constant_width, guarantees.of_jackknife, rows="own", clusters=True, shift=True),
 }
 
-ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are right to some of these
+ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are accurate to a few of these
 
 
 def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInterval:
-    """Find prediction intervals.
+    """Compute prediction intervals by a named method.
 
     Parameters
     ----------
     setting : ConformalProblem
-        Fit, places, level and the rows that calibrate.
+        Fit, evaluation points, level and calibration rows.
     method : str
         A name of `METHODS`.
 
@@ -59,19 +59,18 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     Raises
     ------
     ValueError
-        If there is no such method, or it is not for these rows.
+        If the method is unknown, or not for these rows.
 
     Warns
     -----
     InferenceWarning
-        If there are too few rows for the level, points around which nothing bounds the interval, or intervals without
-        a width.
+        If there are too few rows for the level, intervals that the rows do not bound, or intervals without a width.
     """
     record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
     calibration = setting.calibration
     clustered = calibration.group is not None
     if calibration.shift is not None and (clustered or not record.shift):
-        what = "rows in clusters, whose ratios are others" if clustered else f"method={method!r}"
+        what = "rows in clusters" if clustered else f"method={method!r}"
         raise ValueError(f"weights are for {_listed('shift')}, of single rows, got {what}; use one of these")
     rows = calibration.rows if record.counted is None else record.counted(setting)
     count = float(calibration.clusters) if clustered else rows
@@ -91,9 +90,9 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
 
 
 def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.bool_]) -> None:
-    """Warn of empty windows, or raise, as the policy of the model says."""
+    """Warn of empty windows, or raise, by the policy of the model."""
     smoother = setting.smoother
-    if smoother.recipe.empty == "nearest":  # which leaves no trace in the center
+    if smoother.recipe.empty == "nearest":  # which is not visible in the center
         if setting.center is not None or not (smoother.recipe.kernel.is_compact or len(smoother.categories)):
             return
         known = smoother.sums(smoother.problem(setting.places)).denominator > 0
@@ -102,10 +101,11 @@ def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.b
 
 
 def _with_ends(bounds: Bounds, value: Array) -> Bounds:
-    """Return intervals that hold their own ends, whatever rounding did to them.
+    """Widen intervals by rounding, so that they contain their own end points.
 
-    Where outputs are few numbers, as ratings are, an end is often one of them: 0.7 = 0.1 + (0.7 - 0.1), but for the
-    last digit. Split conformal at 90 percent covered 83 percent of such values without this, and 100 with it.
+    Where outputs take few values, as ratings do, an end is often one of them up to rounding: 0.7 = 0.1 + (0.7 - 0.1)
+    but for the last digit. Split conformal at 90 percent covered 83 percent of such values without this, and 100 with
+    it.
     """
     slack = ROUNDING * np.maximum(value.max(axis=0, initial=0.0), -value.min(axis=0, initial=0.0))
     lower, upper = bounds.lower, bounds.upper
@@ -115,7 +115,7 @@ def _with_ends(bounds: Bounds, value: Array) -> Bounds:
 
 
 def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:
-    """Return the record of a method, or refuse one that is none, or not for these rows.
+    """Return the record of a method, or raise ValueError if it is invalid or not for these rows.
 
     Examples
     --------
@@ -131,8 +131,8 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
         )
     if record.rows == "own" and not own:
         raise ValueError(
-            f"method={method!r} takes the training rows, left out one by one, and has no use for X_calibration; leave "
-            "it out, or use method='adaptive' or 'split'"
+            f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
+            "omit it, or use method='adaptive' or 'split'"
         )
     if clustered and not record.clusters:
         raise ValueError(
@@ -150,7 +150,7 @@ def _listed(field: str) -> str:
 def _warn_of_unbounded(
     setting: ConformalProblem, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str
 ) -> None:
-    """Warn of infinite ends that are not due to too few rows or an empty window, of which there was a word."""
+    """Warn of infinite ends not yet explained by too few rows or an empty window."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
     (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
@@ -163,7 +163,7 @@ def _warn_of_unbounded(
 
 
 def _warn_of_no_width(setting: ConformalProblem, bounds: Bounds) -> None:
-    """Warn of intervals whose ends differ by rounding alone."""
+    """Warn of intervals whose ends differ only by rounding."""
     smoother = setting.smoother
     rounding = (
         nothing_left(smoother.value[smoother.weight > 0]) + 4.0 * ROUNDING * np.abs(setting.calibration.value).max()

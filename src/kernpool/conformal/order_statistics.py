@@ -13,7 +13,8 @@ among its rows. With G clusters of N_g rows the scores have the distribution
 whose quantile covers a row of a new cluster with at least the confidence level, if clusters are exchangeable, and
 rows within each [1]_. One row drawn from each cluster has the same guarantee and a coverage that varies more [2]_.
 
-References ----------
+References
+----------
 .. [1] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
    sections 3 and 4.
 .. [2] R. Dunn, L. Wasserman and A. Ramdas, "Distribution-free prediction sets for two-layer hierarchical models",
@@ -33,11 +34,11 @@ from kernpool.inference import InferenceWarning, check_level
 
 Array = NDArray[np.float64]
 
-SLACK = 1e-12  # of a sum of fractions of rows, which meets a rank but for its rounding
+SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to rounding
 
 
 def as_level(level: Any) -> Fraction:
-    """Read a level as the decimal number that it was written as.
+    """Convert a level to the exact decimal fraction that was written.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def as_level(level: Any) -> Fraction:
     Raises
     ------
     ValueError
-        If it is no probability.
+        If it is not a probability.
 
     Examples
     --------
@@ -64,14 +65,14 @@ def as_level(level: Any) -> Fraction:
 
 
 def upper_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the score that ends an interval: the least whole number from ``level * (n + 1)`` on.
+    """Return the rank of the upper order statistic: the least integer that is at least ``level * (n + 1)``.
 
     Parameters
     ----------
     level : Fraction
-        Of `as_level`.
+        From `as_level`.
     n : float
-        Number of unit rows; of fractions of rows the rank is no whole number.
+        Number of unit rows; if fractional, so is the rank.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def upper_rank(level: Fraction, n: float) -> float:
 
 
 def lower_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the least end, ``n + 1`` less the upper rank; zero if there are too few rows.
+    """Return the rank of the lower order statistic, ``n + 1`` minus the upper rank; zero if rows are too few.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def lower_rank(level: Fraction, n: float) -> float:
 
 
 def least_rows(level: Fraction) -> int:
-    """Return the least number of rows whose largest score ends an interval of this level.
+    """Return the least number of rows for which intervals of a level are finite.
 
     Examples
     --------
@@ -110,16 +111,16 @@ def least_rows(level: Fraction) -> int:
 
 
 def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the value at which so many unit rows are reached, in ascending order along the last axis.
+    """Return the order statistic of a rank counted from the smallest value, along the last axis.
 
     Parameters
     ----------
     values : ndarray of shape (..., n)
-        Without NaN; infinite ones are as good as others.
+        Without NaN; infinite values are allowed.
     weight : ndarray of shape (n,) or None
         Frequencies; None for one each.
     rank : float
-        Of `upper_rank`.
+        From `upper_rank`.
 
     Returns
     -------
@@ -149,14 +150,14 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the same in descending order: minus infinity beyond the last row.
+    """Return the order statistic of a rank counted from the largest value; minus infinity if beyond.
 
     Parameters
     ----------
     values, weight
         As of `upper_statistic`.
     rank : float
-        Of `upper_rank`: so many unit rows from the largest on, which are `lower_rank` from the least.
+        From `upper_rank`, counted from the largest value; the same as `lower_rank` from the smallest.
 
     Returns
     -------
@@ -172,21 +173,21 @@ def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
-    """Warn where there are too few rows for the level, so that intervals are infinite.
+    """Warn if there are too few rows for the level, so that intervals are infinite.
 
     Parameters
     ----------
     level : Fraction
-        Of the intervals.
+        Level of the intervals.
     n : float
-        How many unit rows, or clusters, calibrate them.
+        Number of unit rows, or clusters, that calibrate them.
     what : str, default="rows"
-        What they are.
+        Their name.
 
     Warns
     -----
     InferenceWarning
-        With the least number that is enough.
+        The message has the least sufficient number.
     """
     if upper_rank(level, n) > n * (1.0 + SLACK):
         warn_caller(
@@ -201,7 +202,7 @@ Integers = NDArray[np.int64]
 
 
 def cluster_weight(code: Integers, weight: Array) -> Array:
-    """Return the share of each row, of all of its unit rows, in its cluster.
+    """Return the weight of each row as a fraction of its cluster's total weight.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def cluster_weight(code: Integers, weight: Array) -> Array:
     Returns
     -------
     ndarray of shape (n,)
-        Whose sum is the number of clusters.
+        They add up to the number of clusters.
 
     Examples
     --------

@@ -26,11 +26,11 @@ from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
 
-UNKNOWN = ("nan", "raise")  # policies of empty windows that put no value there
+UNKNOWN = ("nan", "raise")  # policies that leave empty windows without a value
 
 
 def conformal_quantiles(setting: ConformalProblem) -> Bounds:
-    """Find intervals between two conditional quantiles."""
+    """Compute conformalised quantile regression intervals."""
     smoother, calibration = setting.smoother, setting.calibration
     alpha = 1 - setting.level
     levels = np.array([float(alpha / 2), float(1 - alpha / 2)])
@@ -41,7 +41,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     quantile = score_quantile(setting, np.where(np.isnan(score), np.inf, score))
     known = ~np.isnan(lower)
     lower, upper = np.where(known, lower - quantile, -np.inf), np.where(known, upper + quantile, np.inf)
-    # The set of values may be empty, of quantiles that are moved past each other: a point covers as often.
+    # Quantiles that are moved past each other give an empty set of values: a point covers as often.
     with np.errstate(invalid="ignore"):
         middle = 0.5 * (lower + upper)
     crossed = lower > upper
@@ -49,7 +49,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
 
 
 def of_conformal_quantiles(setting: ConformalProblem) -> str:
-    """Return what holds: the level with calibration rows."""
+    """Return the coverage statement of CQR: the level, if calibration rows are given."""
     if setting.calibration.own:
         return approximately(
             setting, "quantiles without each training row are not exchangeable with a new one; give X_calibration"
@@ -58,17 +58,17 @@ def of_conformal_quantiles(setting: ConformalProblem) -> str:
 
 
 def _with_nan(smoother: Smoother) -> Smoother:
-    """Return the smoother for which nothing fills an empty window."""
+    """Return the smoother with NaN for empty windows."""
     return replace(smoother, recipe=replace(smoother.recipe, empty="nan"))
 
 
 class _WeightedScores:
-    """What conditional quantiles are of: outputs, or of planes residuals, which are added to the fit.
+    """Conditional quantiles of outputs, or of residuals added to a local linear fit.
 
     Parameters
     ----------
     setting : ConformalProblem
-        With the fit, and which training rows calibrate.
+        The fit and the calibration rows.
     """
 
     def __init__(self, setting: ConformalProblem) -> None:
@@ -77,28 +77,28 @@ class _WeightedScores:
         if self.smoother.recipe.degree:
             bare = replace(setting, smoother=_with_nan(self.smoother), known=None)
             left_out = setting.left_out if self.smoother.recipe.empty in UNKNOWN else bare.left_out
-            # Rows with nothing else in their window have no residual, and do not count.
+            # Rows with no other row in their window have no residual, and get weight zero.
             self.known = np.asarray(~np.isnan(left_out).any(axis=1))
             self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
 
     def ends(self, places: EvaluationPoints, which: NDArray[np.intp] | None, levels: Array) -> tuple[Array, Array]:
-        """Return two conditional quantiles.
+        """Return the lower and upper conditional quantile, of outputs or of residuals plus the fit.
 
         Parameters
         ----------
         places : EvaluationPoints
-            Where.
+            Evaluation points.
         which : ndarray of int, shape (m,), or None
-            Which training rows these are, each to be left out, or its cluster; None if they are others.
+            Indices if the points are training rows, each held out, or its cluster; None if they are other rows.
         levels : ndarray of shape (2,)
-            Their levels.
+            Quantile orders.
 
         Returns
         -------
         low, high : ndarray of shape (m, c)
-            In the units of the outputs; NaN where the window is empty and the policy of the model says so.
+            In the units of the outputs; NaN where the window is empty and the policy of the model is not to fill it.
         """
-        recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are asked, too
+        recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are queries, too
         whole = self._problem(self.smoother.of_degree(0), places, which)
         found, occupied = known_quantiles(recipe, self._counted(whole), self.value, levels)
         if recipe.degree:
@@ -108,7 +108,7 @@ class _WeightedScores:
         return found[:, :, 0], found[:, :, 1]
 
     def _problem(self, smoother: Smoother, places: EvaluationPoints, which: NDArray[np.intp] | None) -> Problem:
-        """Return the problem of places, or of some training rows without themselves."""
+        """Return the problem of evaluation points, or the leave-one-out problem of training rows."""
         if which is None:
             return smoother.problem(places)
         problem = smoother.problem(smoother.training, exclude_self=self.code is None)
@@ -116,7 +116,7 @@ class _WeightedScores:
         return problem if len(which) == len(problem.query) else problem.block(which)
 
     def _counted(self, problem: Problem) -> Problem:
-        """Return a problem in which rows without a residual do not count."""
+        """Return the problem without the rows that have no residual."""
         if self.known.all():
             return problem
         weight = np.ones(len(self.known)) if problem.key_weight is None else problem.key_weight

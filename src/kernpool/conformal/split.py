@@ -32,27 +32,26 @@ Array = NDArray[np.float64]
 
 WIDER = 3.0  # bandwidths of the scale: a mean of absolute residuals is rougher than the mean of outputs
 NO_SCALE = (
-    "too many rows have no other row in their window, or are off where all rows around them are fitted without a "
-    "residual, as copies of rows are; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite "
-    "support"
+    "too many rows have no other row in their window, or have residuals where all rows around them have none, as "
+    "copies of rows do; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite support"
 )
-LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would make the ratio of one row decide all
+LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let the ratio of one row decide everything
 
 
 def score_quantile(setting: ConformalProblem, score: Array) -> Array:
-    """Return the order statistic of each column of scores that ends intervals of the level.
+    """Return the order statistic of each column of scores that bounds intervals of the level.
 
     Parameters
     ----------
     setting : ConformalProblem
-        With the level, and the rows that calibrate.
+        Level and calibration rows.
     score : ndarray of shape (n, c)
         Without NaN.
 
     Returns
     -------
     ndarray of shape (c,), or (m, c) under a shift
-        Infinite if there are too few rows; of clusters each counts as one row.
+        Infinite if there are too few rows; each cluster counts as one row.
     """
     calibration = setting.calibration
     if calibration.shift is not None:
@@ -66,12 +65,12 @@ def score_quantile(setting: ConformalProblem, score: Array) -> Array:
 
 
 def constant_width(setting: ConformalProblem) -> Bounds:
-    """Find ``prediction +- quantile of the scores``: the jackknife of training rows, split conformal of others."""
+    """Compute intervals of constant width: jackknife for training rows, split conformal for other rows."""
     return around(setting.prediction, score_quantile(setting, setting.calibration.score))
 
 
 def adaptive(setting: ConformalProblem) -> Bounds:
-    """Find the same with scores in units of the noise around each row."""
+    """Compute split conformal intervals with scores scaled by the local noise."""
     score, rounding = setting.calibration.score, nothing_left(setting.smoother.value[setting.smoother.weight > 0])
     there, at_rows = _scales(setting)
     scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
@@ -84,7 +83,7 @@ def adaptive(setting: ConformalProblem) -> Bounds:
 
 
 def around(center: Array, width: Array) -> Bounds:
-    """Return intervals of some half width around a prediction; infinite where there is none."""
+    """Return intervals of given half widths around a prediction; infinite where there is none."""
     lower, upper = center - width, center + width
     unknown = np.isnan(center)
     if unknown.any():
@@ -93,7 +92,7 @@ def around(center: Array, width: Array) -> Bounds:
 
 
 def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
-    """Return the mean absolute residual around each place and around each calibration row, from below bounded."""
+    """Return the mean absolute residual around each point and each calibration row, bounded from below."""
     smoother, calibration = setting.smoother, setting.calibration
     code = setting.training_code
     scale = residual_scale(smoother, smoother.value - setting.left_out)
@@ -107,19 +106,19 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
 
 
 def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
-    """Return the mean of absolute residuals as a smoother of the same rows; those without a residual do not count.
+    """Return the local mean of absolute residuals, as a smoother of the same rows.
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     residual : ndarray of shape (n, c)
-        Of its rows; NaN where nothing else is in the window.
+        Residuals of its rows; NaN where no other row is in the window, and then the row is ignored.
 
     Returns
     -------
     Smoother
-        Local constant, at three times the bandwidth; the mean of all where its window is empty.
+        Local constant, at three times the bandwidth; in an empty window, the mean of all rows.
     """
     known = np.asarray(~np.isnan(residual).any(axis=1))
     weight = np.where(known, smoother.weight, 0.0)

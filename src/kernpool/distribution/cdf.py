@@ -46,16 +46,16 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A distribution function of each value column, or a density.
+    """Distribution function or density of each value column at given thresholds.
 
     Parameters
     ----------
     threshold : ndarray of shape (1, c, t) or (m, c, t)
-        One row is for all queries.
+        A single row applies to all queries.
     widths : ndarray of shape (c,), optional
-        Bandwidths in y; None is for steps at the values.
+        Bandwidths in y; None for a step function.
     density : bool, default=False
-        Whether densities are wanted; they have bandwidths.
+        Whether to compute densities, which need bandwidths.
     """
 
     threshold: Array
@@ -64,25 +64,25 @@ class Function:
 
     @property
     def at_zero(self) -> Array:
-        """What is true of a value that is always zero, of shape (1, c, t) or (m, c, t)."""
+        """Result for a value that is always zero, of shape (1, c, t) or (m, c, t)."""
         if self.widths is None:
             return np.asarray(self.threshold >= 0, dtype=np.float64)
         u = self.threshold / self.widths[:, None]
         return normal_density(u) / self.widths[:, None] if self.density else np.asarray(ndtr(u))
 
     def at(self, rows: Index) -> Function:
-        """Return the same for some queries."""
+        """Return the function restricted to some queries."""
         return replace(self, threshold=rows_of(self.threshold, rows))
 
     def checked(self, chunk: Chunk) -> Chunk:
-        """Return a chunk that has as many value columns as are asked about."""
+        """Return a chunk after checking its number of value columns."""
         given, asked = chunk.value.shape[1], self.threshold.shape[1]
         if given != asked:
             raise ValueError(f"value must be {'one column' if asked == 1 else f'{asked} columns'}, got {given}")
         return chunk
 
     def known(self, recipe: Recipe, problem: Problem, value: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Return what arrays say, of shape (m, c, t), and which windows are not empty."""
+        """Evaluate on arrays; return results of shape (m, c, t), and which windows are not empty."""
         found = []
         for number, column in enumerate(value.T):
             threshold = self.threshold[:, number]
@@ -96,13 +96,13 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class WeightBelow:
-    """Ask for sums on either side of thresholds: `TwoSidedSums` of each value column."""
+    """Query for the weights on both sides of thresholds: `TwoSidedSums` of each value column."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> tuple[TwoSidedSums, ...]:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
         chunk, sides = self.function.checked(of_positive_weight(chunk)), []
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
         for number, value in enumerate(chunk.value.T):
@@ -112,11 +112,11 @@ class WeightBelow:
         return tuple(sides)
 
     def joined(self, one: tuple[TwoSidedSums, ...], other: tuple[TwoSidedSums, ...]) -> tuple[TwoSidedSums, ...]:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
         return tuple(a.joined(b) for a, b in zip(one, other, strict=True))
 
     def result(self, answer: tuple[TwoSidedSums, ...]) -> tuple[Array, Array]:
-        """Return shares of shape (m, c, t), NaN where windows are empty, and logarithms of the sums of all weights."""
+        """Return fractions of shape (m, c, t), NaN for empty windows, and logarithms of the total weights."""
         shares = [sides.share() for sides in answer]
         for number, share in enumerate(shares):
             keep_order(share, self.function.threshold[:, number])
@@ -127,13 +127,13 @@ class WeightBelow:
 
 @dataclass(frozen=True, eq=False)
 class SmoothWeight:
-    """Ask for sums of weights times columns of values, smoothed in y: a `PoolState`."""
+    """Query for sums of weights times values smoothed in y: a `PoolState`."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> PoolState:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
         chunk = self.function.checked(of_positive_weight(chunk))
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
@@ -142,11 +142,11 @@ class SmoothWeight:
         return replace(state, numerator=state.denominator[:, None] * mean)
 
     def joined(self, one: PoolState, other: PoolState) -> PoolState:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
         return merge_states(one, other, None)
 
     def result(self, answer: PoolState) -> tuple[Array, Array]:
-        """Return means of shape (m, c, t), NaN where windows are empty, and logarithms of the sums of all weights."""
+        """Return means of shape (m, c, t), NaN for empty windows, and logarithms of the total weights."""
         sums, total = answer.numerator, answer.denominator[:, None]
         mean = np.divide(sums, total, where=total > 0, out=np.full(sums.shape, np.nan))
         return mean.reshape(len(mean), self.function.threshold.shape[1], -1), answer.log_denominator
@@ -160,43 +160,43 @@ def chunk_functions(
     Parameters
     ----------
     recipe : Recipe
-        How to weigh, and what empty windows get; of degree 0.
+        Weights, and the policy for empty windows; of degree 0.
     query : array_like of shape (m,) or (m, d)
-        Where.
+        Queries.
     chunks : Chunks
-        The pairs; they have to be read again where windows are empty and something fills them, or far from all rows.
+        The pairs; they are read again if empty windows are to be filled, or queries are far from all rows.
     function : Function
-        What is wanted, for as many value columns as there are.
+        The function to evaluate, for all value columns.
     progress : callable, optional
         As of `chunk_quantiles`.
 
     Returns
     -------
     ndarray of shape (m, c, t)
-        With what the recipe says for empty windows.
+        With empty windows filled by the recipe's policy.
     """
     asked = asked_of(recipe, query, chunks.labels)
     return counted_functions(asked, partial(ask_all, chunks, progress), function, again=chunks.again)
 
 
 def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again: bool = True) -> Array:
-    """Return distribution functions of pairs that answer questions, with empty windows as the recipe says.
+    """Return distribution functions computed by map-reduce queries, with empty windows filled.
 
     Parameters
     ----------
     asked : QueryBatch
-        Where and how.
+        Queries, and how to sum weights.
     ask : callable
         As of `MultipassQuantile`.
     function : Function
-        What is wanted.
+        The function to evaluate.
     again : bool, default=True
-        Whether more than one question may be asked.
+        Whether more than one pass over the chunks is possible.
 
     Returns
     -------
     ndarray of shape (m, c, t)
-        The answers.
+        Values of the function.
     """
     recipe = asked.recipe
     found, mass = _answers(asked, ask, function)
@@ -231,7 +231,7 @@ def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again:
 
 
 def _answers(asked: QueryBatch, ask: Ask, function: Function) -> tuple[Array, Array]:
-    """Ask once: functions of shape (m, c, t), and logarithms of the sums of all weights."""
+    """Evaluate once: return functions of shape (m, c, t), and logarithms of the total weights."""
     if function.widths is None:
         below = WeightBelow(asked, function)
         return below.result(ask(below))
@@ -270,7 +270,7 @@ def pool_cdf(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    r"""Pool how much of the weight lies at or below thresholds: the conditional distribution function.
+    r"""Return the conditional distribution function: the fraction of weight on values at or below thresholds.
 
     .. math:: F(y \mid q) = \sum_{j:\, v_j \le y} \alpha_j(q)
 
@@ -283,18 +283,18 @@ def pool_cdf(
     query, key : array_like
         As in `pool`, chunks and large memory maps included.
     value : array_like of shape (..., n)
-        One value per key; None for chunks, which bring them.
+        One value per key; None for chunks, which include values.
     y : float, or array_like of shape (t,) or (m, t)
-        Thresholds: the same for all queries, or a row of them for each.
+        Thresholds: the same for all queries, or a row for each query.
     y_bandwidth : float, optional
-        Standard deviation of a normal distribution around each value, in units of the value; by default there is none.
+        Standard deviation of a normal distribution around each value, in units of the value; by default no smoothing.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
         How sums over many keys are organised, as in `pool`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         What a query without any key of positive weight gets: NaN with one warning, the distribution of the nearest
-        keys, that of all keys that take part, that of a value of zero, or an error.
+        keys, that of all keys that are included, that of a value of zero, or an error.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.
     progress : callable, optional
@@ -303,13 +303,13 @@ def pool_cdf(
     Returns
     -------
     ndarray of shape (..., m) or (..., m, t)
-        Between 0 and 1, and not falling with the threshold; exactly 0 below and 1 above all keys that count,
+        Between 0 and 1, nondecreasing in the threshold; exactly 0 below and 1 above all keys of positive weight,
         unless smoothed. With a last axis for thresholds unless `y` is one number.
 
     Raises
     ------
     TypeError, ValueError
-        As in `pool`, and if `y` holds NaN or has a shape that is none of these, or `value` several columns.
+        As in `pool`, and if `y` contains NaN or its shape is invalid, or `value` has several columns.
 
     Warns
     -----
@@ -322,10 +322,10 @@ def pool_cdf(
 
     Notes
     -----
-    Keys are put in the order of their values once, and those between two thresholds are summed at once: with the same
-    thresholds for all queries one pass over all keys, whatever the number of thresholds. With a row of them for each
-    query keys are halved until a threshold lies among few: about log2(n / 512) passes, or one over all pairs where that
-    is less. Memory is O(n + m t). Both sides of a threshold are summed, so that small shares keep their digits.
+    Keys are sorted by value once, and those between two thresholds are summed together: with the same thresholds for
+    all queries, one pass over all keys suffices, whatever the number of thresholds. With separate thresholds for each
+    query, keys are bisected until a threshold lies among few: about log2(n / 512) passes, or one over all pairs where
+    that is less. Memory is O(n + m t). Both sides of a threshold are summed, so that small fractions keep their digits.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def pool_cdf(
     batch, tables = pairs.batch(recipe, query), []
     for i in range(len(batch)):
         problem, values = batch.problem(i), batch.values(i)
-        choose(problem, recipe.algorithm)  # says what it cannot do
+        choose(problem, recipe.algorithm)  # raises for what it does not support
         if values.shape[1] != 1:
             raise ValueError(f"value must be one column, got {values.shape[1]}; call pool_cdf for one after the other")
         threshold, with_axis = as_thresholds(y, len(problem.query))

@@ -29,14 +29,14 @@ MOST_POINTS = 1 << 16  # of several; then thinned to a quarter
 
 
 class ValueSketch(NamedTuple):
-    """Some values, ascending.
+    """Sketch of the distribution of values: ascending values, each with the number of rows it represents.
 
     Parameters
     ----------
     value : ndarray of shape (p,)
         Without ties.
     rows : ndarray of shape (p,)
-        How many rows each stands for.
+        Number of rows that each value represents.
     """
 
     value: Array
@@ -44,18 +44,18 @@ class ValueSketch(NamedTuple):
 
     @classmethod
     def of(cls, value: Array) -> ValueSketch:
-        """Summarise values, in any order."""
+        """Sketch values given in any order."""
         return thinned(np.sort(value), np.ones(len(value)), POINTS)
 
     def joined(self, other: ValueSketch) -> ValueSketch:
-        """Return the summary of the rows of both."""
+        """Merge two sketches."""
         value, rows = np.concatenate([self.value, other.value]), np.concatenate([self.rows, other.rows])
         order = np.argsort(value, kind="stable")
         most = MOST_POINTS if len(value) <= MOST_POINTS else MOST_POINTS // 4
         return thinned(value[order], rows[order], most)
 
     def cuts(self, low: float, high: float, pieces: int) -> Array:
-        """Return where to cut the values above `low` and up to `high` into about so many pieces of as many rows.
+        """Return cut points that split the values in (low, high] into pieces of about equally many rows.
 
         A piece holds the values above one cut and up to the next. A value of more rows than a piece has one alone.
 
@@ -78,7 +78,7 @@ class ValueSketch(NamedTuple):
 
 
 def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
-    """Return at most so many of ascending values, tied ones as one, at equal distances of rows."""
+    """Return a sketch with at most `points` of the ascending values, at equal steps in rows."""
     first = np.flatnonzero(np.diff(value, prepend=-np.inf) > 0) if len(value) else np.empty(0, dtype=np.intp)
     value, rows = value[first], np.add.reduceat(rows, first) if len(first) else rows[:0]
     if len(value) <= points:
@@ -91,21 +91,21 @@ def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
 Index = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
-DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is sooner made than sums are planned
+DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is faster than planned sums
 
 
 class Question(Protocol[Answer]):
-    """What every chunk is asked."""
+    """Map-reduce query that every chunk is evaluated on."""
 
     def of(self, chunk: Chunk) -> Answer:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
 
     def joined(self, one: Answer, other: Answer) -> Answer:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
 
 
 def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch:
-    """Read the queries of questions, of which there must be some, in the order of the columns that chunks name."""
+    """Validate the queries of a map-reduce computation, in the column order of the chunks."""
     asked = QueryBatch.of(recipe, query)
     if asked.query.array.ndim != 2 or not asked.query.array.size:
         raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
@@ -113,22 +113,22 @@ def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch
 
 
 def without_axes(found: Array, flat: bool, several: bool) -> Array:
-    """Drop the axis of outputs of an array of shape (m, c, t) if values are flat, and the last one if it is single."""
+    """Drop the axis of outputs of an array of shape (m, c, t) if `flat`, and the last one unless `several`."""
     found = found[:, 0] if flat else found
     return found if several else found[..., 0]
 
 
 class Weights(NamedTuple):
-    """Sums of all weights, and what is known of the values of rows that have one.
+    """Sums of all weights, and sketches of the values of rows with positive weight.
 
     Parameters
     ----------
     state : PoolState
         The sums.
     summaries : tuple of ValueSketch
-        Of each value column.
+        Sketches of each value column.
     rows : int
-        How many.
+        Number of such rows.
     """
 
     state: PoolState
@@ -138,33 +138,33 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TotalWeight:
-    """Ask for `Weights`."""
+    """Query for the total weight and value sketches: `Weights`."""
 
     asked: QueryBatch
 
     def of(self, chunk: Chunk) -> Weights:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
         chunk = of_positive_weight(chunk)
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         return Weights(state, tuple(ValueSketch.of(column) for column in chunk.value.T), len(chunk.key))
 
     def joined(self, one: Weights, other: Weights) -> Weights:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
         summaries = (a.joined(b) for a, b in zip(one.summaries, other.summaries, strict=True))
         return Weights(merge_states(one.state, other.state, None), tuple(summaries), one.rows + other.rows)
 
 
 class Range(NamedTuple):
-    """A range of values, and where to cut it.
+    """Range of values, and its cut points.
 
     Parameters
     ----------
     low, high : float
         Values above the first and up to the second.
     cuts : ndarray of shape (pieces - 1,)
-        In between.
+        Cut points in between.
     queries : ndarray of int, shape (q,)
-        Which queries have a quantile there; ascending.
+        Queries with a quantile in the range; ascending.
     """
 
     low: float
@@ -174,14 +174,14 @@ class Range(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What is in the pieces of a range.
+    """Weights, row counts and extreme values of the pieces of a range.
 
     Parameters
     ----------
     mass : ndarray of shape (q, pieces)
         Sums of weights, in the unit of each query.
     rows : ndarray of shape (pieces,)
-        How many.
+        Number of rows in each piece.
     least, most : ndarray of shape (pieces,)
         Values; infinite where there is none.
     """
@@ -193,7 +193,7 @@ class Pieces(NamedTuple):
 
 
 class Division(NamedTuple):
-    """The pieces of all ranges, and what is known of the values in them."""
+    """The pieces of all ranges, and sketches of the values in them."""
 
     pieces: tuple[Pieces, ...]
     summary: ValueSketch
@@ -201,14 +201,14 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightHistogram:
-    """Ask for a `Division`.
+    """Query for the weight in each piece of given ranges: a `Division`.
 
     Parameters
     ----------
     asked : QueryBatch
-        Where and how weights are summed.
+        Queries, and how weights are summed.
     column : int
-        Of the values.
+        Value column.
     unit : ndarray of shape (m,)
         Powers of two in which weights are summed.
     ranges : tuple of Range
@@ -221,7 +221,7 @@ class WeightHistogram:
     ranges: tuple[Range, ...]
 
     def of(self, chunk: Chunk) -> Division:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
         chunk = of_positive_weight(chunk)
         order = np.argsort(chunk.value[:, self.column], kind="stable")
         value = chunk.value[order, self.column]
@@ -235,7 +235,7 @@ class WeightHistogram:
         return Division(tuple(pieces), ValueSketch.of(np.concatenate(held)))
 
     def joined(self, one: Division, other: Division) -> Division:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
         pieces = (
             Pieces(a.mass + b.mass, a.rows + b.rows, np.minimum(a.least, b.least), np.maximum(a.most, b.most))
             for a, b in zip(one.pieces, other.pieces, strict=True)
@@ -267,12 +267,12 @@ class WeightHistogram:
 
 @dataclass(frozen=True, eq=False)
 class RowsInRange:
-    """Ask for the rows of positive weight whose value is in some ranges: a list of chunks of one value column.
+    """Query for the rows of positive weight with a value in given ranges: a list of chunks of one output.
 
     Parameters
     ----------
     column : int
-        Of the values.
+        Value column.
     low, high : ndarray of shape (ranges,)
         Values above the first and up to the second; ranges are disjoint, ascending.
     """
@@ -282,7 +282,7 @@ class RowsInRange:
     high: Array
 
     def of(self, chunk: Chunk) -> list[Chunk]:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
         chunk = of_positive_weight(chunk)
         value = chunk.value[:, self.column]
         place = np.minimum(np.searchsorted(self.high, value), len(self.high) - 1)
@@ -291,12 +291,12 @@ class RowsInRange:
         return [Chunk(chunk.key[inside], value[inside, None], weight)]
 
     def joined(self, one: list[Chunk], other: list[Chunk]) -> list[Chunk]:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
         return one + other
 
 
 def of_positive_weight(chunk: Chunk) -> Chunk:
-    """Return the rows of a chunk that have a weight."""
+    """Return the rows of a chunk that have positive weight."""
     if chunk.weight is None or (chunk.weight > 0).all():
         return chunk
     some = chunk.weight > 0
@@ -304,7 +304,7 @@ def of_positive_weight(chunk: Chunk) -> Chunk:
 
 
 def joined_rows(chunks: list[Chunk]) -> Chunk:
-    """Return the rows of several chunks as one."""
+    """Concatenate the rows of several chunks."""
     key, value = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("key", "value"))
     if all(chunk.weight is None for chunk in chunks):
         return Chunk(key, value)
@@ -313,7 +313,7 @@ def joined_rows(chunks: list[Chunk]) -> Chunk:
 
 
 def bare_problem(asked: QueryBatch, chunk: Chunk, order: Index) -> Problem:
-    """Return the problem of rows in an order, whose values do not matter."""
+    """Return the problem of a chunk's rows in a given order, without values."""
     weight = None if chunk.weight is None else chunk.weight[order]
     return asked.recipe.problem(asked.query, chunk.key[order], np.zeros((len(order), 1)), key_weight=weight)
 
@@ -327,31 +327,31 @@ def weights_in_unit(problem: Problem, unit: Array) -> Array:
 
 
 def in_unit(state: PoolState, unit: Array) -> Array:
-    """Return sums of weights in the unit of each query, a power of two."""
+    """Convert sums of weights to the unit of each query, a power of two."""
     shift = np.where(np.isneginf(state.shift), 0.0, state.shift)
     found: Array = state.denominator * np.exp(shift - LN_2 * unit)
     return found
 
 
 PAIRS = 1 << 20  # of one table
-# Keys whose logits are farther below the largest count for nothing: beside it they are below 2**-115.
+# Keys whose logits are farther below the largest are negligible: their relative weight is below 2**-115.
 MARGIN, ROUNDING = 80.0, 64 * float(np.finfo(np.float64).eps)
-MOST_NEAREST = 1 << 22  # keys that are held for queries that no unit of weights suits
+MOST_NEAREST = 1 << 22  # keys that are held for queries without a usable unit of weights
 
 
 class NearestKeys(NamedTuple):
-    """Rows that count for some query.
+    """Rows with non-negligible relative weight for queries that are far from all rows.
 
     Parameters
     ----------
     largest : ndarray of shape (m,)
         Largest logit of each query.
     query : ndarray of int, shape (pairs,)
-        The query of each pair of a query and a row that counts for it.
+        The query of each pair of a query and a row with non-negligible weight.
     logit : ndarray of shape (pairs,)
-        Of each pair.
+        Logit of each pair.
     row : ndarray of int, shape (pairs,)
-        Which of the rows.
+        Index of its row in `rows`.
     rows : Chunk
         The rows.
     """
@@ -363,13 +363,13 @@ class NearestKeys(NamedTuple):
     rows: Chunk
 
     def kept(self) -> NearestKeys:
-        """Return the same without what does not count, or refuse to hold so much."""
+        """Drop pairs of negligible weight; raise ValueError if too many rows remain."""
         keep = self.logit >= self.largest[self.query] - (MARGIN + ROUNDING * np.abs(self.largest[self.query]))
         row, place = np.unique(self.row[keep], return_inverse=True)
         if len(row) > MOST_NEAREST:
             raise ValueError(
                 f"{len(self.largest)} queries are far from all rows, or have empty windows, and more than "
-                f"{MOST_NEAREST} rows are as near to them as any; leave such queries out, use empty='nan', or give "
+                f"{MOST_NEAREST} rows are among the nearest to them; leave such queries out, use empty='nan', or give "
                 "arrays in place of chunks"
             )
         weight = None if self.rows.weight is None else self.rows.weight[row]
@@ -379,7 +379,7 @@ class NearestKeys(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NearestRows:
-    """Ask for the rows that count for queries far from all rows: `NearestKeys`.
+    """Query for the rows with non-negligible weight for queries far from all rows: `NearestKeys`.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ class NearestRows:
     asked: QueryBatch
 
     def of(self, chunk: Chunk) -> NearestKeys:
-        """Ask a chunk."""
+        """Return the answer of a chunk."""
         chunk = of_positive_weight(chunk)
         m, n = len(self.asked), len(chunk.key)
         chunk = chunk._replace(weight=np.ones(n) if chunk.weight is None else chunk.weight)
@@ -413,7 +413,7 @@ class NearestRows:
         return NearestKeys(reduce(np.maximum, [one.largest for one in found]), query, logit, row, chunk).kept()
 
     def joined(self, one: NearestKeys, other: NearestKeys) -> NearestKeys:
-        """Return the answer of the rows of both."""
+        """Merge the answers of two sets of rows."""
         rows = joined_rows([one.rows, other.rows])
         return NearestKeys(
             np.maximum(one.largest, other.largest),

@@ -50,7 +50,7 @@ from kernpool.pooling import NO_PAIRS, QueryBatch, Recipe
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Ask = Callable[[Any], Any]  # a question to the joined answer of all chunks; None if there are none
+Ask = Callable[[Any], Any]  # a map-reduce query to the merged answer of all chunks; None if there are no chunks
 
 HELD_ROWS = 1 << 22  # in memory at a time: about those of a chunk
 MASSES = 1 << 22  # numbers that a round may fill
@@ -62,20 +62,20 @@ PAIRS = 1 << 20  # of one table
 
 @dataclass
 class Requests:
-    """Where the quantiles of queries and levels are known to lie.
+    """Ranges that contain the quantiles of queries and quantile orders.
 
     Parameters
     ----------
     row : ndarray of int, shape (r,)
-        The query of each, in rising order.
+        The query of each request, ascending.
     need : ndarray of shape (r,)
-        The sum that is wanted from the values above `low` on, in the unit of the query.
+        The cumulative weight to reach, counted from the values above `low`, in the unit of the query.
     low, high : ndarray of shape (r,)
-        The value is above the first and at most the second.
+        The quantile is above the first and at most the second.
     passed : ndarray of shape (r, 3)
-        The last range below `low` that has a mass: from where to where, and which; zero if there is none.
+        The last range below `low` with positive mass: its two ends and its mass; the mass is zero if there is none.
     rows : ndarray of shape (r,)
-        How many rows have a value in the range.
+        Number of rows with a value in the range.
     value : ndarray of shape (r,)
         The quantile, NaN until it is known.
     """
@@ -90,7 +90,7 @@ class Requests:
 
     @classmethod
     def of(cls, row: Index, need: Array, rows: int) -> Requests:
-        """Begin with all values."""
+        """Start with the range of all values."""
         r = len(row)
         return cls(
             row, need, np.full(r, -np.inf), np.full(r, np.inf), np.zeros((r, 3)), np.full(r, float(rows)),
@@ -98,14 +98,14 @@ class Requests:
         )  # fmt: skip
 
     def ranges(self, which: Index) -> tuple[Array, Array, Array, Index]:
-        """Return the ranges of some requests, ascending and each once, their rows, and which one each request has."""
+        """Return the distinct ranges of some requests, their row counts, and the range index of each request."""
         both = np.stack([self.low[which], self.high[which]], axis=1)
         _, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
         one = which[first]
         return self.low[one], self.high[one], self.rows[one], inverse.ravel()
 
     def enter(self, which: Index, edges: Array, pieces: Pieces, mass: Array) -> None:
-        """Go on into the piece of a range in which each request is met; `mass` has a row for each of them."""
+        """Narrow each request to the piece in which its target is reached; `mass` has a row for each request."""
         total = np.cumsum(mass, axis=1)
         met = (total >= self.need[which, None]) & (mass > 0)
         last = mass.shape[1] - 1 - np.argmax((mass > 0)[:, ::-1], axis=1)  # where rounding misses the need
@@ -122,23 +122,23 @@ class Requests:
         self.value[which[single]] = pieces.least[place[single]]
 
     def step_back(self, which: Index) -> None:
-        """Look for the last value that counts below the ranges of some requests: rounding has led them too far."""
+        """Search for the last value of positive weight below the range, where rounding overshot."""
         self.low[which], self.high[which] = self.passed[which, 0], self.passed[which, 1]
         self.need[which], self.passed[which] = np.nextafter(self.passed[which, 2], 0.0), 0.0
 
 
 @dataclass
 class MultipassQuantile:
-    """Quantiles by passes over chunks.
+    """Exact quantiles by repeated passes over chunks.
 
     Parameters
     ----------
     asked : QueryBatch
-        Where and how to sum weights; of degree 0.
+        Queries, and how to sum weights; of degree 0.
     ask : callable
-        Takes a question, asks it of every chunk, and returns the joined answer.
+        Takes a map-reduce query, evaluates it on every chunk, and returns the merged answer.
     passes : int
-        How often that was done.
+        Number of passes so far.
     """
 
     asked: QueryBatch
@@ -148,21 +148,21 @@ class MultipassQuantile:
     def quantiles(
         self, level: Array, quantiles_of: Callable[[Problem, Array, Array], Array]
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """Find quantiles of all value columns.
+        """Find the quantiles of all value columns.
 
         Parameters
         ----------
         level : ndarray of shape (l,)
             Between 0 and 1.
         quantiles_of : callable
-            Of a problem, its values and levels: the quantiles of arrays, of shape (m, c, l).
+            Takes a problem, its values and quantile orders; returns quantiles of shape (m, c, l).
 
         Returns
         -------
         found : ndarray of shape (m, c, l)
             NaN where windows are empty.
         occupied : ndarray of bool, shape (m,)
-            Which are not.
+            Which windows are not empty.
         """
         weights: Weights = self._ask(TotalWeight(self.asked))
         state, kernel = weights.state, self.asked.recipe.kernel
@@ -174,7 +174,7 @@ class MultipassQuantile:
             unit[occupied] = np.rint(state.log_denominator[occupied] / LN_2)
             far[occupied] = np.abs(state.log_denominator[occupied]) >= FAR
         near = np.flatnonzero(occupied & ~far)
-        # A unit is an exponential, of which a large exponent takes digits.
+        # A unit is an exponential, which loses digits for a large exponent.
         slack = SLACK * max(4.0, np.sqrt(weights.rows)) + 4.0 * np.finfo(float).eps * np.abs(
             state.log_denominator[near, None]
         )
@@ -184,7 +184,7 @@ class MultipassQuantile:
             row, need = np.repeat(near, len(level)), (whole[near, None] * share).ravel()
             requests = Requests.of(row, need, weights.rows)
             self._narrow(requests, column, unit, summary)
-            self._look(requests, column, unit)
+            self._read_ranges(requests, column, unit)
             found[near, column] = requests.value.reshape(len(near), len(level))
         others = np.union1d(np.flatnonzero(far), near[np.isnan(found[near]).any(axis=(1, 2))])
         if len(others):
@@ -192,7 +192,7 @@ class MultipassQuantile:
         return found, occupied
 
     def nearest(self, rows: Index, limit: str | None, quantiles_of: Callable[[Problem, Array], Array]) -> Array:
-        """Return quantiles of queries for which few rows count, from these rows; for empty windows, of the nearest."""
+        """Return quantiles of queries far from all rows from the few rows that have weight for them."""
         asked = self.asked.at(rows)
         recipe = asked.recipe
         if limit == "nearest":
@@ -206,7 +206,7 @@ class MultipassQuantile:
         return self.ask(question)
 
     def _narrow(self, requests: Requests, column: int, unit: Array, summary: ValueSketch) -> None:
-        """Narrow ranges until the rows in them can be held, or have one value each."""
+        """Narrow ranges until their rows fit in memory, or each holds a single value."""
         for _ in range(MOST_ROUNDS):
             (which,) = np.nonzero(np.isnan(requests.value))
             if not len(which):
@@ -229,14 +229,14 @@ class MultipassQuantile:
                 mass = pieces.mass[np.searchsorted(one.queries, requests.row[some])]
                 requests.enter(some, np.concatenate([[one.low], one.cuts, [one.high]]), pieces, mass)
 
-    def _look(self, requests: Requests, column: int, unit: Array) -> None:
-        """Read the rows in the ranges, as many at a time as can be held, and look for the quantiles among them."""
-        for _ in range(2):  # once more for what rounding has led beyond all rows that count
+    def _read_ranges(self, requests: Requests, column: int, unit: Array) -> None:
+        """Read the rows in the ranges in batches that fit in memory, and find the quantiles in them."""
+        for _ in range(2):  # once more for requests that rounding has led beyond all rows with weight
             (which,) = np.nonzero(np.isnan(requests.value))
             if not len(which):
                 return
             low, high, rows, inverse = requests.ranges(which)
-            apart = not (low[1:] < high[:-1]).any()  # as they are but for those that have been gone back to
+            apart = not (low[1:] < high[:-1]).any()  # unchanged except for ranges that have been returned to
             part = np.cumsum(rows) // HELD_ROWS if apart else np.arange(len(low))
             for number in np.unique(part):
                 some = np.flatnonzero(part == number)
@@ -266,7 +266,7 @@ class MultipassQuantile:
 
 
 def _by_tables(problem: Problem, rows: Index, unit: Array, nodes: list[Node]) -> Index:
-    """Find places as `Bisection` does, for kernels without loops."""
+    """Find key indices as `Bisection` does, for kernels without loops."""
     found = np.full(len(rows), -1)
     for node in nodes:
         at_once = max(1, PAIRS // (node.keys.stop - node.keys.start))
@@ -283,14 +283,14 @@ def _by_tables(problem: Problem, rows: Index, unit: Array, nodes: list[Node]) ->
 def chunk_quantiles(
     recipe: Recipe, query: ArrayLike, chunks: Chunks, level: Array, progress: Progress | None = None
 ) -> Array:
-    """Return quantiles of pairs in chunks, in some passes over them.
+    """Return quantiles of pairs in chunks, in several passes over them.
 
     Parameters
     ----------
     recipe : Recipe
-        How to weigh, and what empty windows get; of degree 0.
+        Weights, and the policy for empty windows; of degree 0.
     query : array_like of shape (m,) or (m, d)
-        Where.
+        Queries.
     chunks : Chunks
         The pairs; they have to be read several times.
     level : ndarray of shape (l,)
@@ -317,12 +317,12 @@ def chunk_quantiles(
 
 
 def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
-    """Return quantiles of pairs that answer questions, with empty windows as the recipe says.
+    """Return quantiles computed by map-reduce queries, with empty windows filled by the recipe's policy.
 
     Parameters
     ----------
     asked : QueryBatch
-        Where and how.
+        Queries, and how to sum weights.
     ask : callable
         As of `MultipassQuantile`.
     level : ndarray of shape (l,)
@@ -351,7 +351,7 @@ def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
 
 
 def ask_all(chunks: Chunks, progress: Progress | None, question: Any) -> Any:
-    """Ask all chunks a question, one after the other."""
+    """Evaluate a map-reduce query on all chunks in sequence, and merge the answers."""
     answer, done = None, 0
     for chunk in chunks:
         done += len(chunk.key)

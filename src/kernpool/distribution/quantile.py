@@ -56,7 +56,7 @@ def pool_quantile(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.floating[Any]]:
-    r"""Pool quantiles of values by the similarity of their keys to each query, in place of their mean.
+    r"""Return weighted quantiles of the values, with kernel weights around each query.
 
     .. math:: Q(\tau \mid q) = \min \Big\{ v_j : \sum_{l:\, v_l \le v_j} \alpha_l(q) \ge \tau \Big\}
 
@@ -66,19 +66,18 @@ def pool_quantile(
     Parameters
     ----------
     query, key, value : array_like
-        As in `pool`, chunks and large memory maps included; see Notes. Several value columns have quantiles
-        of their own, each.
+        As in `pool`, chunks and large memory maps included; see Notes. Several value columns have separate quantiles.
     levels : float or array_like of shape (l,), default=0.5
-        Shares of the weight, between 0 and 1, in any order; the default is the conditional median. Zero is the least
-        value whose share is above 2**-960. A level that is met within ``2**-50 sqrt(n)`` is met: .1 by three of 30
-        equal weights, and 1 where no more than that is missing.
+        Quantile orders, between 0 and 1, in any order; the default is the conditional median. Order zero is the least
+        value whose normalised weight is above 2**-960. An order counts as reached within ``2**-50 sqrt(n)``: .1 by
+        three of 30 equal weights, and 1 where no more than that is missing.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
         How sums over many keys are organised, as in `pool`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         What a query without any key of positive weight gets: NaN with one warning, the quantile of the nearest keys,
-        that of all keys that take part, zero, or an error.
+        that of all keys that are included, zero, or an error.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.
     progress : callable, optional
@@ -92,7 +91,7 @@ def pool_quantile(
     Raises
     ------
     TypeError, ValueError
-        As in `pool`, and if a level is not between 0 and 1.
+        As in `pool`, and if a quantile order is not between 0 and 1.
 
     Warns
     -----
@@ -105,25 +104,25 @@ def pool_quantile(
 
     Notes
     -----
-    Equal to sorting each row of the weights by value and adding up, except where the distribution function meets a
-    level within rounding. A table of all weights never exists; memory is O(n + m).
+    Equal to sorting each row of the weights by value and cumulating, except where the distribution function equals a
+    quantile order within rounding. A table of all weights is never stored; memory is O(n + m).
 
-    *Few places, or several columns.* The keys are put in the order of values once; a sum over the lower half of them
-    says on which side of the middle a quantile lies, and so on down: about log2(n / 512) sums in all, each by the
-    algorithm that `choose` finds. Where that is brute force, the keys are looked through in their order instead, up to
-    the one that is wanted, so that every pair counts at most twice.
+    *Few queries, or several columns.* The keys are sorted by value once. The sum over the lower half of them decides
+    on which side of the middle a quantile lies, and so on recursively: about log2(n / 512) sums in all, each by the
+    algorithm that `choose` finds. Where that is brute force, the keys are scanned in order instead until the quantile
+    is reached, so that every pair is visited at most twice.
 
-    *Many places on a line.* Blocks of neighbouring queries share sums at some nodes, from which each interpolates, to
-    rounding, where in the order of values its quantile lies, and looks through 128 keys: some hundred operations per
-    key, whatever the bandwidth, and some hundred per query and level. Kernels "laplace" and "constant" go by halves.
+    *Many queries on a line.* Blocks of neighbouring queries share sums at some nodes. Each query interpolates from
+    them, to rounding, where in the order of values its quantile lies, and scans 128 keys: some hundred operations per
+    key, whatever the bandwidth, and some hundred per query and order. Kernels "laplace" and "constant" use bisection.
 
-    A float mask, a kernel of one's own, and queries so far away that a logarithm of their weights is beyond 65 536 go
-    by tables of a few queries. Where few keys count, high and low levels are extremes of a small sample.
+    A float mask, a user-defined kernel, and queries so far away that a logarithm of their weights is beyond 65 536 use
+    tables of a few queries. Where few keys have weight, high and low orders are extremes of a small sample.
 
-    *Chunks* are gone through several times, and have to be a list, arrays or files: a first pass for the sums of all
-    weights, up to eight that narrow the range of values in which each quantile lies, and one for every 4 million rows
-    in these ranges. That is two passes for 4 million rows, and about five for a hundred million at a few hundred
-    places. The result is that of arrays, the value of a row, but for levels that are met within rounding.
+    *Chunks* are read several times, and have to be a list, arrays or files: a first pass for the sums of all weights,
+    up to eight that narrow the range of values in which each quantile lies, and one for every 4 million rows in these
+    ranges. That is two passes for 4 million rows, and about five for a hundred million rows and a few hundred queries.
+    The result equals that of arrays, the value of a row, except for orders that are reached within rounding.
 
     References
     ----------
@@ -161,12 +160,12 @@ def pool_quantile(
 
 
 def as_levels(levels: ArrayLike) -> Array:
-    """Read levels of quantiles.
+    """Validate quantile orders.
 
     Parameters
     ----------
     levels : float or array_like
-        What the caller passed.
+        The argument of the caller.
 
     Returns
     -------
@@ -176,7 +175,7 @@ def as_levels(levels: ArrayLike) -> Array:
     Raises
     ------
     ValueError
-        If one is not, or there are none, or they have two dimensions.
+        If an order is out of range, or there are none, or they have two dimensions.
     """
     given = as_real_array("levels", levels)
     # The float32 next to .1 is above .1, and three of 30 equal weights would not reach it.
@@ -194,26 +193,26 @@ def _report(progress: Progress, item: int, items: int, done: int, total: int) ->
 
 
 ROWS = 6  # of the table that is printed
-ROUNDING = 1e-9  # of a number of rows, which is a whole one where weights are equal
+ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are equal
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class QuantileInterval:
-    """Conditional quantiles with intervals.
+    """Conditional quantiles with distribution-free confidence intervals.
 
     Parameters
     ----------
     center : ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
         The quantiles.
     lower, upper : ndarray of the same shape
-        Minus infinity and infinity where so few rows bound the quantile on one side only, or not at all, as in an empty
-        window; NaN where the center is.
+        Minus infinity and infinity where too few rows bound the quantile on one side only, or not at all, as in an
+        empty window; NaN where the center is.
     levels : ndarray of shape () or (l,)
-        Of the quantiles.
+        Quantile orders.
     level : float
-        Probability that an interval covers.
+        Confidence level.
     effective_rows : ndarray of shape (m,)
-        How many rows a window averages over; 0 where it is empty.
+        Effective sample size of each window; 0 where it is empty.
 
     Examples
     --------
@@ -263,19 +262,19 @@ class QuantileInterval:
 
 
 def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, Array]:
-    r"""Return the levels of both ends of intervals, of shape (m, l); below 0 and above 1 where there is no end.
+    r"""Return the quantile orders of both interval ends, of shape (m, l); below 0 or above 1 if unbounded.
 
-    Of n rows the r-th smallest is at most the quantile if at least r rows are, and the s-th above it if fewer than s
-    are: binomial probabilities, of which each end misses with half of the error rate or less.
+    Of n rows the r-th smallest is at most the quantile if at least r rows are, and the s-th is above it if fewer than
+    s are. Both are binomial probabilities, and each end misses with half of the error rate or less.
 
     Parameters
     ----------
     level : ndarray of shape (l,)
-        Of the quantiles.
+        Quantile orders.
     rows : ndarray of shape (m,)
-        Effective number of rows in each window; what is beyond a whole number does not count.
+        Effective number of rows in each window, rounded down.
     confidence : float
-        Probability that an interval covers.
+        Confidence level.
 
     Examples
     --------
@@ -292,7 +291,7 @@ def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, 
 
 
 def without_ends(low: Array, high: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Put infinity where levels are beyond 0 or 1; ends of shape (m, c, l)."""
+    """Replace interval ends by infinity where quantile orders are below 0 or above 1; ends of shape (m, c, l)."""
     no_low, no_high = (low <= 0.0)[:, None], (high > 1.0)[:, None]
     lower = np.where(no_low & ~np.isnan(ends[0]), -np.inf, ends[0])
     return lower, np.where(no_high & ~np.isnan(ends[1]), np.inf, ends[1])

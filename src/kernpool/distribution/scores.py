@@ -51,13 +51,13 @@ def known_pit(
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     y : ndarray of shape (m,)
         One value per query.
     uniform : ndarray of shape (m,)
-        Between 0 and 1: which part of the weight of values equal to y is below it.
+        Between 0 and 1: fraction of the weight of values equal to y that is counted below it.
     center, dtype
         As of `known_cdf`.
 
@@ -66,7 +66,7 @@ def known_pit(
     found : ndarray of shape (m,)
         ``F(y-) + uniform (F(y) - F(y-))``; NaN where the window is empty.
     occupied : ndarray of bool, shape (m,)
-        Which are not.
+        Which windows are not empty.
     """
     order = np.argsort(value, kind="stable")
     low, high = (ranks(value[order], y[:, None], center, dtype, side) for side in ("left", "right"))
@@ -88,20 +88,20 @@ def known_crps(
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     y : ndarray of shape (m,)
         One value per query.
     center : ndarray of shape (m,), optional
-        What is added to the values at each query.
+        Added to the values at each query.
 
     Returns
     -------
     found : ndarray of shape (m,)
         In units of y; NaN where the window is empty.
     occupied : ndarray of bool, shape (m,)
-        Which are not.
+        Which windows are not empty.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def known_crps(
     found = np.full(len(y), np.nan)
 
     def look(arguments: tuple[Any, ...], rows: Index) -> None:
-        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.pairs import score_block
 
         scores = np.empty(len(rows))
@@ -130,10 +130,10 @@ def known_crps(
 
 
 def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
-    """Return the integrals of the squares of distribution functions less steps, from a table."""
+    """Return the CRPS from a table of weights."""
     below = np.cumsum(share, axis=1)[:, :-1]
     above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
-    # The gap that holds y is cut in two; values beyond y are short of it, and y may be beyond all of them.
+    # The gap between values that contains y is split at y; y may also be beyond all values.
     side = np.where(np.arange(len(values) - 1) < rank[:, None] - 1, below, above) ** 2
     inside = np.flatnonzero((rank > 0) & (rank < len(values)))
     split = rank[inside] - 1
@@ -146,7 +146,7 @@ def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
 
 
 METHODS = ("rule", "ml")
-ROWS, PAIRS = 1000, 1 << 21  # that a bandwidth is found from, at most; and at least FEWEST rows
+ROWS, PAIRS = 1000, 1 << 21  # rows that a bandwidth is found from, at most; and at least FEWEST rows
 FEWEST = 50
 SILVERMAN, NORMAL_IQR = 0.9, 1.349
 NARROWEST, WIDEST, GRID = 1 / 30, 10.0, 13  # in bandwidths of the rule
@@ -156,18 +156,18 @@ HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 def find_y_bandwidth(
     left_out: Problem, value: Array, output: Array, fitted: Array, center: Array, method: str
 ) -> float:
-    """Find the bandwidth in y for one output.
+    """Find the bandwidth in y of one output.
 
     Parameters
     ----------
     left_out : Problem
-        Of degree 0, of the training rows, each without itself or its group.
+        Leave-one-out or leave-cluster-out problem of the training rows, of degree 0.
     value : ndarray of shape (n,)
-        What weights are of: outputs or residuals.
+        Values that the weights apply to: outputs or residuals.
     output, fitted, center : ndarray of shape (n,)
-        Outputs of the rows, their leave-one-out predictions, and what is added to `value` at each row.
+        Outputs of the rows, their leave-one-out predictions, and the amounts added to `value` at each row.
     method : {"rule", "ml"}
-        Which.
+        Normal reference rule, or leave-one-out likelihood.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def find_y_bandwidth(
 
 
 def _median(value: Array, weight: Array) -> float:
-    """Return the median of values of these frequencies, that of the values repeated."""
+    """Return the frequency-weighted median."""
     order = np.argsort(value, kind="stable")
     sums = np.cumsum(weight[order])
     middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]
@@ -209,7 +209,7 @@ def _median(value: Array, weight: Array) -> float:
 
 
 def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
-    """Read a bandwidth in y: the name of a method, or one number for each output."""
+    """Validate a bandwidth in y: the name of a method, or one number for each output."""
     if isinstance(y_bandwidth, str):
         if y_bandwidth not in METHODS:
             raise ValueError(f"y_bandwidth must be a positive number, 'rule' or 'ml', got {abbreviate(y_bandwidth)}")
@@ -229,7 +229,7 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
 
 
 def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
-    """Return the columns ``output <= t`` for quantiles t of outputs, equal ones once.
+    """Return the distinct columns ``output <= t`` for quantiles t of the outputs.
 
     Parameters
     ----------
@@ -238,17 +238,17 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
     weight : ndarray of shape (n,), optional
         Frequencies.
     thresholds : int
-        How many quantiles, at equal distances between 0 and 1.
+        Number of quantiles, at equal distances between 0 and 1.
 
     Returns
     -------
     ndarray of shape (n, b)
-        At most so many for each output: none of those that are one for all rows.
+        At most `thresholds` columns for each output; columns that are one for all rows are dropped.
 
     Raises
     ------
     ValueError
-        If there is none, or their number is not positive.
+        If no column is left, or `thresholds` is not positive.
 
     Examples
     --------
@@ -266,19 +266,21 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
         columns.append(column[:, None] <= quantiles[quantiles < column[times > 0].max()])
     found = np.concatenate(columns, axis=1).astype(np.float64)
     if not found.shape[1]:
-        raise ValueError("y does not vary, so that its distribution depends on nothing; there is no bandwidth to find")
+        raise ValueError(
+            "y does not vary, so that its distribution is the same for every X; no bandwidth is identified"
+        )
     return found
 
 
 def _some_rows(weight: Array) -> NDArray[np.intp]:
-    """Return rows to look at, the same each time: all, or drawn ones."""
+    """Return the rows used to find a bandwidth: all, or a reproducible sample."""
     (rows,) = np.nonzero(weight > 0)
     most = min(ROWS, max(FEWEST, PAIRS // len(weight)))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _spread(residual: Array, weight: Array) -> float:
-    """Return the smaller of standard deviation and IQR / 1.349; the first where the second is zero."""
+    """Return the smaller of standard deviation and IQR / 1.349; the standard deviation where the IQR is zero."""
     mean = weight @ residual / weight.sum()
     deviation = float(np.sqrt(weight @ (residual - mean) ** 2 / weight.sum()))
     low, high = np.quantile(residual, [0.25, 0.75], weights=weight, method="inverted_cdf")
@@ -287,7 +289,7 @@ def _spread(residual: Array, weight: Array) -> float:
 
 
 def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
-    """Return the bandwidth of the largest likelihood, within a box around that of the rule."""
+    """Return the bandwidth of largest likelihood, within a box around the rule's."""
     with np.errstate(divide="ignore"):
         log_share, squares = np.log(share), -0.5 * away**2
 
@@ -297,7 +299,7 @@ def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
         density = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
         return -float(weight @ density / weight.sum()) + log_width + HALF_LOG_2PI
 
-    # It may have several minima: the best of a grid, and then the one beside it.
+    # It may have several minima: take the best of a grid, and then the minimum next to it.
     low, high = np.log(rule * NARROWEST), np.log(rule * WIDEST)
     grid = np.linspace(low, high, GRID)
     best = int(np.argmin([loss(one) for one in grid]))

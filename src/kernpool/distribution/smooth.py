@@ -25,29 +25,29 @@ from kernpool.pooling import Recipe, algorithm_within, choose, weight_rows
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-FEW_PAIRS = 100_000  # that tables do before loops are loaded
+FEW_PAIRS = 100_000  # that tables handle before loops are loaded
 PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
-# Given the leading arguments of a loop and which queries they are of.
+# Receives the leading arguments of a loop and the indices of its queries.
 Look = Callable[[tuple[Any, ...], Index], None]
 
 
 def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
-    """Call a loop for blocks of queries, on threads.
+    """Run a compiled loop over blocks of queries, on threads.
 
     Parameters
     ----------
     recipe : Recipe
-        How sums of all weights are found, and on how many threads.
+        Algorithm of the total weights, and number of threads.
     problem : Problem
-        Whose pairs; its values do not matter.
+        Queries and keys; its values are ignored.
     look : callable
-        Calls the loop, which begins with the arguments that it is given.
+        Calls the loop with the leading arguments that it is passed.
 
     Returns
     -------
     rest : ndarray of int
-        Queries for which it was not called: too few pairs, no loop for the kernel, or too far from all keys for a unit
-        in which all weights are counted. Their windows are not empty.
+        Queries for which it was not called: too few pairs, no loop for the kernel, or too far from all keys for a
+        common unit of all weights. Their windows are not empty.
     occupied : ndarray of bool, shape (m,)
         Which windows are not empty.
     """
@@ -77,14 +77,14 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
 
 
 def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Iterator[tuple[Index, Array]]:
-    """Yield some of the queries that no loop was called for, and their weights; say which windows are not empty.
+    """Yield batches of the queries not covered by a loop, with their weights, and update `occupied`.
 
     Parameters
     ----------
     problem : Problem
-        Of all queries.
+        The problem of all queries.
     rest, occupied
-        Of `look_through`; `occupied` is changed where it is of queries in `rest`.
+        Results of `look_through`; `occupied` is updated for queries in `rest`.
     """
     for some, share in weight_rows(problem.block(rest)):
         rows = rest[some]
@@ -94,7 +94,7 @@ def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Ite
 
 def _arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
     from kernpool.algorithms.brute.products import read_only
-    from kernpool.algorithms.brute.staged import kernel_of  # with what loads Numba
+    from kernpool.algorithms.brute.staged import kernel_of  # with code that loads Numba
 
     code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
     if problem.factors is not None:
@@ -140,24 +140,24 @@ def known_smooth(
     density: bool = False,
     center: Array | None = None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a smoothed distribution function or its density, NaN where windows are empty, and which are not.
+    """Return a smoothed distribution function or density, NaN in empty windows, and which are not empty.
 
     Parameters
     ----------
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     threshold : ndarray of shape (1, t) or (m, t)
-        One row is for all queries.
+        A single row applies to all queries.
     width : float
         The bandwidth in y.
     density : bool, default=False
-        Whether the density is wanted.
+        Whether to return the density.
     center : ndarray of shape (m,), optional
-        What is added to the values at each query.
+        Added to the values at each query.
 
     Returns
     -------
@@ -168,8 +168,8 @@ def known_smooth(
 
     Notes
     -----
-    Thresholds that all queries have in common are columns of values, which are pooled as any others. Else, and where
-    centers make them differ, all pairs are looked at in compiled loops: O(m n t).
+    Thresholds common to all queries give columns of smoothed values, which are pooled as usual. Otherwise, and where
+    centers make thresholds differ, compiled loops visit all pairs: O(m n t).
     """
     profile = normal_density if density else ndtr
     if len(threshold) == 1 and center is None:
@@ -182,14 +182,14 @@ def known_smooth(
 def _pooled(
     recipe: Recipe, problem: Problem, value: Array, threshold: Array, width: float, profile: Profile
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Pool columns, some thresholds at a time."""
+    """Pool columns of smoothed values, in batches of thresholds."""
     algorithm = algorithm_within(problem, recipe.algorithm)
     found, occupied = np.full((len(problem.query), len(threshold)), np.nan), np.zeros(len(problem.query), dtype=bool)
     at_once = max(1, COLUMN_NUMBERS // len(value))
     for start in range(0, len(threshold), at_once):
         some = slice(start, start + at_once)
         column = profile((threshold[some] - value[:, None]) / width)
-        # A column that is constant has to be zero, for algorithms that count in its range.
+        # A constant column has to be zero, for algorithms that work in units of its range.
         first = column[0] * (np.ptp(column, axis=0) == 0)
         part = replace(problem, value=column - first, value_center=np.zeros(column.shape[1]), degree=0)
         if part.key_weight is not None and not part.key_weight.any():
@@ -210,13 +210,13 @@ def _by_pairs(
     density: bool,
     center: Array | None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Sum over all pairs: in compiled loops where there are some, else some queries at a time by tables."""
+    """Sum over all pairs: in compiled loops if possible, otherwise by tables for batches of queries."""
     m, t = len(problem.query), threshold.shape[1]
     away = np.broadcast_to(threshold, (m, t)) - (0.0 if center is None else center[:, None])
     found = np.full((m, t), np.nan)
 
     def look(arguments: tuple[Any, ...], rows: Index) -> None:
-        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.pairs import smooth_block
 
         sums = np.empty((len(rows), t))
@@ -235,16 +235,16 @@ def _by_pairs(
 def known_smooth_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, width: float
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the inverse of the smoothed distribution function.
+    """Return quantiles of the smoothed distribution function.
 
     Parameters
     ----------
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     level : ndarray of shape (l,)
         Between 0 and 1.
     width : float
@@ -259,17 +259,17 @@ def known_smooth_quantiles(
 
     Notes
     -----
-    Newton's steps on the distribution function, whose slope is the density, kept in a bracket that is halved where they
-    would leave it or are slow. A value plus a normal error is at most the largest value plus that error, so quantiles
-    lie between the least value and the largest, plus those of the error. They begin at the quantile of the values.
-    About eight looks at all pairs per level.
+    Newton steps on the distribution function, whose derivative is the density, safeguarded by a bracket that is halved
+    where a step would leave it or convergence is slow. Quantiles lie between the least and the largest value plus the
+    quantile of the normal error, which gives the bracket. Steps start at the quantile of the values. About eight
+    passes over all pairs per quantile order.
     """
     found = np.full((len(problem.query), len(level)), np.nan)
     start, occupied = known_quantiles(recipe, problem, value[:, None], level)
     some = np.flatnonzero(occupied)
     found[some] = np.where(level > 0.5, np.inf, -np.inf)
     for number in np.flatnonzero((level > 0.0) & (level < 1.0)):
-        # Weights that count for nothing beside all others are no ends of quantiles, but have a part in the sums.
+        # Negligible weights do not bound quantiles, but are included in the sums.
         normal = width * float(ndtri(level[number]))
         low, high = (np.full(len(some), end + normal) for end in (value.min(), value.max()))
         function = partial(_excess, recipe, problem.block(some), value, width, float(level[number]))
@@ -280,7 +280,7 @@ def known_smooth_quantiles(
 def _excess(
     recipe: Recipe, problem: Problem, value: Array, width: float, level: float, which: Index, here: Array
 ) -> tuple[Array, Array]:
-    """Return the distribution function less a level, and the density, of some queries."""
+    """Return the distribution function minus a quantile order, and the density, of some queries."""
     part = problem.block(which)
     share, slope = (
         known_smooth(recipe, part, value, here[:, None], width, density=density)[0][:, 0] for density in (False, True)
@@ -291,7 +291,7 @@ def _excess(
 def _solved(
     function: Callable[[Index, Array], tuple[Array, Array]], width: float, bracket: tuple[Array, Array, Array]
 ) -> Array:
-    """Solve for one level in some rows, between the ends of brackets, from the places in their middle."""
+    """Solve for one quantile order within brackets, starting from their middle points."""
     low, start, high = bracket
     here = np.clip(start, low, high)
     last = high - low
@@ -302,7 +302,7 @@ def _solved(
         excess, slope = function(waiting, here[waiting])
         high[waiting] = np.where(excess >= 0, here[waiting], high[waiting])
         low[waiting] = np.where(excess <= 0, here[waiting], low[waiting])
-        with np.errstate(over="ignore"):  # of a density that is next to nothing: then the bracket is halved
+        with np.errstate(over="ignore"):  # of a density close to zero: then the bracket is halved
             step = -np.divide(excess, slope, where=slope > 0, out=np.full(len(slope), np.inf))
         new = here[waiting] + step
         outside = ~((new > low[waiting]) & (new < high[waiting])) | (2 * np.abs(step) > np.abs(last[waiting]))

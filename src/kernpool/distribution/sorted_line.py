@@ -49,25 +49,26 @@ from kernpool.kernels import Gaussian, Kernel, NearlyExponential, Polynomial
 
 NODES_OF_GAUSSIAN, NODES_OF_LOGISTIC = 20, 16
 NODES_OF_COSINE = 10
-COMPACT_WIDTH = 0.25  # bandwidths, of the widest block; where keys are many they are narrower
+COMPACT_WIDTH = 0.25  # bandwidths, width of the widest block; with many keys blocks are smaller
 SPARE_BITS = 10.0  # sums are used down to 2**-10 of the mean weight of a key, some four bandwidths away from all
 LOST_BITS = 55.0  # what keys out of reach weigh together is below 2**-55 of any sum that is used
 
 
 @dataclass(frozen=True)
 class Smoothness:
-    """How a kernel is interpolated.
+    """Interpolation parameters of a kernel.
 
     Parameters
     ----------
     nodes : int
         Per block.
     width : float
-        Of the widest block, in bandwidths.
+        Width of the widest block, in bandwidths.
     edge, kink : bool
         Whether the kernel is not smooth at the end of its window, and at zero.
     least_of_window : float
-        A sum below this share of the weight of the keys in reach is not used: the interpolant is within 2e-21 of each.
+        A sum below this fraction of the weight of the keys in reach is not used: the interpolant is within 2e-21 of
+        each.
     """
 
     nodes: int
@@ -88,7 +89,7 @@ class Smoothness:
 
 
 def smoothness_of(kernel: Kernel) -> Smoothness | None:
-    """Return how a built-in kernel is interpolated, None if it is not."""
+    """Return the interpolation parameters of a built-in kernel, or None if it is not interpolated."""
     form = kernel.form
     if isinstance(form, Gaussian):
         return Smoothness(NODES_OF_GAUSSIAN, 1.0, least_of_window=2.0**-17)
@@ -102,12 +103,12 @@ def smoothness_of(kernel: Kernel) -> Smoothness | None:
 
 
 def least_sum(kernel: Kernel, keys: int, total: float) -> float:
-    """Return the least sum that is used, beside `total` of all keys; any sum, for compact kernels."""
+    """Return the least interpolated sum that is precise enough, given the total weight; zero if compact."""
     return 0.0 if kernel.is_compact else 2.0 ** -(log2(keys) + SPARE_BITS) * total
 
 
 def reach_of(kernel: Kernel, keys: int) -> float:
-    """Return how far keys count, in bandwidths, where sums are as large as `least_sum`."""
+    """Return the distance, in bandwidths, within which keys matter for sums of at least `least_sum`."""
     if kernel.is_compact:
         return 1.0
     share = 2.0 ** -(log2(keys) + SPARE_BITS + LOST_BITS)
@@ -123,30 +124,30 @@ FEWEST_KEYS = 4096  # that are put in order together, where windows have fewer
 MOST_QUERIES = 1 << 16  # that are held together
 QUERIES_PER_BLOCK = 1 << 13
 PAIRS_PER_CALL = 1 << 24  # about 20 ms
-LEAST_SHARE = 2.0**-40  # of the sum of all weights, below which sums to rounding do not tell which keys count
+LEAST_SHARE = 2.0**-40  # of the sum of all weights; below it rounded sums do not show which keys have weight
 
 # Seconds, to tell whether this is quicker than the tree: per key and node, per key and block, per request; and in the
-# tree per key and level, per request and level, per pair.
+# tree per key and tree level, per request and tree level, per pair.
 PER_NODE, PER_BLOCK, PER_REQUEST, PER_NEAR = 1.6e-9, 2e-9, 1.2e-6, 2e-9
 TREE_PER_KEY, TREE_PER_REQUEST, PER_PAIR = 5e-8, 1.5e-6, 1.5e-9
 
 
 @dataclass(frozen=True)
 class SortedLine:
-    """Keys of one column in the order of that column, with their places in another order.
+    """Keys of one column sorted by that column, with their indices in another order.
 
     Parameters
     ----------
     problem : Problem
-        Of one column, for which there are loops.
+        Problem of one column that the loops support.
     smooth : Smoothness
-        Of its kernel.
+        Interpolation parameters of its kernel.
     order : ndarray of int, shape (n,)
-        Keys of positive weight in the order in which shares are taken.
+        Keys of positive weight in the order of cumulation.
     x : ndarray of shape (n,)
         Their column, ascending.
     place : ndarray of int32 or int64, shape (n,)
-        Where in `order` the keys of `x` are.
+        Indices in `order` of the keys of `x`.
     """
 
     problem: Problem
@@ -157,7 +158,7 @@ class SortedLine:
 
     @classmethod
     def of(cls, problem: Problem, order: Index) -> SortedLine | None:
-        """Put the keys of a problem in order; None if it is not on a line, or has what there is no loop for here."""
+        """Sort the keys of a problem; return None if it has several columns or features without loops."""
         smooth = smoothness_of(problem.similarity.kernel)
         plain = problem.attn_mask is None and problem.factors is None and problem.groups is None
         if smooth is None or not plain or problem.key.shape[1] != 1 or not np.isfinite(problem.similarity.bandwidth[0]):
@@ -173,18 +174,18 @@ class SortedLine:
 
     @property
     def reach(self) -> float:
-        """How far keys count, in the units of the column."""
+        """Distance within which keys matter, in the units of the column."""
         return self.h * reach_of(self.problem.similarity.kernel, len(self.order))
 
     def places(self, level: Array, slack: float, n_jobs: int | None) -> Iterator[tuple[Index, Index]]:
-        """Find the keys at which the weights of queries reach shares of their sums.
+        """Yield the keys at which the cumulative weights of queries reach given quantile orders.
 
         Parameters
         ----------
         level : ndarray of shape (m, l)
             Between 0 and 1.
         slack : float
-            By which a level may be missed.
+            Tolerance for reaching a quantile order.
         n_jobs : int or None
             Threads.
 
@@ -193,7 +194,7 @@ class SortedLine:
         rows : ndarray of int
             Some of the queries.
         place : ndarray of int, shape (rows, l)
-            Numbers of keys; -1 where the window is empty, where digits would be lost, or a share is nearly zero.
+            Indices of keys; -1 where the window is empty, digits would be lost, or a quantile order is nearly zero.
         """
         query = self.problem.query[:, 0]
         along = narrow(np.argsort(query, kind="stable"))
@@ -204,7 +205,7 @@ class SortedLine:
             yield rows, self._search(query[rows], rows, share, n_jobs)
 
     def _runs(self, query: Array, along: Index) -> Iterator[slice]:
-        """Cut queries, in the order `along`, into runs, which share most of their keys."""
+        """Cut queries, in the order `along`, into runs that share most of their keys."""
         start, n = 0, len(self.x)
         while start < len(query):
             first = query[along[start]]
@@ -216,7 +217,7 @@ class SortedLine:
             start = stop
 
     def _search(self, query: Array, rows: Index, share: Array, n_jobs: int | None) -> Index:
-        from kernpool.algorithms.loops.kernel_weights import CODES  # with what loads Numba
+        from kernpool.algorithms.loops.kernel_weights import CODES  # with code that loads Numba
         from kernpool.distribution.loops.line import find_in_blocks
 
         kernel, found = self.problem.similarity.kernel, np.full(share.shape, -1)
@@ -234,7 +235,7 @@ class SortedLine:
         own, own_weight, removed = self._own(rows, place)
         least = least_sum(kernel, len(self.order), self.problem.total_weight)
         nodes = np.cos(np.pi * (np.arange(self.smooth.nodes) + 0.5) / self.smooth.nodes)
-        # All of them new arrays: to Numba arrays that may not be changed are other types, which it would compile anew.
+        # New arrays: Numba treats read-only arrays as other types, for which it would compile again.
         key, bandwidth = self.problem.key[keys, 0][None, :], self.problem.similarity.bandwidth.copy()
 
         def work(blocks: slice) -> Iterator[None]:
@@ -251,7 +252,7 @@ class SortedLine:
         return np.where(found >= 0, keys[found], -1)
 
     def _blocks(self, query: Array) -> NDArray[np.int64]:
-        """Where blocks of queries start, and behind the last: no wider than the kernel allows, and not too long."""
+        """Return the boundaries of blocks of queries, limited in width by the kernel and in length."""
         extent = float(query[-1] - query[0])
         width = self.h * self.smooth.width_of(len(query) / extent if extent > 0 else 0.0, self.h)
         cell = np.floor((query - query[0]) / width)
@@ -260,7 +261,7 @@ class SortedLine:
         return np.append(np.flatnonzero(place % QUERIES_PER_BLOCK == 0), len(query)).astype(np.int64)
 
     def _own(self, rows: Index, place: Index) -> tuple[NDArray[np.int64], Array, Array]:
-        """Where among the keys each query's own is, how often it counts, and what it takes from the sum."""
+        """Return the index of each query's own key, its frequency, and the weight that its removal subtracts."""
         problem = self.problem
         own, removed = np.full(len(rows), -1), np.zeros(len(rows))
         if problem.self_index is None:
@@ -277,19 +278,19 @@ class SortedLine:
 
 
 def narrow(index: Index) -> Index:
-    """Return indices in 32 bits where these are enough: at a million places memory is mostly indices."""
+    """Return indices as int32 where they fit, since memory is mostly indices at a million points."""
     return index.astype(np.int32) if len(index) < 1 << 31 else index
 
 
 def is_quicker(problem: Problem, levels: int, report: Callable[[float, float], object] | None = None) -> bool:
-    """Estimate whether blocks of neighbours are quicker than the tree; from counts, and from every k-th key.
+    """Estimate whether interpolation in blocks is faster than the tree, from counts and a sample of keys.
 
     Parameters
     ----------
     problem : Problem
-        Of one column.
+        Problem of one column.
     levels : int
-        Of each query.
+        Number of quantile orders of each query.
     report : callable, optional
         Called with both estimates, in seconds.
     """

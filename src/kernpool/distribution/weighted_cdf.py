@@ -28,33 +28,33 @@ from kernpool.pooling import Recipe, algorithm_within, choose, limit_problem
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-FEW_PAIRS = 100_000  # that tables do sooner than sums over parts of the keys
+FEW_PAIRS = 100_000  # that tables handle faster than sums over parts of the keys
 PAIRS = 1 << 18  # in one table
 FEWEST_KEYS = 512  # that are halved
-QUICK_PAIRS = 1 << 20  # looked through in the time that some more sums take to begin
+QUICK_PAIRS = 1 << 20  # scanned in the time that a few more sums take to start
 MASKED_PAIRS = 1 << 22  # under one mask, of a byte each
 # Of logarithms of sums: beyond, the units of two of them are rounded to more than 3e-13 of their quotient.
 FAR = 2.0**10
 
 
 def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> tuple[Array, NDArray[np.bool_]]:
-    """Sum the shares of the first keys in some order.
+    """Return the fraction of weight on the first keys of an order, for given ranks.
 
     Parameters
     ----------
     recipe : Recipe
-        By which algorithm, and on how many threads.
+        Algorithm and number of threads.
     problem : Problem
-        Whose weights; its values do not matter.
+        Its weights are summed; its values are ignored.
     order : ndarray of int, shape (n,)
-        Keys, as a rule by rising value.
+        Order of the keys, usually by increasing value.
     rank : ndarray of int, shape (1, t) or (m, t)
-        How many of them count as below, from 0 to n; one row is for all queries.
+        Number of keys below, from 0 to n; a single row applies to all queries.
 
     Returns
     -------
     share : ndarray of shape (m, t)
-        Between 0 and 1, and not falling with the rank; NaN where the window is empty.
+        Between 0 and 1, nondecreasing in the rank; NaN where the window is empty.
     occupied : ndarray of bool, shape (m,)
         Which queries have a key of positive weight.
 
@@ -77,12 +77,12 @@ def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) ->
 
 
 class TwoSidedSums(NamedTuple):
-    """Sums of weights on either side of ranks; those of disjoint sets of keys add up.
+    """Sums of weights below and above given ranks; they merge over disjoint sets of keys.
 
     Parameters
     ----------
     unit : ndarray of shape (m, t)
-        Logarithm of what both sums are counted in; minus infinity where there is none.
+        Logarithm of the unit of both sums; minus infinity where both are zero.
     below, above : ndarray of shape (m, t)
         The sums.
     """
@@ -93,24 +93,24 @@ class TwoSidedSums(NamedTuple):
 
     @classmethod
     def none(cls, shape: tuple[int, int]) -> TwoSidedSums:
-        """Return the sums of no keys."""
+        """Return the sums over no keys."""
         return cls(np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape))
 
     def joined(self, other: TwoSidedSums) -> TwoSidedSums:
-        """Return the sums of the keys of both."""
+        """Return the sums over the keys of both."""
         unit = np.maximum(self.unit, other.unit)
         safe = np.where(np.isneginf(unit), 0.0, unit)
         one, two = np.exp(self.unit - safe), np.exp(other.unit - safe)
         return TwoSidedSums(unit, one * self.below + two * other.below, one * self.above + two * other.above)
 
     def share(self) -> Array:
-        """Return the share below; NaN if there is nothing on either side."""
+        """Return the fraction of weight below; NaN if both sums are zero."""
         total = self.below + self.above
         share: Array = np.divide(self.below, total, where=total > 0, out=np.full(total.shape, np.nan))
         return share
 
     def put(self, rows: Index, unit: Array, below: Array, above: Array) -> None:
-        """Put the sums of some queries in their place; a unit of shape (r,) is that of all ranks."""
+        """Store the sums of some queries; a unit of shape (r,) applies to all ranks."""
         self.below[rows], self.above[rows] = below, above
         self.unit[rows] = np.where(below + above > 0, unit if unit.ndim > 1 else unit[:, None], -np.inf)
 
@@ -139,7 +139,7 @@ def sides_of(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> Two
 
 
 def keep_order(share: Array, rank: Array | Index) -> None:
-    """Let no share be less than that of a lower rank, or threshold, by the rounding of other sums."""
+    """Make fractions nondecreasing in rank, or threshold, against rounding."""
     if share.shape[1] < 2:
         return
     order = np.argsort(rank, axis=1, kind="stable")
@@ -148,7 +148,7 @@ def keep_order(share: Array, rank: Array | Index) -> None:
 
 
 def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSums) -> None:
-    """Fill in rows by tables of weights, each in the unit of its row."""
+    """Fill in rows from tables of weights, each in its row's unit."""
     n = ordered.shape[1]
     at_once = max(1, PAIRS // n)
     for start in range(0, len(queries), at_once):
@@ -159,7 +159,7 @@ def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSum
 
 
 def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
-    """Return the unit of each query, and the sums of the first keys and of the others, of shape (r, n + 1)."""
+    """Return the unit of each query, and cumulative sums of weights from below and from above, (r, n + 1)."""
     shift, weight = pair_weights(block.with_dense_factors())
     below, above = np.zeros((len(weight), weight.shape[1] + 1)), np.zeros((len(weight), weight.shape[1] + 1))
     np.cumsum(weight, axis=1, out=below[:, 1:])
@@ -168,7 +168,7 @@ def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
 
 
 def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Fill in the same ranks of all queries, from the masses between them; return who is too far away for that."""
+    """Fill in ranks common to all queries from masses between them; return queries that are too far away."""
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
     states = [_sum(recipe, ordered, slice(None), slice(int(a), int(b))) for a, b in pairwise(ends)]
     shift = np.stack([np.where(state.denominator > 0, state.shift, -np.inf) for state in states])
@@ -184,7 +184,7 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSu
 
 
 def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Fill in ranks that differ between queries, down a tree of keys; return who is too far away for that."""
+    """Fill in ranks that differ by query, down a tree of keys; return queries that are too far away."""
     m, t = rank.shape
     tree = RankSearch.of(recipe, ordered, np.repeat(np.arange(m), t), rank.ravel())
     tree.descend()
@@ -209,16 +209,16 @@ def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) 
 
 
 def _summed(recipe: Recipe, part: Problem) -> PoolState:
-    """Sum by the algorithm that was asked for where that can do it, which not all can under a mask."""
+    """Sum by the requested algorithm if it supports the problem's mask, otherwise by another."""
     return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 @dataclass(frozen=True)
 class RankSearch:
-    """Requests, each for the keys before a rank of its own, on their way down halves of the keys.
+    """Sums of weights below the rank of each request, by descending a binary tree of keys.
 
-    A node is a range of keys that the rank of a request lies in. The half without it is on one side as a whole: below
-    or above. It is summed for all queries that ask at once, by whatever algorithm suits it.
+    A node is a range of keys that contains the rank of a request. The half of it that does not contain the rank lies
+    entirely below or above. That half is summed for all its queries at once, by the algorithm chosen for its shape.
 
     Parameters
     ----------
@@ -241,16 +241,16 @@ class RankSearch:
 
     @classmethod
     def of(cls, recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> RankSearch:
-        """Return the requests at the root."""
+        """Start the search of all requests at the root node."""
         return cls(recipe, problem, rows, rank, empty_state(len(rows), 1), empty_state(len(rows), 1))
 
     def descend(self) -> None:
-        """Sum all that is asked for."""
+        """Sum the weights of all requests."""
         nodes = deque([(0, self.problem.shape[1], np.arange(len(self.rows)))])
         while nodes:
             start, stop, requests = nodes.popleft()
             if stop - start <= FEWEST_KEYS or (stop - start) * len(requests) <= QUICK_PAIRS:
-                self._look_through(slice(start, stop), requests)
+                self._scan_keys(slice(start, stop), requests)
                 continue
             middle = (start + stop) // 2
             lower = self.rank[requests] <= middle
@@ -264,8 +264,8 @@ class RankSearch:
                     side.add(some, _sum(self.recipe, self.problem, queries, keys).rows(inverse))
                     nodes.append((start, middle, some) if some is left else (middle, stop, some))
 
-    def _look_through(self, keys: slice, requests: Index) -> None:
-        """Sum the keys of a leaf on either side of each rank, under masks."""
+    def _scan_keys(self, keys: slice, requests: Index) -> None:
+        """Sum the keys of a leaf on both sides of each rank, using masks."""
         places = np.arange(keys.start, keys.stop)
         for some in _pieces(requests, max(1, MASKED_PAIRS // len(places))):
             part = self.problem.part(self.rows[some], keys)
@@ -283,18 +283,18 @@ def _pieces(requests: Index, size: int) -> Iterator[Index]:
         yield requests[start : start + size]
 
 
-# What is known of queries of a problem: an array of shape (m, t) or (m, c, t), and which windows are not empty. The
-# queries are given by number beside their problem.
+# Results for the queries of a problem: an array of shape (m, t) or (m, c, t), and which windows are not empty. The
+# indices of the queries are passed in addition to their problem.
 Known = Callable[[Problem, Index], tuple[Array, NDArray[np.bool_]]]
 
 
 def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) -> tuple[Array, bool]:
-    """Read thresholds.
+    """Validate thresholds and bring them to shape (1 or m, outputs, t).
 
     Parameters
     ----------
     y : float or array_like
-        What the caller passed.
+        The argument of the caller.
     m, outputs : int
         Number of queries, and of outputs.
     several : bool, default=False
@@ -303,19 +303,19 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
     Returns
     -------
     threshold : ndarray of shape (1, outputs, t) or (m, outputs, t)
-        With one row where all queries have the same.
+        With one row if all queries have the same thresholds.
     with_axis : bool
-        Whether answers have an axis of thresholds.
+        Whether results have an axis of thresholds.
 
     Raises
     ------
     ValueError
-        If there are NaN, or the shape is none of those that are allowed.
+        If there are NaN, or the shape is invalid.
     """
     refuse_foreign("y", y)
     given = np.asarray(y)
     infinite = given.dtype.kind == "f" and given.size > 0 and bool(np.isinf(given).any())
-    # Distribution functions know what to say of infinity; all else is read as values are.
+    # Distribution functions are defined at infinity; everything else is read as values are.
     read = as_real_array("y", np.where(np.isinf(given), 0.0, given) if infinite else y)
     threshold = np.asarray(np.where(np.isinf(given), given, read) if infinite else read, dtype=np.float64)
     if not threshold.size:
@@ -337,7 +337,7 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
 
 
 def rows_of(threshold: Array, rows: Index) -> Array:
-    """Return thresholds of some queries; one row stays one."""
+    """Return the thresholds of some queries; a single row common to all is returned unchanged."""
     return threshold if len(threshold) == 1 else threshold[rows]
 
 
@@ -350,22 +350,22 @@ def known_cdf(
     dtype: Any = np.float64,
     side: str = "right",
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a distribution function, NaN where windows are empty, and which are not.
+    """Return the distribution function, with NaN for empty windows, and which windows are not empty.
 
     Parameters
     ----------
     recipe : Recipe
         How to sum.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n,)
-        What they are of.
+        Values that the weights apply to.
     threshold : ndarray of shape (1, t) or (m, t)
-        One row is for all queries.
+        A single row applies to all queries.
     center : ndarray of shape (m,), optional
-        What is added to the values at each query.
+        Added to the values at each query.
     dtype : dtype, default=float64
-        What sums of values and centers are rounded to before they are compared, as quantiles are.
+        Sums of values and centers are rounded to this type before they are compared, as quantiles are.
     side : {"right", "left"}, default="right"
         Whether values that are equal to a threshold are below it, or not.
 
@@ -383,11 +383,11 @@ def known_cdf(
 def ranks(
     ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64, side: str = "right"
 ) -> Index:
-    """Count the values up to thresholds; parameters as of `known_cdf`, values in order."""
+    """Count the values up to each threshold; parameters as of `known_cdf`, with values in order."""
     if center is None:
-        # NumPy types neither side nor result so.
+        # NumPy's types are wrong for both side and result.
         return np.searchsorted(ordered, threshold, side=side)  # type: ignore[call-overload, no-any-return]
-    # What is compared are the very sums that are quantiles: a threshold less the center, rounded, may be on the other
+    # Compare the very sums that are quantiles: a threshold minus the center, rounded, may be on the other
     # side of a value.
     low = np.zeros((len(center), threshold.shape[1]), dtype=np.intp)
     high = np.full(low.shape, len(ordered))
@@ -402,20 +402,20 @@ def ranks(
 
 
 def settled(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit: Known | None = None) -> Array:
-    """Return what is known of all queries, with empty windows as the recipe says.
+    """Evaluate a function for all queries, and fill empty windows by the recipe's policy.
 
     Parameters
     ----------
     recipe : Recipe
-        What empty windows get.
+        Its policy for empty windows is used.
     problem : Problem
-        Of all queries.
+        The problem of all queries.
     known : callable
-        Says what is known of a problem.
-    at_zero : array_like, to be broadcast to what is known
-        What is true of a value that is always zero.
+        Evaluates a problem: returns results and which windows are not empty.
+    at_zero : array_like, broadcastable to the results
+        Result for a value that is always zero.
     limit : callable, optional
-        Says what is known of the limits that fill empty windows; by default the same.
+        Evaluates the limits that fill empty windows; by default `known`.
 
     Returns
     -------
@@ -432,7 +432,7 @@ def settled(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit:
 
 
 def filled(recipe: Recipe, found: Array, occupied: NDArray[np.bool_], at_zero: Any, fill: Fill) -> Array:
-    """Return what is known with empty windows as the recipe says; parameters as of `settled` and `fill_empty`."""
+    """Fill empty windows by the recipe's policy; parameters as of `settled` and `fill_empty`."""
     whole = recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
     if recipe.empty == "zero" and not occupied.all():
         whole[~occupied] = np.broadcast_to(at_zero, whole.shape)[~occupied]

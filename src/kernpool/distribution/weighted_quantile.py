@@ -37,18 +37,18 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 PAIRS_IN_TABLE = 1 << 18  # in one table
-LEAST_SUM = 5e-324  # the smallest number: of a sum of no weights nothing is reached
+LEAST_SUM = 5e-324  # the smallest number: a sum of zero reaches nothing
 
 
 def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tuple[slice, Index]]:
-    """Look for the first key, in their order, at which the weights of a query reach shares of their sum.
+    """Yield the first keys, in their order, at which cumulative weights reach quantile orders, by dense tables.
 
     Parameters
     ----------
     problem : Problem
-        With masks, levels and groups as they come.
+        Masks, categories and groups are allowed.
     queries : ndarray of int, shape (r,)
-        Which queries; each has a key that counts.
+        Indices of queries; each has a key of positive weight.
     share : ndarray of shape (r, l)
         Positive, at most one.
 
@@ -83,21 +83,21 @@ PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
 
 
 def can_select(problem: Problem) -> bool:
-    """Whether there are loops for a problem: a built-in kernel, and nothing that goes by logits or by groups."""
+    """Return whether loops support a problem: built-in kernel, no additive mask, no groups, no underflow."""
     kernel = problem.similarity.kernel
     plain = problem.logit_bias is None and problem.groups is None
     return is_compiled(kernel) and plain and not (kernel.is_compact and may_underflow(problem))
 
 
 class Selection:
-    """The search among the keys of a problem, in their order.
+    """Search for keys at given cumulative weights by scanning keys in compiled loops.
 
     Parameters
     ----------
     problem : Problem
         Of degree 0, for which there are loops (`can_select`).
     unit : ndarray of shape (m,)
-        Powers of two in which weights are counted, about the logarithm of their sum, so that they neither underflow nor
+        Units of the weights, as powers of two near the logarithm of their sum, so that they neither underflow nor
         overflow; zero for kernels of compact support.
     """
 
@@ -105,16 +105,16 @@ class Selection:
         self.problem, self.unit = problem, unit
 
     def places(self, rows: Index, keys: slice, need: Array) -> Iterator[tuple[Index, Index]]:
-        """Search some keys, piece by piece.
+        """Search a range of keys for all requests, in batches.
 
         Parameters
         ----------
         rows : ndarray of int, shape (r,)
             The query of each request, in rising order.
         keys : slice
-            Where to look.
+            Range to search.
         need : ndarray of shape (r,)
-            The sum that is wanted, in units of ``2**unit``; rising where rows are equal.
+            The cumulative weight to reach, in units of ``2**unit``; ascending within a query.
 
         Yields
         ------
@@ -133,7 +133,7 @@ class Selection:
             yield which, self._search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
 
     def _search(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
-        from kernpool.algorithms.brute.products import read_only  # with what loads Numba
+        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.pairs import select_block
 
         problem, (key, weight, level, tables, kernel) = self.problem, self._arrays
@@ -179,21 +179,21 @@ class Selection:
 
 LN_2 = float(np.log(2.0))
 FEWEST_KEYS = 512  # that are halved
-QUICK_PAIRS = 1 << 20  # looked through in the time that one more sum takes to begin
-PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that a look at each key costs no more than
+QUICK_PAIRS = 1 << 20  # scanned in the time that one more sum takes to start
+PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that cost no less than visiting each key
 
 
 class Node(NamedTuple):
-    """Keys in their order, and which requests end among them.
+    """Range of keys, and the requests whose keys lie in it.
 
     Parameters
     ----------
     keys : slice
         Their range.
     requests : ndarray of int
-        Numbers of requests.
+        Indices of requests.
     need : ndarray
-        The sum that each wants from these keys on.
+        The cumulative weight that each has to reach, counted from the first of these keys.
     """
 
     keys: slice
@@ -203,12 +203,12 @@ class Node(NamedTuple):
 
 @dataclass(eq=False)
 class SkippedRange:
-    """For each request the last range of keys of positive mass that it has left behind; filled on the way down.
+    """For each request, the last skipped range of keys with positive mass, updated during the descent.
 
     Parameters
     ----------
     start, stop : ndarray of int, shape (r,)
-        Where it lies.
+        Ends of the range.
     mass : ndarray of shape (r,)
         Zero if there is none.
     """
@@ -219,16 +219,16 @@ class SkippedRange:
 
     @classmethod
     def nothing(cls, requests: int) -> SkippedRange:
-        """Return that of requests which have passed nothing."""
+        """Return the state before any range was skipped."""
         return cls(np.zeros(requests, dtype=np.intp), np.zeros(requests, dtype=np.intp), np.zeros(requests))
 
     def put(self, requests: Index, keys: slice, mass: Array) -> None:
-        """Let requests pass a range, if there is something in it."""
+        """Record a skipped range for requests for which it has positive mass."""
         some = requests[mass > 0]
         self.start[some], self.stop[some], self.mass[some] = keys.start, keys.stop, mass[mass > 0]
 
     def nodes(self, requests: Index) -> list[Node]:
-        """Return the ranges of some requests, to look for the last key that counts in them."""
+        """Return the recorded ranges of some requests, to find the last key of positive weight in them."""
         ranges, inverse = np.unique(
             np.stack([self.start[requests], self.stop[requests]], axis=1), axis=0, return_inverse=True
         )
@@ -241,7 +241,7 @@ class SkippedRange:
 
 @dataclass(frozen=True)
 class Bisection:
-    """The way of all requests to their keys.
+    """Search for all requests' keys by bisection of the ordered keys.
 
     Parameters
     ----------
@@ -250,11 +250,11 @@ class Bisection:
     rows : ndarray of int, shape (r,)
         The query of each request, in rising order.
     unit : ndarray of shape (m,)
-        Powers of two in which masses are counted.
+        Units of the masses, as powers of two.
     recipe : Recipe
-        By which algorithm, and on how many threads.
+        Algorithm and number of threads.
     report : callable
-        Called with numbers of requests that are done.
+        Called with numbers of finished requests.
     """
 
     problem: Problem
@@ -264,7 +264,7 @@ class Bisection:
     report: Callable[[int], object]
 
     def run(self, need: Array, nodes: list[Node] | None = None) -> Index:
-        """Return for each request the place of its key; -1 where all weights are zero.
+        """Return the key index of each request; -1 where all weights are zero.
 
         Requests may begin in nodes of their own; by default all begin at the root.
         """
@@ -272,14 +272,14 @@ class Bisection:
         selection = Selection(self.problem, self.unit)
         nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
         while nodes:
-            self._look_through(self._leaves(nodes, passed), selection, found)
-            # Rounding of the sums has led some past all keys that count: then it is the last key before that does.
+            self._scan_keys(self._leaves(nodes, passed), selection, found)
+            # Rounding of the sums has led some requests past all keys with weight: take the last such key before.
             nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
             passed.mass[found < 0] = 0.0
         return found
 
-    def _look_through(self, leaves: list[Node], selection: Selection, found: Index) -> None:
-        """Look through the keys of leaves, several of them at the same time."""
+    def _scan_keys(self, leaves: list[Node], selection: Selection, found: Index) -> None:
+        """Scan the keys of leaves, several leaves in parallel."""
 
         def work(some: slice) -> Iterator[None]:
             for leaf in leaves[some]:
@@ -293,14 +293,14 @@ class Bisection:
         run_blocks(work, blocks, resolve_n_jobs(self.recipe.n_jobs), lambda *_: self.report(int((found >= 0).sum())))
 
     def _leaves(self, nodes: list[Node], passed: SkippedRange) -> list[Node]:
-        """Go down to where keys are looked through one by one."""
+        """Descend to the nodes whose keys are scanned one by one."""
         leaves, waiting = list[Node](), deque(nodes)
         while waiting:
             node = waiting.popleft()
             size = node.keys.stop - node.keys.start
             queries, inverse = np.unique(self.rows[node.requests], return_inverse=True)
             pairs = len(queries) * size
-            # Under a mask all algorithms go pair by pair.
+            # Under a mask all algorithms visit pair by pair.
             if size <= FEWEST_KEYS or pairs <= QUICK_PAIRS or self.problem.attn_mask is not None:
                 leaves += self._cut(node, pairs)
                 continue
@@ -322,7 +322,7 @@ class Bisection:
         return leaves
 
     def _cut(self, node: Node, pairs: int) -> list[Node]:
-        """Cut a large leaf between queries, for threads; all requests of a query are looked for at once."""
+        """Split a large leaf between queries, for threads; requests of one query stay together."""
         order = np.argsort(self.rows[node.requests], kind="stable")
         requests, need = node.requests[order], node.need[order]
         starts = np.flatnonzero(np.diff(self.rows[requests], prepend=-1))
@@ -333,20 +333,20 @@ class Bisection:
         ]
 
     def masses(self, state: PoolState, queries: Index) -> Array:
-        """Return sums of weights in the unit of their query."""
+        """Return sums of weights in the unit of each query."""
         shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(self.problem.weight_unit))
         return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
 
 
 AnyIndex = NDArray[np.signedinteger]
 
-FEW_PAIRS = 100_000  # that tables do sooner than a compiler loads
-# Of the sum of all weights, times the square root of the number of keys: a level that is met within it is met, such as
+FEW_PAIRS = 100_000  # that tables handle before a compiler has loaded
+# Of the sum of all weights, times the square root of the number of keys: an order within it counts as reached, such as
 # .1 by three of 30 equal weights, in whatever order they are added.
 SLACK = 2.0**-50
-# Of that sum, what is needed at least: a level of zero is met by the first share that is no underflow.
+# Of that sum, the least target: an order of zero is reached by the first weight that does not underflow.
 LEAST = 2.0**-960
-# Of logarithms of sums: beyond, a power of two beside them is rounded to more than 1e-11. Such queries are ten thousand
+# Of logarithms of sums: beyond, a power of two next to one is rounded to more than 1e-11. Such queries are ten thousand
 # bandwidths away from all keys, or nearly, and have tables in their own unit.
 FAR = 2.0**16
 LEAST_REQUESTS = 1 << 18  # that go down the tree together, where keys are few: it takes about 200 bytes for each
@@ -354,14 +354,14 @@ LEAST_REQUESTS = 1 << 18  # that go down the tree together, where keys are few: 
 
 @dataclass(frozen=True)
 class KernelWeights:
-    """The weights of all keys, which all orders of the keys have in common.
+    """Weights of all keys, shared by all orders of the keys.
 
     Parameters
     ----------
     problem : Problem
         Of degree 0, with a single column of zeros for values.
     recipe : Recipe
-        By which algorithm sums are made, and on how many threads.
+        Algorithm of the sums, and number of threads.
     """
 
     problem: Problem
@@ -369,13 +369,13 @@ class KernelWeights:
 
     @classmethod
     def of(cls, problem: Problem, recipe: Recipe) -> KernelWeights:
-        """Take a problem, whose values do not matter."""
+        """Build the weights of a problem, ignoring its values."""
         nothing = np.zeros((len(problem.key), 1))
         return cls(replace(problem, value=nothing, value_center=np.zeros(1), degree=0), recipe)
 
     @cached_property
     def state(self) -> PoolState:
-        """Sums of all weights, made when they are asked for."""
+        """Sums of all weights, computed on first use."""
         return self._sum(self.problem)
 
     @property
@@ -384,7 +384,7 @@ class KernelWeights:
         return np.asarray(self.state.denominator > 0)
 
     def places(self, order: AnyIndex, level: Array, report: Callable[[int], object] = int) -> AnyIndex:
-        """Return which key is the quantile of each query and level.
+        """Return the index of the key at each query's quantile orders.
 
         Parameters
         ----------
@@ -393,7 +393,7 @@ class KernelWeights:
         level : ndarray of shape (m, l)
             Between 0 and 1.
         report : callable, default=int
-            Called with numbers of queries times levels that are done; `int` does nothing with them.
+            Called with numbers of finished queries times quantile orders; `int` ignores them.
 
         Returns
         -------
@@ -408,7 +408,7 @@ class KernelWeights:
     def each(
         self, order: AnyIndex, level: Array, report: Callable[[int], object] = int
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Find the same some queries at a time, so that no table of all has to be held; parameters as of `places`.
+        """Yield the key indices of `places` in batches of queries, to save memory; parameters as of `places`.
 
         Yields
         ------
@@ -461,7 +461,7 @@ class KernelWeights:
     def _by_sums(
         self, ordered: Problem, order: AnyIndex, rows: AnyIndex, share: Array, report: Callable[[int], object]
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Find shares of some queries by the tree, or by tables where there are no loops."""
+        """Find quantiles of some queries by the tree, or by tables where there are no loops."""
         state = self._state_of(rows)
         some = state.denominator > 0
         state, rows, share = state.rows(np.flatnonzero(some)), rows[some], share[some]
@@ -472,7 +472,7 @@ class KernelWeights:
         if near.any():
             rows, share = rows[near], share[near]
             found = self._descend(ordered, rows, state.rows(np.flatnonzero(near)), share, report)
-            # A sum that is nothing but rounding has led to keys that do not count.
+            # A sum of rounding errors has led to keys without weight.
             lost = np.flatnonzero((found < 0).any(axis=1))
             for which, place in dense_places(ordered, rows[lost], share[lost]):
                 found[lost[which]] = place
@@ -482,7 +482,7 @@ class KernelWeights:
         self, ordered: Problem, near: AnyIndex, state: PoolState, share: Array, report: Callable[[int], object]
     ) -> AnyIndex:
         unit = np.zeros(len(self.problem.query))
-        if not self.problem.similarity.kernel.is_compact:  # whose loops count in ones
+        if not self.problem.similarity.kernel.is_compact:  # whose loops use a unit of one
             unit[near] = np.rint((state.log_denominator - np.log(self.problem.weight_unit)) / LN_2)
         descent = Bisection(ordered, np.repeat(near, share.shape[1]), unit, self.recipe, report)
         whole = descent.masses(state, near)
@@ -494,18 +494,18 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
 
 
 def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
-    """Return the quantiles of a problem, with empty windows as the recipe says.
+    """Return the quantiles of a problem, with empty windows filled by the recipe's policy.
 
     Parameters
     ----------
     recipe : Recipe
-        How to sum, and what empty windows get.
+        How to sum, and the policy for empty windows.
     problem : Problem
-        Whose weights.
+        The problem with the weights.
     value : ndarray of shape (n, c)
-        The values as they came.
+        The values of the caller.
     level : ndarray of shape (l,) or (m, l)
-        The same for all queries, or each its own.
+        Quantile orders: the same for all queries, or a row for each.
     progress : callable, optional
         As in `pool_quantile`.
 
@@ -521,7 +521,7 @@ def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, prog
 def with_limits(
     recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
 ) -> Array:
-    """Return quantiles of shape (m, c, l) in which empty windows have what the recipe says; parameters as above."""
+    """Fill empty windows in quantiles of shape (m, c, l) by the recipe's policy; parameters as above."""
 
     def fill(rows: NDArray[np.intp]) -> Array:
         limit = limit_problem(problem.block(rows), recipe.empty)
@@ -534,7 +534,7 @@ def with_limits(
 def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return quantiles of shape (m, c, l), NaN where windows are empty, and which are not; parameters as above."""
+    """Return quantiles of shape (m, c, l), NaN in empty windows, and which windows are not empty."""
     m, c = len(problem.query), value.shape[1]
     level = np.broadcast_to(level, (m, level.shape[-1]))
     sums, total = KernelWeights.of(problem, recipe), max(1, m * level.shape[1] * c)

@@ -41,18 +41,18 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """The training rows as the other rows tell them.
+    """Leave-one-out class probabilities of the training rows.
 
     Parameters
     ----------
     pooled : ndarray of shape (n, k)
-        Pooled labels of the others; their priors where none is in the window.
+        Pooled labels of the other rows; their priors where the window has none.
     prior : ndarray of shape (n, k)
         Priors of the others.
     probability : ndarray of shape (n, k)
         Both mixed.
     log_mass : ndarray of shape (n,)
-        Logarithm of the sum of weights of the others; minus infinity where none is in the window.
+        Logarithm of the sum of weights of the others; minus infinity where the window has none.
     """
 
     pooled: Array
@@ -63,7 +63,7 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Training rows with classes, and how their probabilities are pooled.
+    """Training rows of a classifier, and how their class probabilities are pooled.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class Probabilities:
     label : ndarray of shape (n, k)
         These outputs: one in the column of the class of a row.
     share : float
-        Of the class priors in all probabilities.
+        Mixing weight of the class priors in all probabilities.
     group : ndarray of int64, shape (n,), or None
-        Number of the cluster of each row; then leave-one-out leaves clusters out.
+        Number of the cluster of each row; then whole clusters are held out.
     """
 
     smoother: Smoother
@@ -94,13 +94,13 @@ class Probabilities:
 
     @cached_property
     def prior(self) -> Array:
-        """Weighted shares of the classes, of shape (k,)."""
+        """Weighted fractions of the classes, of shape (k,)."""
         return np.asarray(self.weight @ self.label / self.total)
 
     def at(self, places: EvaluationPoints) -> tuple[Array, Fitted]:
         """Return probabilities of shape (m, k) and the pooled labels; the priors where a window is empty.
 
-        If the recipe says so, an empty window is an error.
+        An empty window is an error if the recipe's policy is to raise.
         """
         fitted = self.smoother.fit(places)
         if self.smoother.recipe.empty == "raise":
@@ -110,7 +110,7 @@ class Probabilities:
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """Probabilities of each training row by the other rows, or by those of the other clusters; one pass."""
+        """Leave-one-out, or leave-cluster-out, probabilities of the training rows; one pass."""
         smoother, training = self.smoother, self.smoother.training
         problem = smoother.problem(training, exclude_self=self.group is None)
         problem = problem if self.group is None else problem.with_groups(self.group, self.group)
@@ -122,14 +122,14 @@ class Probabilities:
 
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
-    """Estimate the standard deviations of probabilities.
+    """Estimate the standard errors of class probabilities.
 
     Parameters
     ----------
     of : Probabilities
-        Whose.
+        Training rows, labels and priors.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     warn : bool, default=True
         False if a caller has warned of empty windows.
 
@@ -147,35 +147,35 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
     fitted, sums = of.smoother.fit(places), of.smoother.sums
     share, s = value_shares(fitted), of.share
     squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out.probability) ** 2, 0.0)
-    different = squared if squared.shape[1] > 2 else squared[:, :1]  # of two classes both are the same
+    different = squared if squared.shape[1] > 2 else squared[:, :1]  # with two classes both are the same
     own = np.stack([squared_norm([(1.0, share)], sums, psi) for psi in different.T], axis=1)
     both = fit_squares(of.smoother, places, different).fit.intercept
     mean = of.weight @ different / of.total
     variance = (1.0 - s) ** 2 * own + (2.0 * s * (1.0 - s) * np.maximum(both, 0.0) + s**2 * mean) / of.total
     error = np.sqrt(np.repeat(variance, squared.shape[1] // variance.shape[1], axis=1))
-    return np.where(_told(fitted, warn=warn)[:, None], error, np.nan)
+    return np.where(_has_information(fitted, warn=warn)[:, None], error, np.nan)
 
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
-    r"""Return the pooled labels and how many rows they are a mean of, :math:`1 / \sum_j \alpha_j^2 / w_j`.
+    r"""Return the pooled labels and their effective sample sizes, :math:`1 / \sum_j \alpha_j^2 / w_j`.
 
     Parameters
     ----------
     of : Probabilities
-        Whose.
+        Training rows, labels and priors.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
 
     Returns
     -------
     ndarray of shape (m, k), ndarray of shape (m,)
-        Without the share of the priors; NaN where a window is empty.
+        Without mixing in the priors; NaN where a window is empty.
     """
     fitted = of.smoother.fit(places)
-    share, told = value_shares(fitted), _told(fitted)
-    size = np.where(told, inner(share, share, of.smoother.sums), np.nan)
+    share, known = value_shares(fitted), _has_information(fitted)
+    size = np.where(known, inner(share, share, of.smoother.sums), np.nan)
     pooled = np.clip(fitted.fit.intercept, 0.0, 1.0)
-    return np.where(told[:, None], pooled, np.nan), 1.0 / size
+    return np.where(known[:, None], pooled, np.nan), 1.0 / size
 
 
 def _need_rows(of: Probabilities) -> None:
@@ -186,8 +186,8 @@ def _need_rows(of: Probabilities) -> None:
         )
 
 
-def _told(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
-    """Return where rows tell something, and warn of the other places."""
+def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
+    """Return which points have an informative window, and warn of empty and of too distant ones."""
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)
     lost = ~empty & (rounded > LOST)
@@ -198,9 +198,9 @@ def _told(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
         (which,) = np.nonzero(places)
         if which.size:
             warn_caller(
-                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that nothing "
-                "tells how sure their probabilities are, which becomes NaN whatever empty= says; use a larger "
-                "bandwidth, or leave these places out",
+                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that there is no "
+                "standard error of their probabilities, and it becomes NaN whatever empty= says; use a larger "
+                "bandwidth, or omit these queries",
                 category,
             )
     return ~(empty | lost)
@@ -208,20 +208,20 @@ def _told(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class ProbabilityInterval:
-    """Intervals for the probabilities of classes at m places.
+    """Wilson confidence intervals for class probabilities at m points.
 
     Parameters
     ----------
     center : ndarray of shape (m, k)
-        Pooled labels: relative frequencies of the classes, without the share of the priors.
+        Pooled labels: relative frequencies of the classes, without mixing in the priors.
     lower, upper : ndarray of shape (m, k)
-        Ends, within [0, 1]; NaN where the window is empty.
+        Confidence limits, within [0, 1]; NaN where the window is empty.
     effective_rows : ndarray of shape (m,)
-        How many rows the frequencies are of.
+        Effective sample size of the frequencies.
     classes : ndarray of shape (k,)
         Labels of the columns.
     level : float
-        Probability that an interval covers.
+        Confidence level of each interval.
 
     Examples
     --------
@@ -267,21 +267,21 @@ class ProbabilityInterval:
 
 
 def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Array]:
-    """Return the ends of Wilson's interval, of the shape of the shares.
+    """Return the limits of Wilson's interval for relative frequencies.
 
     Parameters
     ----------
     share : ndarray
         Relative frequencies.
     rows : ndarray
-        Of how many rows, which need not be whole.
+        Number of rows, not necessarily whole.
     level : float
         Between 0 and 1.
 
     Returns
     -------
     ndarray, ndarray
-        Within [0, 1], and exactly 0 and 1 where the share is.
+        Within [0, 1], and exactly 0 and 1 where the frequency is.
 
     References
     ----------
@@ -297,11 +297,11 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
 
     a = ndtri((1.0 + level) / 2.0) ** 2 / rows
     root = np.sqrt(a * (a + 4.0 * share * (1.0 - share)))
-    # The upper end is near zero or near one; either way it has all digits of what it differs by.
+    # The upper end is near zero or near one; in both cases its difference from them has all digits.
     upper = np.where(share > 0.5, 1.0 - _lower(1.0 - share, a, root), (2.0 * share + a + root) / (2.0 + 2.0 * a))
     return _lower(share, a, root), upper
 
 
 def _lower(share: Array, a: Array, root: Array) -> Array:
-    """Return the smaller root of a quadratic, by way of the larger one: without a difference, and exactly 0 at 0."""
+    """Return the smaller root of a quadratic via the larger one: no cancellation, and exactly 0 at 0."""
     return np.asarray(2.0 * share**2 / (2.0 * share + a + root))

@@ -34,24 +34,24 @@ FEWEST_ROWS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class SlopeMap:
-    """Signs of slopes by place and bandwidth.
+    """SiZer map: significant signs of slopes by evaluation point and bandwidth.
 
     Parameters
     ----------
     x : ndarray of shape (g,)
-        Places.
+        Evaluation points.
     bandwidth : ndarray of shape (b,)
         Bandwidths.
     sign : ndarray of int8, shape (b, g)
-        1 where the interval of the slope lies above zero, -1 where it lies below, 0 where it holds zero.
+        1 where the interval of the slope lies above zero, -1 where it lies below, 0 where it contains zero.
     rows : ndarray of shape (b, g)
-        How many rows the windows hold, each counted by its weight relative to one at the place itself.
+        Number of rows in the windows, each counted by its weight relative to a row at the point itself.
     enough : ndarray of bool, shape (b, g)
-        Where these are as many as asked for, and there is an interval.
+        Where there are at least `fewest_rows` of these, and there is an interval.
     level : float
-        Of the intervals; of all in a row together if simultaneous.
+        Confidence level of the intervals, or of the band of each bandwidth if simultaneous.
     simultaneous : bool
-        Which of the two.
+        Whether intervals of a bandwidth form a simultaneous band.
 
     Examples
     --------
@@ -84,34 +84,34 @@ def slope_map(
     simultaneous: bool = True,
     fewest_rows: float = FEWEST_ROWS,
 ) -> SlopeMap:
-    """Find the signs of slopes at many bandwidths.
+    """Compute the significant signs of slopes at many bandwidths.
 
     Parameters
     ----------
     smoother : Smoother
-        Of one numeric column; planes are fitted whatever its degree.
+        Smoother of one numeric column; local lines are fitted whatever its degree.
     places : EvaluationPoints
-        Where, in the units in which the smoother compares them.
+        Evaluation points, in the units in which the smoother compares them.
     x : ndarray of shape (g,)
-        What to call them.
+        The same points, in the caller's units.
     bandwidths : ndarray of shape (b,)
         In the same units.
     level, method, variance
         As of `interval`.
     simultaneous : bool, default=True
-        Whether the intervals of a bandwidth hold all at once.
+        Whether the intervals of a bandwidth cover simultaneously.
     fewest_rows : float, default=5
-        Below which windows have too few rows.
+        Least number of rows in a window.
 
     Returns
     -------
     SlopeMap
-        A leave-one-out pass over the rows and one band for each bandwidth.
+        Takes a leave-one-out pass over the rows and one band for each bandwidth.
 
     Raises
     ------
     ValueError
-        If the level or method is none, `fewest_rows` is no number, or there are fewer than five rows.
+        If `level`, `method` or `fewest_rows` is invalid, or there are fewer than five rows.
     """
     check_level(level)
     check_method(method)
@@ -128,9 +128,9 @@ def slope_map(
         rows[i] = np.exp(fitted.log_mass - fitted.problem.similarity.log_peak)
         training = fit_training(at)
         if not training.rows - training.trace > 1.0:
-            continue  # no residual is left that would tell the noise
+            continue  # no residual is left to estimate the noise from
         with warnings.catch_warnings():
-            # What these would say of places is what `enough` says.
+            # `enough` reports these points instead of warnings.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", InferenceWarning)
             warnings.simplefilter("ignore", RankDeficiencyWarning)
@@ -138,7 +138,7 @@ def slope_map(
                 at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
             )
         with np.errstate(invalid="ignore"):
-            known = found.standard_error[:, 0] > 0  # no noise is no certainty
+            known = found.standard_error[:, 0] > 0  # zero noise is not certainty
             enough[i] = (rows[i] >= fewest_rows) & known
             sign[i] = np.where(enough[i], (found.lower[:, 0] > 0) * 1 - (found.upper[:, 0] < 0) * 1, 0)
     return SlopeMap(x, bandwidths, sign, rows, enough, float(level), simultaneous)

@@ -43,20 +43,20 @@ AS_IF_INDEPENDENT = (
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """A column of the table, as a summary prints it.
+    """Summary of a column: bandwidth or smoothing, and relevance.
 
     Parameters
     ----------
     name : str
         Its name, or its number.
     width : float
-        Bandwidth, or smoothing of its levels.
+        Bandwidth, or smoothing of its categories.
     has_levels : bool
-        Which of the two.
+        Whether `width` is a smoothing.
     relevance : float or None
-        Spread over bandwidth, or how far its levels are from making no difference; None where nothing was searched.
+        Spread over bandwidth, or 1 minus smoothing over its largest value; None if no bandwidth was searched for.
     unit : str, default=""
-        Of the bandwidth: ``"days"`` of dates and durations, else that of the column, which has no name here.
+        Unit of the bandwidth: ``"days"`` for dates and durations, otherwise empty for the unit of the column.
     """
 
     name: str
@@ -68,16 +68,16 @@ class ColumnSummary:
 
 @dataclass(frozen=True, eq=False)
 class LeftOutClusters:
-    """What a fit explains of rows whose whole cluster is left out.
+    """Leave-cluster-out R2 and error of a fit, with cluster sizes.
 
     Parameters
     ----------
     count : int
         Number of clusters of positive weight.
     sizes : (float, float, float)
-        Sum of the weights of the least, the median and the largest of them.
+        Sum of the weights of the smallest, the median and the largest of them.
     r2 : ndarray of shape (c,)
-        One less the share of the sum of squares that is left over; negative where the mean of all rows is nearer.
+        Leave-cluster-out R2; negative where the mean of all rows predicts better.
     error : float
         Mean squared error, summed over outputs.
     """
@@ -90,18 +90,18 @@ class LeftOutClusters:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    r"""What a fit amounts to.
+    r"""Summary of a fitted regressor.
 
     Parameters
     ----------
     title, kernel, chosen : str
-        Of the model, its kernel, and how its bandwidths were found.
+        Names of the model and its kernel, and how its bandwidths were found.
     columns : tuple of ColumnSummary
-        Of the table.
+        Columns of the table.
     rows : float
         Sum of the weights.
     trace, trace_squared : float
-        Of the hat matrix H, and of H'H.
+        Traces of the hat matrix H, and of H'H.
     rss, residual_sd, r2, correlation_r2, loo_r2 : ndarray of shape (c,)
         See the table above; one per output. NaN where the fit takes all degrees of freedom, and where y is constant.
     loo_error : float
@@ -109,13 +109,13 @@ class Summary:
     aicc, gcv : ndarray of shape (c,)
         Criteria; infinite where the fit takes all degrees of freedom.
     effective_rows : (float, float, float)
-        Least, median and largest number of rows that a prediction of a training row averages over.
+        Least, median and largest effective sample size of predictions of training rows.
     few : float
-        Share of the rows that average over fewer than ten.
+        Fraction of the rows with an effective sample size below ten.
     alone : int
-        Rows that have nothing else in their window.
+        Number of rows with no other row in their window.
     clusters : LeftOutClusters or None
-        If the fit had groups. All other numbers are about rows as if they were independent.
+        Given if the fit had groups. All other numbers treat rows as independent.
 
     Examples
     --------
@@ -177,26 +177,26 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class ClassSummary:
-    """What a fitted classifier amounts to.
+    """Summary of a fitted classifier.
 
     Parameters
     ----------
     title, kernel, chosen : str
-        Of the model, its kernel, and how its bandwidths were found.
+        Names of the model and its kernel, and how its bandwidths were found.
     columns : tuple of ColumnSummary
-        Of the table.
+        Columns of the table.
     rows : float
         Sum of the weights.
     priors : dict
         Fraction of the rows in each class, by its label.
     prior_share : float
-        Share of the priors in every probability.
+        Mixing weight of the priors in every probability.
     left_out : str
-        What was left out for each prediction: ``"row"`` or ``"cluster"``.
+        Unit held out for each prediction: ``"row"`` or ``"cluster"``.
     log_loss, accuracy : float
-        Of the left-out predictions, means by weight.
+        Weighted means over held-out predictions.
     empty_windows : int
-        Rows with no other row, or none of another cluster, in their window.
+        Number of rows without another row, or without one of another cluster, in their window.
 
     Examples
     --------
@@ -272,12 +272,12 @@ def summarise(
     title, chosen, columns
         As of `Summary`.
     clusters : Clusters, optional
-        Of `fit_clusters`.
+        From `fit_clusters`.
 
     Returns
     -------
     Summary
-        A pass over pairs of training rows, or two where the training rows come without their shares.
+        Takes a pass over pairs of training rows, or two if `training` has no linear weights.
     """
     weight, rows = training.weight, training.rows
     own, deleted = training.value - training.fitted, training.value - training.deleted
@@ -333,7 +333,7 @@ def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutCluster
 
 
 def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
-    """Return squared norms of the shares of training rows, and of how many rows their pooling weights are."""
+    """Return squared norms of linear weights of training rows, and effective sample sizes."""
     if training.shares is None:
         share = value_shares(smoother.fit(smoother.training))
     else:
@@ -354,7 +354,7 @@ def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
 
 
 def _penalised(log_mean: Array, penalty: float) -> Array:
-    """Return criteria; of a fit that takes all degrees of freedom, infinity whatever is left."""
+    """Return AICc or GCV; infinity if the fit takes all degrees of freedom."""
     return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
 
 
@@ -366,19 +366,18 @@ def _median(value: Array, weight: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of n training rows.
+    """Residual diagnostics of n training rows.
 
     Parameters
     ----------
     fitted : ndarray of shape (n,) or (n, c)
-        The fit at their places.
+        Fitted values.
     residual : ndarray, as fitted
-        Output less the fit without one unit of the row; with clusters, without all rows of its cluster.
+        Output minus leave-one-out prediction (without one unit of the row); with clusters, leave-cluster-out.
     leverage : ndarray of shape (n,)
-        Diagonal of the hat matrix, for one unit of each row: its share in its own fit. Near 1 the fit passes through
-        the row, wherever it is.
+        Diagonal of the hat matrix, for one unit of each row. Near 1 the fit passes through the row whatever its output.
     noise : ndarray, as fitted
-        Standard deviation of an observation there: root of the mean of squared residuals in a window of twice the
+        Local standard deviation of an observation: root of the mean of squared residuals in a window of twice the
         bandwidth.
     weight : ndarray of shape (n,)
         Frequencies.
@@ -402,7 +401,7 @@ class Residuals:
 
 
 def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
-    """Put together what is known of the training rows.
+    """Compute the residual diagnostics of a fit.
 
     Parameters
     ----------
@@ -411,12 +410,12 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
     training : Training
         Its rows, of `fit_training`.
     clusters : Clusters, optional
-        Of `fit_clusters`.
+        From `fit_clusters`.
 
     Returns
     -------
     Residuals
-        Arrays of shape (n, c); two passes over pairs of rows.
+        Arrays of shape (n, c). Takes two passes over pairs of rows.
 
     Raises
     ------
@@ -428,7 +427,7 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
     else:
         residual, squared = clusters.residual, clusters.residual**2
     noise = local_noise(smoother, smoother.training, squared)
-    # Copies: the model keeps these arrays for its standard errors, and residuals are there to be worked with.
+    # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.
     return Residuals(
         training.fitted.copy(),
         np.array(residual),

@@ -42,13 +42,13 @@ Array = NDArray[np.float64]
 
 
 def value_shares(fitted: Fitted) -> LinearWeights:
-    """Return the shares in the value of a fit."""
+    """Return the linear weights of fitted values."""
     fit = fitted.fit
     return LinearWeights(fitted.problem, fitted.smoother.factor, fitted.log_mass, fit.base, fit.tilt)
 
 
 def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
-    r"""Return slopes of planes, or of quadratics at the query, per unit of each column, and the shares in them.
+    r"""Return slopes of local planes or quadratics at the query, per unit of each column, and their weights.
 
     With the covariance C of the regressors z and the ridge R they are those rows of
     :math:`\alpha_j\, (C + R)^{-1} (z_j - \bar z)` that belong to offsets.
@@ -61,7 +61,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
     Returns
     -------
     slopes : ndarray of shape (m, d, c)
-        Of the planes.
+        Slopes of the planes.
     shares : list of d LinearWeights
         One per column.
     """
@@ -72,7 +72,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
 
 
 def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor: float = 1.0) -> list[LinearWeights]:
-    """Return the shares in the slopes of planes, or of quadratics at the query, by their sums.
+    """Return the linear weights of slopes of local planes or quadratics, given kernel sums.
 
     Parameters
     ----------
@@ -81,13 +81,13 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
     state : PoolState
         Its sums, without the ridge.
     ridge : ndarray of shape (d,) or None
-        Of `Recipe.ridge_weight`.
+        Ridge, as of `Recipe.ridge_weight`.
     factor : float, default=1.0
         As of `LinearWeights`.
 
     Returns
     -------
-    list of d Shares
+    list of d LinearWeights
         Per unit of each column.
     """
     bandwidth, layout, mean = problem.similarity.bandwidth, problem.layout, state.finalize(empty="zero")
@@ -107,7 +107,7 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
 
 
 def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array, list[LinearWeights]]:
-    r"""Return the derivatives of a local constant fit with a Gaussian, and the shares in them.
+    r"""Return the derivatives of a local constant fit with a Gaussian kernel, and their linear weights.
 
     They are :math:`\alpha_j (t_j - \bar t) / h`, because the logarithm of the kernel has the slope t/h.
 
@@ -116,7 +116,7 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
     smoother : Smoother
         Local constant, with a Gaussian kernel.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
     Raises
     ------
     ValueError
-        If the kernel is another: its slopes are no moments of a state.
+        If the kernel is not Gaussian: the slopes of other kernels are not moments of a state.
     """
     kernel = smoother.recipe.kernel
     if not isinstance(kernel.form, Gaussian):
@@ -156,7 +156,7 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
 
 
 def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
-    """Return the rows for offsets of the inverse covariances of regressors, of shape (m, d, regressors), in bandwidths.
+    """Return the offset rows of inverse regressor covariances, of shape (m, d, regressors), in bandwidths.
 
     They are the slopes of values whose covariances with the regressors are those of the identity.
     """
@@ -181,24 +181,24 @@ RATE = -1 / 20  # undersmoothed bandwidths are of the order n**(-1/4) where thos
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """An estimate at m places that is linear in the outputs.
+    """Estimate of the curve or a slope at m points, linear in the outputs.
 
     Parameters
     ----------
     center : ndarray of shape (m, c)
         Its values; NaN where a window is empty.
     terms : tuple of (float, LinearWeights)
-        Shares of the outputs in it: a linear combination of those of local fits.
+        Its linear weights, as a linear combination of those of local fits.
     plain : ndarray of shape (m, c)
-        What it would be without the correction.
+        The estimate without bias correction.
     rank : ndarray of int, shape (m,)
-        Of the design of the plain fit.
+        Rank of the design of the plain fit.
     curvature_rank : ndarray of int, shape (m,), or None
-        Of the design of a quadratic fit.
+        Rank of the design of a quadratic fit.
     column : int or None
-        Whose slope it is, if any.
+        Column of the slope; None for the curve.
     known : tuple of (Problem, PoolState)
-        The sums that it was made of.
+        The sums it was computed from.
     """
 
     center: Array
@@ -211,38 +211,38 @@ class Estimate:
 
     @property
     def log_mass(self) -> Array:
-        """Logarithm of the least sum of weights of all fits, of shape (m,); -inf where a window is empty."""
+        """Logarithm of the smallest sum of weights of all fits, of shape (m,); -inf where a window is empty."""
         return np.asarray(np.min([share.log_mass for _, share in self.terms], axis=0))
 
 
 def estimate(
     smoother: Smoother, places: EvaluationPoints, method: str = "robust", column: int | None = None
 ) -> Estimate:
-    """Estimate the curve, or one of its slopes: the first of `estimates`."""
+    """Estimate the curve, or one of its slopes; see `estimates`."""
     return estimates(smoother, places, method, [column])[0]
 
 
 def estimates(
     smoother: Smoother, places: EvaluationPoints, method: str = "robust", columns: Sequence[int | None] = (None,)
 ) -> list[Estimate]:
-    """Estimate the curve, or some of its slopes, at some places.
+    """Estimate the curve, or some of its slopes, at given evaluation points.
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
         Corrected; a local quadratic fit, without ridge; the fit as it is; or a local linear fit at the bandwidth times
         :math:`n^{-1/20}`.
     columns : sequence of int or None, default=(None,)
-        Numeric columns whose slopes are estimated; None is the value.
+        Numeric columns whose slopes are estimated; None for the curve.
 
     Returns
     -------
     list of Estimate
-        One per column. For all together one pass over the keys, or two for ``"robust"`` and ``"quadratic"``.
+        One per column. All together take one pass over the keys, or two for ``"robust"`` and ``"quadratic"``.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def estimates(
 
 
 def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
-    """Return the fits whose linear combination an estimate is, and their coefficients."""
+    """Return the coefficients and smoothers whose linear combination is the estimate of a method."""
     if method == "naive":
         return [(1.0, smoother)]
     planes = smoother.of_degree(1)
@@ -278,20 +278,20 @@ def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
         if smoother.columns > MOST_COLUMNS:
             raise ValueError(
                 f"method='quadratic' is for one to {MOST_COLUMNS} numeric columns, got {smoother.columns}; use "
-                "method='robust', which takes the same bias off"
+                "method='robust', which removes the same bias"
             )
         return [(1.0, smoother.of_degree(2))]
     return [(2.0, planes), (-1.0, planes.widened(WIDER))]
 
 
 def centers(smoother: Smoother, places: EvaluationPoints, method: str, column: int | None) -> Array:
-    """Return the centers of `estimate` alone, of shape (m, c), without a word about ranks: for resampled outputs."""
+    """Return only the centers of `estimate`, of shape (m, c), without rank warnings: for resampled outputs."""
     fits = [(factor, _plain(each, places, [column])[0]) for factor, each in parts_of(smoother, method)]
     return np.asarray(sum(factor * each.center for factor, each in fits))
 
 
 def _plain(smoother: Smoother, places: EvaluationPoints, columns: Sequence[int | None]) -> list[Estimate]:
-    """Return the value or slopes of a fit, from one pass."""
+    """Return the values or slopes of a fit without bias correction, from one pass."""
     of_value = None in columns
     known: tuple[tuple[Problem, PoolState], ...] = ()
     if of_value or smoother.recipe.degree:

@@ -34,25 +34,25 @@ MOMENTS = ("first", "second", "third", "fourth")
 
 
 class SharedSums:
-    """Sums of weights and of offsets, without values, that are kept for the next problem of the same pairs.
+    """Cache of kernel sums, without values, shared by problems of the same pairs.
 
-    Of the default interval with a Gaussian two of eight passes are saved: the square of the kernel of the wider fit is
-    the kernel of the narrower one, and that of the noise the kernel of the wider. Of intervals for d slopes the norms
-    take three passes in place of 3 d.
+    For the default interval with a Gaussian kernel this saves two of eight passes: the square of the kernel of the
+    wider fit is the kernel of the narrower one, and that of the noise fit is the kernel of the wider. For intervals of
+    d slopes the norms take three passes instead of 3 d.
 
     Parameters
     ----------
     sums : callable
         Sums a problem; `Smoother.sums`.
     known : iterable of (Problem, PoolState)
-        States that are there already, such as those of fits. Their values may be any.
+        States that are already computed, such as those of fits; their values are ignored.
     """
 
     def __init__(self, sums: Summed, known: Iterable[Known] = ()) -> None:
         self._sums, self._known = sums, list(known)
 
     def __call__(self, problem: Problem) -> PoolState:
-        """Return the state of a problem; what it says of values does not mean anything."""
+        """Return the state of a problem; its sums of values are meaningless."""
         state = self.known(problem)
         if state is None:
             state = self._sums(problem)
@@ -60,18 +60,18 @@ class SharedSums:
         return state
 
     def known(self, problem: Problem) -> PoolState | None:
-        """Return the state of a problem if it is there already."""
+        """Return the state of a problem if it is cached, otherwise None."""
         for other, state in self._known:
             if _are_same_pairs(problem, other):
                 return _moments(state, other.layout, problem.layout)
         return None
 
     def add(self, problem: Problem, state: PoolState) -> None:
-        """Remember a state."""
+        """Cache a state."""
         self._known.append((problem, state))
 
     def made(self, problem: Problem) -> PoolState:
-        """Return the state of a problem that will not be asked for again."""
+        """Return the state of a problem without caching it."""
         return self._sums(problem)
 
 
@@ -93,19 +93,19 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
 
 
 def has_plain_pairs(problem: Problem) -> bool:
-    """Whether all queries meet all keys: nothing is left out, by itself, by its group or by a mask."""
+    """Return whether all queries interact with all keys: no self-exclusion, groups or masks."""
     return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
 
 
 def are_equal(one: Array | None, other: Array | None) -> bool:
-    """Whether two arrays are equal, or there are none."""
+    """Return whether two optional arrays are equal, or both None."""
     if one is None or other is None:
         return one is other
     return one is other or np.array_equal(one, other)
 
 
 def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
-    """Whether factors are of the same levels and tables, or there are none."""
+    """Return whether two optional factors have the same levels and tables, or both are None."""
     if one is None or other is None:
         return one is other
     return all(np.array_equal(a, b) for a, b in zip(one.tables, other.tables, strict=True)) and all(
@@ -114,7 +114,7 @@ def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
 
 
 def _moments(state: PoolState, layout: Layout, wanted: Layout) -> PoolState:
-    """Return the moments of a state in the order of another layout, of the same degree or less."""
+    """Return the moments of a state in the order of another layout, of the same or a lower degree."""
     if layout == wanted:
         return state
     numerator = np.zeros((len(state.denominator), wanted.width))
@@ -127,23 +127,23 @@ MOST_PLACES, MOST_BYTES = 1 << 14, 1 << 24  # of one state, of all of them
 
 
 class SumCache:
-    """Sums that a model keeps, values and all.
+    """Cache of a model's kernel sums, values included.
 
-    They are those that the very same problem would be summed to, bit for bit, so that no answer depends on what was
-    asked before. A band after an interval at the same places makes one or two passes over rows and places in place of
-    five, beside those along its grid.
+    Cached sums are bit for bit those of the same problem, so that no result depends on earlier calls. A band after an
+    interval at the same points takes one or two passes over rows and points instead of five, in addition to those
+    along its grid.
 
     Parameters
     ----------
     value : ndarray of shape (n, c)
-        The values of the model. Sums of others are not kept, nor are their arrays.
+        The values of the model. Sums of other values are not cached, nor are their arrays.
     """
 
     def __init__(self, value: Array) -> None:
         self._value, self._known = value, list[tuple[Problem, PoolState]]()
 
     def get(self, problem: Problem, make: Callable[[], PoolState]) -> PoolState:
-        """Return the state of a problem; not to be changed."""
+        """Return the state of a problem, from the cache or computed; it must not be modified."""
         if problem.value is not self._value or not has_plain_pairs(problem):
             return make()
         for other, state in self._known:
@@ -154,7 +154,7 @@ class SumCache:
         return state
 
     def add(self, problem: Problem, state: PoolState) -> None:
-        """Keep a state, if it is of few places, and as many of those before it as there is room for."""
+        """Cache a state with few evaluation points, and drop the oldest ones that no longer fit."""
         if problem.value is not self._value or len(problem.query) > MOST_PLACES:
             return
         # The query may be an array of the caller, who may change it.
@@ -189,27 +189,27 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPoints:
-    """Where something is to be known.
+    """Points at which a smoother is evaluated.
 
     Parameters
     ----------
     query : ndarray of shape (m, d)
         Numeric columns, in the units in which the smoother compares them.
     code : ndarray of int64, shape (m, k), or None
-        Level numbers of the categorical columns, if there are any.
+        Category codes of the categorical columns, if there are any.
     """
 
     query: Array
     code: Codes | None = None
 
     def rows(self, which: slice | NDArray[np.intp]) -> EvaluationPoints:
-        """Return some of the places."""
+        """Return a subset of the points."""
         return EvaluationPoints(self.query[which], None if self.code is None else self.code[which])
 
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
-    """Training rows, and how they are pooled.
+    """Training rows, kernel, bandwidths and degree of a linear smoother.
 
     Parameters
     ----------
@@ -218,15 +218,15 @@ class Smoother:
     recipe : Recipe
         Kernel, bandwidths, degree and ridge.
     key_code : ndarray of int64, shape (n, k), or None
-        Level numbers of the rows.
+        Category codes of the rows.
     categories : Categories
-        Of the categorical columns.
+        Categories of the categorical columns.
     smoothing : ndarray of shape (k,)
-        Of the categorical columns.
+        Smoothings of the categorical columns.
     factor : float
-        Bandwidths in units of those that the first smoother had.
+        Bandwidths in units of those of the first smoother.
     kept : SumCache or None
-        Where sums at few places are kept; None to keep none.
+        Cache of sums at few evaluation points; None for no cache.
     """
 
     keys: Keys
@@ -255,47 +255,47 @@ class Smoother:
 
     @property
     def training(self) -> EvaluationPoints:
-        """The rows themselves."""
+        """The training rows as evaluation points."""
         return EvaluationPoints(self.keys.rows.array, self.key_code)
 
     def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes of the windows of those places that a printed table shows."""
+        """Return the effective sample sizes at the points that a printed table shows."""
         return effective_rows(self.problem(places.rows(slice(0, ROWS))), self.weight)
 
     def of_degree(self, degree: int) -> Smoother:
-        """Return the local fit of another degree at the same bandwidths; constants and quadratics have no ridge."""
+        """Return the local fit of another degree at the same bandwidths; only degree 1 keeps the ridge."""
         if degree == self.recipe.degree:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
         return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge))
 
     def with_values(self, value: Array) -> Smoother:
-        """Return the same rows with other outputs, of shape (n, columns); shares do not depend on them."""
+        """Return the smoother with other outputs, of shape (n, columns), and the same linear weights."""
         center = center_of_values(value, self.keys.weight, None)
         return replace(self, keys=replace(self.keys, value=subtract(value, center), center=center))
 
     def widened(self, factor: float, *, levels: bool = True) -> Smoother:
-        """Return the smoother with other bandwidths.
+        """Return the smoother with bandwidths multiplied by a factor.
 
         Parameters
         ----------
         factor : float
-            What bandwidths are multiplied by.
+            Factor of the bandwidths.
         levels : bool, default=True
-            Whether smoothings of categorical columns are multiplied by its square, up to the end of their box: their
+            Whether smoothings of categorical columns are multiplied by its square, up to their upper bound: their
             bias grows with the smoothing as that of numeric columns does with the squared bandwidth.
 
         Returns
         -------
         Smoother
-            Of the same rows.
+            Smoother of the same rows.
         """
         smoothing = np.minimum(self.smoothing * factor**2, self.categories.largest) if levels else self.smoothing
         recipe = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * factor))
         return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor)
 
     def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
-        """Return the problem of some places; sums are exact to rounding whatever the model tolerates."""
+        """Return the problem of given evaluation points, without tolerance: sums are exact to rounding."""
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
@@ -303,7 +303,7 @@ class Smoother:
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def sums(self, problem: Problem) -> PoolState:
-        """Sum a problem, of values less their center, by the algorithm of the recipe where that can do it."""
+        """Sum a problem, with centred values, by the recipe's algorithm if it supports the problem."""
 
         def make() -> PoolState:
             plan = choose(problem, algorithm_within(problem, self.recipe.algorithm), reuse=True)
@@ -312,12 +312,12 @@ class Smoother:
         return make() if self.kept is None else self.kept.get(problem, make)
 
     def settled(self, problem: Problem, state: PoolState) -> LocalFit:
-        """Solve for the constant or the plane around each query, with the ridge of the recipe."""
+        """Solve for the local constant or plane at each query, with the recipe's ridge."""
         ridge = self.recipe.ridge_weight(self.columns)
         return Sums(state, problem.layout, problem.value_center).fit(ridge)
 
     def fit(self, places: EvaluationPoints) -> Fitted:
-        """Fit around some places."""
+        """Fit at given evaluation points."""
         problem = self.problem(places)
         state = self.sums(problem)
         return Fitted(self, problem, state, self.settled(problem, state))
@@ -325,18 +325,18 @@ class Smoother:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A smoother at some places.
+    """Local fits of a smoother at given evaluation points.
 
     Parameters
     ----------
     smoother : Smoother
-        What was fitted.
+        The smoother.
     problem : Problem
-        Of the places.
+        Problem of the evaluation points.
     state : PoolState
-        Its sums, of values less their center, without the ridge.
+        Its sums, with centred values, without the ridge.
     fit : LocalFit
-        What they give.
+        Local fits, given these sums.
     """
 
     smoother: Smoother

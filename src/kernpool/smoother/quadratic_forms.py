@@ -38,14 +38,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LinearWeights:
-    """Shares of the keys in one number per query.
+    """Linear weights of the keys in one local fit per query, in closed form.
 
     Parameters
     ----------
     problem : Problem
         Queries, keys, frequencies and similarity.
     factor : float
-        Its bandwidths, in a unit that all shares of an inner product have in common.
+        Its bandwidths, in a unit common to all linear weights of an inner product.
     log_mass : ndarray of shape (m,)
         Logarithm of the sum of weights; minus infinity where the window is empty.
     base : ndarray of shape (m,)
@@ -68,12 +68,12 @@ PAIRS = 1 << 21  # in one table
 
 @dataclass(frozen=True, eq=False)
 class WeightTables:
-    """Shares of all keys of positive weight in a linear combination of local fits.
+    """Tables of linear weights of all keys of positive weight, for a linear combination of local fits.
 
     Parameters
     ----------
     terms : sequence of (float, LinearWeights)
-        Coefficients and shares.
+        Coefficients and linear weights.
     kept : ndarray of int, shape (k,)
         Keys, in the order of the columns.
     weight : ndarray of shape (k,)
@@ -86,7 +86,7 @@ class WeightTables:
 
     @classmethod
     def of(cls, terms: Terms) -> WeightTables:
-        """Take the keys of positive weight, in their order."""
+        """Build tables over the keys of positive weight, in their order."""
         problem = terms[0][1].problem
         weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight * problem.weight_unit
         (kept,) = np.nonzero(weight > 0)
@@ -94,15 +94,15 @@ class WeightTables:
 
     @property
     def places(self) -> int:
-        """How many rows of a table hold no more than some million numbers."""
+        """Number of queries per block, such that a table holds at most a few million numbers."""
         return max(1, PAIRS // len(self.kept))
 
     def summed(self, product: Array, psi: Array | None = None) -> Array:
-        """Return sums of products of two shares, of shape (places, k), in unit rows; weighted by one number per key."""
+        """Return sums of products of two weight tables over keys, per unit row; optionally weighted by key."""
         return np.asarray(np.sum(product * (1.0 if psi is None else psi[self.kept]) / self.weight, axis=1))
 
     def rows(self, which: slice | NDArray[np.intp]) -> Array:
-        """Return the shares at some places, of shape (places, k)."""
+        """Return the linear weights at some evaluation points, of shape (points, k)."""
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
 
     def _one(self, shares: LinearWeights, which: slice | NDArray[np.intp]) -> Array:
@@ -125,18 +125,18 @@ class WeightTables:
 Summed = Callable[[Problem], PoolState]
 Form = Callable[[PoolState, Layout, tuple[LinearWeights, float], tuple[LinearWeights, float]], Array]
 
-# Far from the mean of its keys a plane has shares that are differences of large numbers, and the covariance of squared
-# weights is lost where that of the weights has half of its digits. Nine digits of a norm are asked for; where rounding
-# may leave less, shares are taken one by one. A standard error was zero beyond an isolated row.
+# Far from the mean of its keys the linear weights of a plane are differences of large numbers, and the covariance of
+# squared weights is lost where that of the weights has half of its digits. Nine digits of a norm are required; where
+# rounding may leave fewer, weights are computed one by one. A standard error was zero beyond an isolated row.
 ROUNDING, DOUBT = 2.0**-50, 1e-9
 
 
 def inner(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None = None) -> Array:
-    """Return the inner products of shares of the same queries and keys.
+    """Return the inner products of linear weights of the same queries and keys.
 
     Parameters
     ----------
-    one, other : Shares
+    one, other : LinearWeights
         Bandwidths may differ by a common factor.
     sums : callable
         Sums a problem; `Smoother.sums`.
@@ -159,12 +159,12 @@ def inner(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | N
 
 
 def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi: Array | None = None) -> Array:
-    """Return the squared norm of a linear combination of shares.
+    """Return the squared norm of a linear combination of linear weights.
 
     Parameters
     ----------
     terms : sequence of (float, LinearWeights)
-        Coefficients and shares.
+        Coefficients and linear weights.
     sums, psi
         As of `inner`.
 
@@ -189,7 +189,7 @@ def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi
 
 
 def _by_moments(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None) -> tuple[Array, Array]:
-    """Return inner products by formula (1), NaN where a window is empty, and how much of them may be rounding."""
+    """Return inner products by formula (1), NaN in empty windows, and a bound on their rounding error."""
     if one.factor > other.factor:
         one, other = other, one
     problem = one.problem
@@ -213,20 +213,20 @@ def combined(
     other: LinearWeights,
     form: Form | None = None,
 ) -> Array:
-    """Return what a term of the product of kernels adds to the inner products, from its state.
+    """Return the contribution of one term of the product of kernels to the inner products.
 
     Parameters
     ----------
     state : PoolState
-        Of the problem.
+        State of the problem.
     multiplied : Problem
-        Of `product_problem`.
+        Result of `product_problem`.
     term : Term
-        Its kernel, width and factor; the factor counts once, or once per column of a product of profiles.
-    one, other : Shares
-        The narrower first.
+        Its kernel, width and factor; the factor is applied once, or once per column of a product of profiles.
+    one, other : LinearWeights
+        The one with the smaller bandwidth first.
     form : callable, default=moment_form
-        Mean of the products of shares over the keys; or `size_form`.
+        Mean of the products of linear weights over the keys; or `size_form`.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def moment_form(
 ) -> Array:
     """Return the mean of ``(b + tau . z)(b' + tau' . z')`` over the keys of a state, about the mean of their offsets.
 
-    Beside each of the shares stands the bandwidth of the state in units of theirs.
+    Each of the linear weights comes with the bandwidth of the state in units of its own.
     """
     pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
     return mean_product(state, layout, pairs[0], pairs[1])
@@ -255,18 +255,18 @@ def moment_form(
 def size_form(
     state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
 ) -> Array:
-    """Return what the terms of `moment_form` are no larger than."""
+    """Return an upper bound on the size of the terms of `moment_form`."""
     pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
     return size_of_shares(state, layout, pairs[0]) * size_of_shares(state, layout, pairs[1])
 
 
 def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: Array | None) -> Problem:
-    """Return the problem whose sums are those of a term of the product of two kernels, with weights ``w psi``."""
+    """Return the pooling problem of a term of the product of two kernels, with weights ``w psi``."""
     problem, similarity = one.problem, one.problem.similarity
     weight, unit, value = problem.key_weight, problem.weight_unit, problem.value
     if psi is not None:
         weight, unit = in_unit(psi if weight is None else weight * unit * psi)
-    # Nobody looks at sums of values. A single column stays, so that what is prepared of the keys is used again: half of
+    # Sums of values are not used. A single column stays, so that the preparation of the keys is reused: half of
     # the time of a pass of a million rows.
     as_it_is = psi is None and value.shape[1] == 1
     return replace(

@@ -15,14 +15,14 @@ import numpy as np
 from kernpool.algorithms.loops.kernel_weights import exp2_minus_64, exp2_minus_64_unclamped
 from kernpool.execution.compilation import bare_loop, bare_part
 
-# Exponents: beyond, a weight is next to none, and never so small that its products are denormal, which are slow; and
+# Exponents: beyond LARGEST a weight is negligible, and never so small that its products are denormal and slow; and
 # slopes are cut off at 1e217.
 LARGEST, LEAST = 500.0, -721.0
 
 
 @bare_loop
 def add_squares(columns, unit, first, exponents):
-    """Write the exponents of Gaussian weights: squared offsets in units, by groups of columns that share a pass."""
+    """Write the exponents of Gaussian weights: scaled squared offsets, summed over groups of columns per pass."""
     d, n = columns.shape
     for r in range(exponents.shape[0]):
         i, row, a = first + r, exponents[r], 0
@@ -46,13 +46,13 @@ def add_squares(columns, unit, first, exponents):
 
 @bare_part
 def _place(second, d, a):
-    """Return where the second moments of column `a` would begin if there were some with every column."""
+    """Return the index offset at which the second moments of column `a` would begin in a full table."""
     return second + a * d - a * (a + 1) // 2
 
 
 @bare_part
 def _smallest(x, low):
-    """Return the smallest number, half against half: one after the other they would not make use of vectors."""
+    """Return the smallest number by halving, which vectorises (a sequential minimum does not)."""
     m = x.size
     for j in range(m):
         low[j] = x[j]
@@ -67,10 +67,10 @@ def _smallest(x, low):
 
 @bare_loop
 def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift, fixed, penalty, low, kernel):
-    """Turn exponents into weights, with the factors of levels and frequencies, in units of each row's largest.
+    """Turn exponents into weights, times categorical factors and frequencies, scaled by each row's largest weight.
 
-    `tables` holds exponents of factors. The column `skipped` is left out, and its slopes multiply. Then, and always
-    where it is `fixed`, the shift is not that of the weights but given.
+    `tables` holds exponents of factors. The factor of column `skipped` is replaced by its slope. If `fixed`, `shift` is
+    an input; otherwise it is set to each row's smallest exponent.
     """
     k, n = levels.shape
     for r in range(exponents.shape[0]):
@@ -105,7 +105,7 @@ def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift,
 
 @bare_loop
 def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, sums):
-    """Write the sums of a pooling state of each row: the denominator, then its numerator.
+    """Write the pooling state of each row: the denominator, then its numerator.
 
     Second moments are summed four at a time, two columns with two, which read each column half as often.
     """
@@ -160,9 +160,9 @@ def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, s
 
 @bare_loop
 def spread(columns, unit, value, first, base, tilt, intercept, slope, share, changes):
-    """Write what more weight of a pair moves: share times residual from the local plane, by output; then share squared.
+    """Write derivatives by pair weights: linear weight times local residual, per output, then squared linear weight.
 
-    The last table is left out where there is no place for it.
+    The last table is omitted where `changes` has no room for it.
     """
     n, c = columns.shape[1], value.shape[0]
     for r in range(changes.shape[0]):
@@ -193,9 +193,9 @@ def spread(columns, unit, value, first, base, tilt, intercept, slope, share, cha
 
 @bare_loop
 def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slopes, by_cell):
-    """Write the sums of weights times changes times squared offsets: how fits grow with each log bandwidth.
+    """Write sums of weights times changes times squared offsets: derivatives of fits by each log bandwidth.
 
-    Beside them the sums without offsets over each cell of rows of the same levels, which end before `ends`.
+    Also write the sums without offsets over each cell of rows of the same categories; cells end before `ends`.
     """
     d, n = columns.shape
     for r in range(kernel.shape[0]):
@@ -224,7 +224,7 @@ def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slo
 
 @bare_part
 def _weigh(columns, i, stop, kernel):
-    """Write the weights of row `i` on the rows between it and `stop`."""
+    """Write the weights between row `i` and the rows after it, up to `stop`."""
     for a in range(columns.shape[0]):
         here, later = columns[a, i], columns[a, i + 1 : stop]
         for j in range(later.size):
@@ -236,7 +236,7 @@ def _weigh(columns, i, stop, kernel):
 
 @bare_part
 def _add(kernel, weighted, i, stop, sums):
-    """Add what row `i` gives to the rows between it and `stop`, and what they give to it."""
+    """Add the contributions of row `i` to the rows before `stop`, and theirs to row `i`."""
     for c in range(weighted.shape[0]):
         theirs, their_sums = weighted[c, i + 1 : stop], sums[c, i + 1 : stop]
         own, total = weighted[c, i], 0.0
@@ -248,7 +248,7 @@ def _add(kernel, weighted, i, stop, sums):
 
 @bare_loop
 def add_others(columns, weighted, reach, sums, kernel):
-    """Add to each row's sums those of the other rows, as far as they are in reach in the first column."""
+    """Add to each row's sums the contributions of other rows within reach in the first column."""
     stop, n = 0, columns.shape[1]
     for i in range(n):
         while stop < n and columns[0, stop] - columns[0, i] <= reach:
@@ -259,7 +259,7 @@ def add_others(columns, weighted, reach, sums, kernel):
 
 @bare_loop
 def sum_nearest(columns, weighted, alone, most, sums):
-    """Write the sums of rows of one column that are alone, in units of their nearest neighbour's weight.
+    """Write the sums of isolated rows of one column, in units of their nearest neighbour's weight.
 
     From there outwards, as far as exponents of weights differ by at most `most`.
     """
@@ -287,7 +287,7 @@ def sum_nearest(columns, weighted, alone, most, sums):
 
 @bare_loop
 def add_moved(columns, weighted, reach, sums, kernel, moved):
-    """Add the same with weights times squared offsets: how the sums grow with the logarithm of each bandwidth.
+    """Add sums of weights times squared offsets: derivatives by the logarithm of each bandwidth.
 
     The sums have one table for each column.
     """

@@ -28,29 +28,29 @@ REFINED_MINIMA = 3
 TOLERANCE = 1e-7  # in log h
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
-# to lower the criterion by less than this share of it, errors of its own included.
+# to lower the criterion by less than this fraction of it, errors of its own included.
 LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
 NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
 def search(objective: Objective, first: Objective, setting: SearchConfig, spread: Array, course: SearchState) -> str:
-    """Find the best factor on a grid, and refine it.
+    """Find the best common factor on a grid, and refine it.
 
     Parameters
     ----------
     objective, first : Objective
-        Of all rows, and of those that starts are tried on: the same, or fewer.
+        Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
     setting : SearchConfig
-        What is minimised.
+        Criterion and pooling options.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     course : SearchState
-        Told what is being done.
+        Record of the search, which is updated.
 
     Returns
     -------
     str
-        Why the search ended; what was tried is in the objectives.
+        Reason why the search ended; the evaluated points are recorded in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=True)
@@ -71,7 +71,7 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
-    """Return factors from a tenth of a typical distance of nearest neighbours to ten diameters, increasing.
+    """Return candidate factors: from a tenth of a typical nearest-neighbour distance to ten diameters, increasing.
 
     Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the same.
 
@@ -107,12 +107,12 @@ def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
 
 
 def scan(objective: Objective, spread: Array, grid: Array) -> Array:
-    """Evaluate a grid of factors.
+    """Evaluate the criterion on a grid of factors.
 
     Parameters
     ----------
     objective : Objective
-        Of log bandwidths.
+        Criterion as a function of log bandwidths.
     spread : ndarray of shape (d,)
         Bandwidths at the factor one.
     grid : ndarray of shape (k,)
@@ -127,7 +127,7 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
 
 
 def minimise(objective: Objective, spread: Array, grid: Array) -> None:
-    """Evaluate a grid of factors, and refine its best local minima by Brent's method; `objective.tried` has it all.
+    """Evaluate a grid of factors, and refine its best local minima by Brent's method.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
 
 
 def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Do as `minimise` with few rows of one column, on several threads.
+    """Minimise over a common factor for few rows of one column, on several threads.
 
     Parameters
     ----------
@@ -176,11 +176,11 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
     Parameters
     ----------
     objective : Objective
-        Of all rows.
+        Criterion of all rows.
     spread : ndarray of shape (d,)
         Bandwidths at the factor one.
     factor : float
-        Where the minimum is expected.
+        Expected minimum.
     """
     penalised = partial(_penalised, objective, np.log(spread))
     logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
@@ -188,7 +188,7 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
     while len(logs) < MOST_EVALUATIONS:
         best = int(np.argmin(values))
         if 0 < best < len(logs) - 1:
-            place, promised = _promise(logs, values, best)
+            place, promised = _predicted_minimum(logs, values, best)
             if promised <= LARGE_TOLERANCE * values[best]:
                 break
         else:
@@ -198,12 +198,12 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
         values.insert(where, penalised(place))
 
 
-def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
-    """Return where a polynomial around the lowest point is smallest, and how far below that point it may be.
+def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
+    """Return the minimum of a polynomial around the lowest point, and a bound on the possible gain.
 
     The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
-    one. The first derivative that it leaves out, in units of the second, is taken to be what it is where squared bias
-    and variance are powers of the bandwidth: then the error of the place is at most the product of the distances to
+    one. Its neglected next derivative, in units of the second, is assumed to be what it is where squared bias
+    and variance are powers of the bandwidth: then the error of the minimum is at most the product of the distances to
     the other points.
     """
     b, others = logs[best], [best - 1, best + 1]
@@ -225,7 +225,7 @@ def _promise(logs: list[float], values: list[float], best: int) -> tuple[float, 
 
 
 def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return the neighbours on the grid of its best local minima."""
+    """Return the brackets of the best local minima of the grid."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
     best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
@@ -234,9 +234,9 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
 
 
 def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return those valleys of a smooth curve that may hold its minimum: most have one that does, and others far above.
+    """Return the brackets of a smooth curve that may contain its global minimum.
 
-    The bottom is taken to be up to ten times as far below the grid as the parabola through three points says.
+    The minimum is assumed to be at most ten times as far below the grid as the parabola through three points suggests.
     """
     valleys, deep = _valleys(logs, values), []
     for low, high in valleys:

@@ -40,14 +40,14 @@ FIRST_TOLERANCE, TOLERANCE = 1e-4, 1e-9
 
 @dataclass(frozen=True)
 class Joint:
-    """A place of bandwidths and a ridge, and the evaluation there."""
+    """Evaluation at bandwidths together with a ridge."""
 
     theta: Array
     at: Evaluation
 
     @property
     def residual(self) -> Array:
-        """What is squared."""
+        """The residuals that are squared."""
         return self.at.residual
 
     @property
@@ -57,14 +57,14 @@ class Joint:
 
 
 class WithRidge:
-    """A criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
+    """Criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
 
     Parameters
     ----------
     objective : SumOfSquares
-        The same at the ridge of the engine, by the engine or by a quicker way.
+        The criterion at the engine's ridge, evaluated by the engine or by a faster method.
     engine : Objective
-        Whose ridge is changed.
+        The engine's objective, whose ridge is changed.
     """
 
     def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
@@ -78,7 +78,7 @@ class WithRidge:
         )
 
     def evaluate(self, theta: Array) -> Joint:
-        """Return the place."""
+        """Return the evaluation at a point."""
         self.engine.ridge = float(np.exp(theta[-1]))
         return Joint(theta, self.objective.evaluate(theta[:-1]))
 
@@ -88,14 +88,14 @@ class WithRidge:
 
 
 def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
-    """Go on from bandwidths that were found at one ridge to the best bandwidths at the best ridge.
+    """Minimise over bandwidths and ridge together, starting from bandwidths found at a fixed ridge.
 
     Parameters
     ----------
     objective : SumOfSquares
-        Of planes, by the engine or by a quicker way.
+        Criterion of local linear fits, evaluated by the engine or by a faster method.
     engine : Objective
-        Its ridge is the one found, afterwards.
+        Its ridge is set to the one found.
     theta : ndarray of shape (p,)
         Log bandwidths and smoothings.
 
@@ -121,14 +121,14 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """What is minimised, and how rows are pooled for it: the same for all rows of a search.
+    """Criterion and pooling options, the same for all rows of a search.
 
     Parameters
     ----------
     criterion : Criterion
-        What is minimised.
+        Criterion to minimise.
     categories : Categories
-        What the codes of the rows mean.
+        Categories of the codes.
     degree, kernel, composition, algorithm, n_jobs
         As in `pool`.
     progress : callable or None
@@ -136,7 +136,7 @@ class SearchConfig:
     regularity : Penalty or None
         A penalty on bandwidths.
     ridge : float or None
-        On the slopes of planes; None is to be searched for.
+        Ridge on the slopes of planes; None to search for it.
     """
 
     criterion: Criterion
@@ -151,7 +151,7 @@ class SearchConfig:
     ridge: float | None = 0.0
 
     def objective(self, rows: TrainingRows) -> Objective:
-        """Return the criterion of some rows as a function of bandwidths."""
+        """Build the criterion of given rows, as a function of bandwidths."""
         return Objective(
             rows,
             self.criterion,
@@ -168,13 +168,13 @@ class SearchConfig:
 
 
 def is_flat(kernel: Kernel) -> bool:
-    """Tell whether the weights of a kernel do not change within its support: criteria are step functions then."""
+    """Return whether a kernel is constant within its support, so that criteria are step functions."""
     slope = kernel.log_slope
     return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
 
 
 class SearchStart(NamedTuple):
-    """What is known before the first evaluation.
+    """Rows and columns in canonical form, ready for a search.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ class SearchStart(NamedTuple):
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
     order : ColumnOrder
-        Which columns these are.
+        Order of the columns of `rows` among the caller's.
     columns : int
-        Number of numeric columns that there were.
+        Number of the caller's numeric columns.
     """
 
     rows: TrainingRows
@@ -198,14 +198,14 @@ class SearchStart(NamedTuple):
     columns: int
 
     def restore(self, found: Array, of_constant: float) -> Array:
-        """Return numbers of the columns of the search, of shape (..., p), in the order in which the columns came.
+        """Return numbers per searched column, of shape (..., p), in the order of the caller's columns.
 
         Parameters
         ----------
         found : ndarray of shape (..., p)
-            Of numeric columns, followed by those of categorical ones, if there are any.
+            Numbers of numeric columns, followed by those of categorical ones, if any.
         of_constant : float
-            Of numeric columns that do not vary.
+            Number for numeric columns that do not vary.
         """
         numeric, categorical = self.order
         searched = self.rows.X.shape[1]
@@ -227,7 +227,7 @@ def begin(
     common_factor: bool,
     kernel: Kernel,
 ) -> SearchStart:
-    """Bring rows and columns into their canonical form, and decide what is searched for.
+    """Bring rows and columns into canonical form, and decide which bandwidths are searched for.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def begin(
 
     Returns
     -------
-    Beginning
-        With values as they are.
+    SearchStart
+        With unchanged values.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def begin(
             "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     rows = canonical_rows(X, value, weight, code, group)
-    # A table of categorical columns alone has one of zeros, which is no reason to warn.
+    # A table with only categorical columns has one column of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
     order = column_order(rows)
     numeric = order.numeric[np.ptp(rows.X, axis=0)[order.numeric] > 0]

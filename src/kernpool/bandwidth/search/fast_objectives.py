@@ -41,12 +41,12 @@ PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight i
 
 
 class FastObjective(ABC):
-    """A criterion of few rows, evaluated without the engine.
+    """Criterion for small tables, evaluated in compiled loops instead of by the engine.
 
     Parameters
     ----------
     engine : Objective
-        The same by the engine.
+        The same criterion, evaluated by the engine.
     """
 
     def __init__(self, engine: Objective) -> None:
@@ -55,40 +55,40 @@ class FastObjective(ABC):
 
     @abstractmethod
     def evaluate(self, theta: Array) -> Any:
-        """Return the criterion at these log bandwidths and smoothings, and remember it in `tried`."""
+        """Return the criterion at these log bandwidths and smoothings, and record it in `tried`."""
 
     @abstractmethod
     def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals at a place that was evaluated, of shape (n c, p)."""
+        """Return the derivatives of the residuals at an evaluated point, of shape (n c, p)."""
 
     @property
     def best(self) -> Trial:
-        """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
+        """Evaluated point with the smallest criterion; of equal ones the one with the largest bandwidths."""
         return best_of(self.tried)
 
     def hand_over(self, theta: Array) -> None:
-        """Pass on what was tried, and have the best evaluated by the engine."""
+        """Pass the record of evaluations to the engine, and have it evaluate the best point again."""
         self.engine.tried_quickly += self.tried
         self.engine.evaluate(theta)
 
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
-SMALLEST_SUM = 1e-260  # of the largest weight of a row: far above what is out of reach, all rows together
+SMALLEST_SUM = 1e-260  # fraction of the largest weight of a row: far above all rows out of reach together
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
 
 
 @dataclass(frozen=True)
 class PairwiseEvaluation:
-    """A criterion at one place, with all that its derivatives need; what is not said here is as in `Evaluation`.
+    """Criterion at one point, with all that its derivatives need.
 
     Parameters
     ----------
     theta, penalised, error, residual, penalty_slope
         As there.
     prediction : ndarray of shape (n, c)
-        From the others, or from all, as the criterion wants.
+        Predictions from the other rows, or from all, depending on the criterion.
     denominator : ndarray of shape (n,)
-        Sum of the weights behind it; infinite where a row of one column is alone, and its slopes are not asked for.
+        Sums of weights of the predictions; infinite where a row of one column is isolated, so that its slopes are zero.
     """
 
     theta: Array
@@ -101,12 +101,12 @@ class PairwiseEvaluation:
 
 
 class PairwiseObjective(FastObjective):
-    """A criterion of few rows, local constant, Gaussian, without categories, as a function of log bandwidths.
+    """Criterion of local constant Gaussian fits without categories, each pair visited once.
 
     Parameters
     ----------
     engine : Objective
-        The same by the engine, for places where rows have no neighbours within reach.
+        The same criterion by the engine, for bandwidths at which rows have no neighbours within reach.
     """
 
     def __init__(self, engine: Objective) -> None:
@@ -121,7 +121,7 @@ class PairwiseObjective(FastObjective):
         self._columns = np.ascontiguousarray(rows.X.T)
         counted = np.vstack([np.ones(len(rows.X)), self._value.T])
         self._weighted = rows.weight * counted
-        # Of a row itself one unit is left out, or nothing.
+        # Weight of a row for itself: all but one unit, or everything.
         unit = np.minimum(rows.weight, 1.0) if engine.criterion.exclude_self else 0.0
         self._own = (rows.weight - unit) * counted
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
@@ -129,7 +129,7 @@ class PairwiseObjective(FastObjective):
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
-        """Return the criterion, to twelve digits or so, and remember it in `tried`."""
+        """Return the criterion, to about twelve digits, and record it in `tried`."""
         at = self._evaluate(theta)
         if at is None:
             return self.engine.evaluate(theta)
@@ -156,7 +156,7 @@ class PairwiseObjective(FastObjective):
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
-        """Return the criterion; None where rows of several columns are alone."""
+        """Return the criterion, or None if rows of several columns are isolated."""
         rows = self.rows
         scaled, reach = self._scaled(theta)
         sums = self._own.copy()
@@ -180,7 +180,7 @@ class PairwiseObjective(FastObjective):
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
-        """Return the columns in units of the loops, and how far the first one reaches."""
+        """Return the columns in units of the loops, and the reach of the kernel in the first one."""
         reach = LONGEST_REACH
         if len(theta) == 1:
             reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
@@ -189,23 +189,23 @@ class PairwiseObjective(FastObjective):
 
 Selection = slice | NDArray[np.intp]
 
-NUMBERS_AT_ONCE = 1 << 17  # a megabyte of what is summed with weights, beside them in the second-level cache
+NUMBERS_AT_ONCE = 1 << 17  # a megabyte of the factors of the weights, next to the weights in the second-level cache
 NO_SLOPE = np.zeros((1, 1))
 LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What the loops make of the levels at one place.
+    """Lookup tables of categorical factors at one point of the search.
 
     Parameters
     ----------
     exponents : ndarray of shape (k, most levels, most levels)
-        Of the factors; infinity is zero.
+        Exponents of the factors; infinity for a factor of zero.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Derivatives of the factors by the smoothing.
     log_slopes : tuple of k ndarrays of shape (levels, levels)
-        Of their logarithms; empty where a factor is next to zero.
+        Derivatives of the log factors; empty where a factor is close to zero.
     """
 
     exponents: Array
@@ -214,7 +214,7 @@ class Tables:
 
     @classmethod
     def of(cls, problem: Problem) -> Tables:
-        """Return those of a problem."""
+        """Build the tables of a problem."""
         if problem.factors is None:
             return cls(np.zeros((0, 1, 1)), ())
         most = max(map(len, problem.factors.tables))
@@ -230,7 +230,7 @@ class Tables:
 
 
 class Buffers:
-    """Memory for one block of rows: made anew, each would take as long as what is done with it."""
+    """Work arrays for one block of rows, allocated once and reused."""
 
     def __init__(self, size: int, n: int, d: int, outputs: int) -> None:
         self.exponents, self.kernel, self.changes = (
@@ -247,12 +247,12 @@ class Buffers:
 
 
 class AllPairsObjective(FastObjective):
-    """A criterion of some thousand rows, as a function of log bandwidths and smoothings.
+    """Criterion of some thousand rows, from one table of weights for each block of rows.
 
     Parameters
     ----------
     engine : Objective
-        The same by the engine.
+        The same criterion, evaluated by the engine.
 
     Notes
     -----
@@ -266,8 +266,8 @@ class AllPairsObjective(FastObjective):
         super().__init__(engine)
         self._loops = all_pairs
         problem, code = engine.problem, engine.rows.code
-        # Rows of the same levels follow each other, so that a row of factors is looked up once for all of them.
-        # Without levels nothing is moved, nor copied: the sums of planes in many columns take most of the memory.
+        # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
+        # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
         self._order: Selection = slice(None)
         self._back: Selection = slice(None)
         if code.shape[1]:
@@ -287,7 +287,7 @@ class AllPairsObjective(FastObjective):
         self._free: list[Buffers] = []
 
     def evaluate(self, theta: Array) -> Evaluation:
-        """Return the criterion, to ten digits or more, and remember it in `tried`."""
+        """Return the criterion, to ten digits or more, and record it in `tried`."""
         problem = self.engine.at(theta)
         at = self.engine.judge(theta, problem, self._sum(problem))
         self.tried.append(at.tried)
@@ -300,11 +300,11 @@ class AllPairsObjective(FastObjective):
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
     def pullback(self, at: Evaluation, cotangent: Array) -> Array:
-        """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
+        """Return the derivatives of the sum of predictions times cotangents, by row, of shape (n, p)."""
         return self._differentiate(at, cotangent)[:, 0]
 
     def _sum(self, problem: Problem) -> PoolState:
-        """Return the sums of all rows, in their own order."""
+        """Return the pooling state of all rows, in their own order."""
         layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables.of(problem)
         n = len(self._key)
         sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
@@ -332,9 +332,9 @@ class AllPairsObjective(FastObjective):
         return problem.restored(state.rows(self._back))
 
     def _differentiate(self, at: Evaluation, cotangent: Array | None = None) -> Array:
-        """Return derivatives by all bandwidths and smoothings, of shape (n, c, p): of fits, then of the log hat.
+        """Return derivatives by all parameters, of shape (n, c, p): of fits, then of log H_ii.
 
-        With a cotangent of shape (n, c) those of the sums of fits times it are the only ones, of shape (n, 1, p).
+        With a cotangent of shape (n, c), return only the derivatives of the sums of fits times it, of shape (n, 1, p).
         """
         problem, fit, tables = at.problem, at.fit.rows(self._order), Tables.of(at.problem)
         unit, state = 1.0 / problem.similarity.bandwidth, at.state.rows(self._order)
@@ -370,7 +370,7 @@ class AllPairsObjective(FastObjective):
                 level = self._levels[a]
                 moved[block, :, d + a] = np.einsum("ibs,is->ib", by_cell, log_slope[level[block]][:, level[cells - 1]])
             for a in () if tables.log_slopes else range(len(tables.slopes)):
-                # The factors of the column itself are left out, so that one of zero has a slope.
+                # The column's own factor is omitted, so that a factor of zero has a slope.
                 kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
                 moved[block, :, d + a] = np.matmul(changes, kernel[:, :, None])[:, :, 0]
 
@@ -381,7 +381,7 @@ class AllPairsObjective(FastObjective):
         return moved[self._back]
 
     def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
-        """Return the exponents of the weights of a block, of shape (rows, n), factors of levels apart."""
+        """Return exponents of the weights of a block, of shape (rows, n), without categorical factors."""
         if not self._is_gaussian:
             return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
         exponents = buffers.exponents[: block.stop - block.start]
@@ -391,7 +391,7 @@ class AllPairsObjective(FastObjective):
     def _weigh(
         self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
     ) -> Array:
-        """Return the weights of a block; without a column of levels, with the slopes of its factors, where skipped."""
+        """Return the weights of a block; with `skipped`, use that column's slopes instead of its factor."""
         kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
         self._loops.weigh(
             exponents,
@@ -420,7 +420,7 @@ class AllPairsObjective(FastObjective):
         ends: NDArray[np.intp],
         buffers: Buffers,
     ) -> tuple[Array, Array]:
-        """Return the derivatives of a block by the log bandwidths, and sums of changes over cells that end there.
+        """Return a block's derivatives by log bandwidths, and sums of changes over cells.
 
         Neither is in units of the denominator yet.
         """
@@ -463,5 +463,5 @@ class AllPairsObjective(FastObjective):
 
 
 def _inverse(x: Array) -> Array:
-    """Return inverses of what is positive, and zeros, to be multiplied onto the rows of derivatives."""
+    """Return the reciprocals of positive numbers, and zero for the others."""
     return np.divide(1.0, x, where=x > 0, out=np.zeros(len(x)))[:, None, None]

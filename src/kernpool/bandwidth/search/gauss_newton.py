@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LARGEST_STEP = 1.5  # in log bandwidths: the model is worth nothing farther away
-WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, beside their squares
+LARGEST_STEP = 1.5  # in log bandwidths: the quadratic model is useless farther away
+WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, relative to their squares
 STEEPEST_DAMPING, SLIGHT_DAMPING = 1e8, 1e-2
 SHORTEST_SHARE = 0.1  # of a step that failed
 FAST = 0.25  # of the gain before: all that follow gain a third of it
@@ -22,15 +22,15 @@ LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may 
 
 
 class Iterate(Protocol):
-    """A sum of squares at one place."""
+    """Evaluation of a sum of squares at one point."""
 
     @property
     def theta(self) -> Array:
-        """Where, of shape (p,)."""
+        """The point, of shape (p,)."""
 
     @property
     def residual(self) -> Array:
-        """What is squared, of any shape."""
+        """The residuals that are squared, of any shape."""
 
     @property
     def penalised(self) -> float:
@@ -38,22 +38,22 @@ class Iterate(Protocol):
 
 
 class SumOfSquares(Protocol):
-    """What can be minimised."""
+    """Objective of a nonlinear least-squares search within a box."""
 
     @property
     def box(self) -> tuple[Array, Array, Array]:
-        """The lower and the upper ends, and where it becomes flat: steps beyond go to the upper end at once."""
+        """Lower and upper bounds, and the start of the flat part: steps beyond it go to the upper bound."""
 
     def evaluate(self, theta: Array) -> Any:
-        """Return the place."""
+        """Return the evaluation at a point."""
 
     def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals at a place that was evaluated, of shape (size of residual, p)."""
+        """Return the derivatives of the residuals at an evaluated point, of shape (size of residual, p)."""
 
 
 @dataclass(frozen=True)
 class GaussNewton:
-    """Where a descent ended, and why, and what it has learned of the second term of the Hessian."""
+    """Result of a descent: final point, reason for stopping, and learned second-order term of the Hessian."""
 
     end: Any
     reason: str
@@ -69,33 +69,33 @@ def descend(
     enough: float = 0.0,
     curvature: Array | None = None,
 ) -> GaussNewton:
-    """Minimise from one start.
+    """Minimise a sum of squares from one start.
 
     Parameters
     ----------
     objective : SumOfSquares
         Residuals, their derivatives, and the box to stay in.
     start : Iterate
-        Of a place inside of the box.
+        Evaluation at a point inside the box.
     max_steps : int
         Steps at most, failed leaps to infinity and back included.
     tolerance : float
-        Ends when a step promises to lower the sum of squares by less than this share of it.
+        Stop when a step promises to lower the sum of squares by less than this fraction of it.
     enough : float, default=0.0
-        Ends also after a step that went as promised and lowered the sum of squares by less than this share of it, and
-        by less than a quarter of what the one before did: all that follow gain at most a third of that, and slopes,
-        which cost up to three evaluations, would only confirm it.
+        Stop also after a step that went as predicted and lowered the sum of squares by less than this fraction of it,
+        and by less than a quarter of what the previous step did: all later steps together gain at most a third of
+        that, and slopes, which cost up to three evaluations, would only confirm it.
     curvature : ndarray of shape (p, p), optional
-        What an earlier descent to about the same place has learned.
+        Second-order term learned by an earlier descent to about the same point.
 
     Returns
     -------
-    Descent
+    GaussNewton
         Never worse than the start.
     """
     (low, high, flat), at, jacobian = objective.box, start, objective.jacobian(start)
     curvature = np.zeros((len(low), len(low))) if curvature is None else curvature
-    # Columns that a leap to infinity was worse for go on by steps; those that one from there was worse for stay there.
+    # Columns for which a leap to infinity failed continue by steps; those for which a leap back failed stay there.
     damping, walking, resting = 1e-3, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     gained = np.inf
     for _ in range(max_steps):
@@ -105,7 +105,7 @@ def descend(
         free = np.flatnonzero(~stuck & ~resting & (np.diagonal(normal) > WITHOUT_EFFECT * at.penalised))
         if not free.size:
             return GaussNewton(at, "no bandwidth matters any more", curvature)
-        # In units of the normal equations: at a smoothing of zero a slope may be 1e30, beside one of 1.
+        # In units of the normal equations: at a smoothing of zero one slope may be 1e30, and another 1.
         unit = np.sqrt(np.diagonal(normal)[free])
         hessian, scaled = _positive(normal + curvature, normal, free, unit)
         while True:
@@ -117,7 +117,7 @@ def descend(
             promised = -2.0 * gradient @ step - step[free] @ hessian @ step[free]
             if promised <= tolerance * at.penalised:
                 return GaussNewton(at, "converged", curvature)
-            # On the flat part steps of any length are as good as none: to its upper end, or back to where it begins.
+            # On the flat part steps of any length change nothing: go to its upper end, or back to where it begins.
             away, back = (target > flat) & (step > 0.0) & ~walking, (at.theta > flat) & (step < 0.0) & ~walking
             target = np.where(away, high, np.where(back, np.minimum(target, flat), target))
             step = target - at.theta
@@ -150,13 +150,13 @@ def descend(
 
 
 def _damping_for(damping: float, rise: float, slope: float) -> float:
-    """Return the damping that brings a step which failed to the lowest point of the parabola along it."""
+    """Return the damping that leads a failed step to the minimum of the parabola along it."""
     share = -slope / (2.0 * (rise - slope)) if np.isfinite(rise) else 0.0
     return (1.0 + damping) / max(share, SHORTEST_SHARE) - 1.0
 
 
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:
-    """Return the part of the free bandwidths, as it is and in units, less what was learned if not positive."""
+    """Return the Hessian of the free parameters, plain and scaled; drop the learned term if it is indefinite."""
     part: Array = hessian[np.ix_(free, free)]
     scaled: Array = part / unit / unit[:, None]
     if np.linalg.eigvalsh(scaled)[0] < 1e-3:
@@ -166,7 +166,7 @@ def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array
 
 
 def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Array) -> Array:
-    """Update the second term by the secant rule."""
+    """Update the second-order term of the Hessian by the secant rule."""
     along = float(of_gradient @ step)
     if along <= 0.0:
         return np.zeros_like(curvature)
@@ -176,5 +176,5 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
     slope = of_gradient / along  # not at the end: the square of `along` vanishes where a fit is nearly perfect
     outer = np.outer(missing, slope)
     learned = sized + (outer + outer.T) - float(missing @ step) * np.outer(slope, slope)
-    # Where slopes are as good as infinite nothing can be learned.
+    # Where slopes are practically infinite nothing can be learned.
     return np.asarray(learned) if np.all(np.isfinite(learned)) else np.zeros_like(curvature)

@@ -37,13 +37,13 @@ from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-WIDE_SMOOTHING, LEAST_ROOT = 0.9, 1e-3  # roots of shares of the boxes; slopes at zero may be infinite
+WIDE_SMOOTHING, LEAST_ROOT = 0.9, 1e-3  # roots of smoothings, as fractions; slopes at zero may be infinite
 STANDARD_ERRORS = 2.0
 IRRELEVANT = 0.1
 
 
 class LogLossPoint(NamedTuple):
-    """The criterion at one place, per row too."""
+    """Evaluation of the log loss at one point, with its value per row."""
 
     x: Array
     value: float
@@ -53,16 +53,16 @@ class LogLossPoint(NamedTuple):
 
 
 class LogLoss:
-    """The criterion as a function of log bandwidths and of the roots of smoothings in shares of their boxes.
+    """Criterion as a function of log bandwidths and square roots of normalised smoothings.
 
     Parameters
     ----------
     objective : Objective
-        Of one-hot labels, each row left out.
+        Leave-one-out criterion of one-hot labels.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     limit : TimeLimit
-        Looked at before every evaluation.
+        Checked before every evaluation.
     """
 
     def __init__(self, objective: Objective, spread: Array, limit: TimeLimit) -> None:
@@ -79,11 +79,11 @@ class LogLoss:
         self.tried: list[tuple[Array, float]] = []
 
     def theta(self, x: Array) -> Array:
-        """Return log bandwidths and smoothings."""
+        """Return log bandwidths and smoothings, given the coordinates of the search."""
         return np.concatenate([x[: self.d], self.largest * x[self.d :] ** 2])
 
     def evaluate(self, x: Array, *, slope: bool = True) -> LogLossPoint:
-        """Return the criterion, and its slope unless it is not wanted."""
+        """Return the criterion and, if `slope`, its gradient."""
         self._limit.check()
         at = (self._quick or self.objective).evaluate(self.theta(x))
         weight, total, number = self.rows.weight, self.rows.total, self.rows.number
@@ -108,7 +108,7 @@ class LogLoss:
         return place
 
     def descend(self, x: Array, steps: int, tolerance: float) -> LogLossPoint:
-        """Minimise from one start, by L-BFGS-B, and smooth away the columns that nothing is lost without."""
+        """Minimise from one start by L-BFGS-B, then smooth away the columns that are not needed."""
         from scipy.optimize import minimize
 
         best: list[LogLossPoint] = []
@@ -130,7 +130,7 @@ class LogLoss:
         return self.flatten(best[0])
 
     def flatten(self, place: LogLossPoint) -> LogLossPoint:
-        """Smooth away columns of little relevance, one after the other, where the criterion is not worse for it."""
+        """Smooth away columns of little relevance, one at a time, if the criterion does not rise."""
         relevance = np.r_[np.exp(self.log_spread - place.x[: self.d]), 1.0 - place.x[self.d :] ** 2]
         for a in np.argsort(relevance):
             if 0.0 < relevance[a] < IRRELEVANT and place.x[a] < self.high[a]:
@@ -143,12 +143,12 @@ class LogLoss:
         return [self.evaluate(self.at_factor(float(np.log(factor))), slope=False) for factor in factors]
 
     def at_factor(self, log_factor: float) -> Array:
-        """Return the place of a common factor on the spreads."""
+        """Return the point of a common factor on the spreads."""
         x = np.r_[self.log_spread + log_factor, np.full(len(self.largest), WIDE_SMOOTHING)]
         return np.asarray(np.clip(x, self.low, self.high))
 
     def is_clearly_better(self, one: LogLossPoint, other: LogLossPoint) -> bool:
-        """Whether one is better by more than two standard errors of the paired differences of the rows."""
+        """Return whether a point is better by more than two standard errors of paired differences."""
         share = self.rows.weight / self.rows.total
         difference = other.row_loss - one.row_loss
         spread = float(share @ (difference - share @ difference) ** 2)
@@ -197,16 +197,16 @@ def search_log_loss(
     Returns
     -------
     BandwidthSearch
-        With `value`, the penalised log loss, and `error`, the leave-one-out Brier score there without the share.
+        With `value`, the penalised log loss, and `error`, the leave-one-out Brier score without mixing of priors.
 
     Notes
     -----
-    *One factor*, for one column, kernels without a slope or where it is asked for: 64 factors on the spreads, of which
+    *One factor*, for one column, kernels without a slope or on request: 64 factors on the spreads are evaluated, and
     the best is refined to 1e-4 in log h.
 
-    *One bandwidth per column*: a descent by L-BFGS-B from windows of 2.7 spreads, in which columns become relevant
-    that have to, and another one from the best common factor, which is taken only if it is better by two standard
-    errors of the paired differences: narrow windows that are better by chance are the rule where columns are many.
+    *One bandwidth per column*: a descent by L-BFGS-B from windows of 2.7 spreads, in which relevant columns emerge,
+    and another one from the best common factor, which is taken only if it is better by two standard errors of the
+    paired differences: with many columns, narrow windows are often better by chance.
     Some fifty passes and pullbacks, each O(n^2 (d + k)) for n rows in all pairs. With more than 2048 rows this is done
     on so many drawn ones; their bandwidths times the rate n^(-1/(4 + d)) are the start on all of them.
 
@@ -242,22 +242,22 @@ def search_log_loss(
             else:
                 best = _per_column(first, setting)
         except OutOfTimeError:
-            best, reason = _stopped(first, limit, setting)
+            best, reason = _take_best(first, limit, setting)
         if few is not rows:
             criterion = LogLoss(setting.objective(rows), spread, limit)
-            start = _expected(criterion, best, len(few.X))
+            start = _expected_minimum(criterion, best, len(few.X))
             try:
                 best = _with_more_rows(criterion, start, one)
             except OutOfTimeError:
-                best, reason = _stopped(criterion, limit, setting, start)
+                best, reason = _take_best(criterion, limit, setting, start)
     on_fewer = len(first.tried) * (few is not rows)
     return _outcome(criterion, best, begun, starts, on_fewer, reason, first.way.reason, started)
 
 
-def _stopped(
+def _take_best(
     criterion: LogLoss, limit: TimeLimit, setting: SearchConfig, start: Array | None = None
 ) -> tuple[LogLossPoint, str]:
-    """Take the best so far, and warn."""
+    """Take the best point so far, and warn."""
     limit.lift()
     if criterion.best is None:
         start = criterion.at_factor(float(np.log(WIDE * canonical_ratio(setting.kernel)))) if start is None else start
@@ -304,8 +304,8 @@ def _per_column(criterion: LogLoss, setting: SearchConfig) -> LogLossPoint:
     return narrow if criterion.is_clearly_better(narrow, best) else best
 
 
-def _expected(criterion: LogLoss, best: LogLossPoint, few: int) -> Array:
-    """Return where the minimum is expected, given that of fewer rows."""
+def _expected_minimum(criterion: LogLoss, best: LogLossPoint, few: int) -> Array:
+    """Return the expected minimum for more rows, given that for fewer rows."""
     d, x = criterion.d, best.x
     matters = x[:d] < criterion.high[:d] - np.log(100.0)
     matters = np.concatenate([matters, np.ones(len(x) - d, dtype=bool)])

@@ -45,7 +45,7 @@ LARGEST_LOG_PENALTY = 500.0
 
 
 class Trial(NamedTuple):
-    """What remains of an evaluation.
+    """Summary of one evaluation of a criterion.
 
     Parameters
     ----------
@@ -69,16 +69,16 @@ class Trial(NamedTuple):
 
 
 def best_of(tried: list[Trial]) -> Trial:
-    """Return the smallest of all that was tried; of equal ones that with the largest bandwidths."""
+    """Return the trial with the smallest criterion; of equal ones the one with the largest bandwidths."""
     return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
 
 
 def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
-    r"""Return what empty leave-one-out windows add to the logarithm of a mean of squares.
+    r"""Return the cost of empty leave-one-out windows, added to the logarithm of a mean of squares.
 
     .. math:: -2 \log\big(\max(1 - f, 1 / (N + 1))\big)
 
-    with f the fraction of the N rows whose window holds no other row. All that predicts such a row is the mean of the
+    with f the fraction of the N rows whose window holds no other row. Such a row is predicted by the mean of the
     others, so without a cost bandwidths that leave all windows empty would tie with those that smooth everything away.
     The factor is that of generalised cross-validation, with one degree of freedom for each empty window. As a factor on
     the squares, and not a square of its own, it lets one isolated row of many hardly matter, however little noise
@@ -87,7 +87,7 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     Parameters
     ----------
     empty : ndarray of bool, shape (n,)
-        Which windows are.
+        Which windows are empty.
     weight : ndarray of shape (n,)
         Frequencies of rows.
 
@@ -106,18 +106,18 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
 def penalise(
     criterion: Criterion, residual: Array, weight: Array, hat: Array, cost: float = 0.0
 ) -> tuple[float, float, Array, float]:
-    """Put the penalty of a criterion on residuals.
+    """Apply the penalty of a criterion to residuals.
 
     Parameters
     ----------
     criterion : Criterion
-        Whose penalty.
+        Criterion with the penalty.
     residual : ndarray of shape (n, c)
-        Residuals times the roots of the shares of their weights.
+        Residuals times the roots of normalised weights.
     weight, hat : ndarray of shape (n,)
-        Frequencies of rows, and the diagonal of the hat matrix; not looked at without a penalty.
+        Frequencies of rows, and the diagonal of the hat matrix; ignored without a penalty.
     cost : float, default=0.0
-        Of empty windows, added to the logarithm of the penalty.
+        Cost of empty windows, added to the logarithm of the penalty.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def penalise(
     if criterion.log_penalty is not None:
         log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
     log_penalty += cost
-    # Beyond, the penalty is no number, and nothing but an interpolation has it.
+    # Beyond this the penalty overflows.
     if log_penalty >= LARGEST_LOG_PENALTY:
         return np.inf, error, np.full_like(residual, np.inf), slope
     residual = residual * np.exp(0.5 * log_penalty)
@@ -140,13 +140,13 @@ def penalise(
 
 
 def log_factor(penalised: float, error: float) -> float:
-    """Return the logarithm of a penalty that was put on."""
+    """Return the logarithm of the penalty that was applied."""
     return float(np.log(penalised / error)) if error > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A criterion at one place, with all that its derivatives need.
+    """Criterion at one point, with all that its derivatives need.
 
     Parameters
     ----------
@@ -157,13 +157,13 @@ class Evaluation:
     residual : ndarray of shape (n, c)
         Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
     problem, state, fit
-        How the rows were fitted.
+        Pooling problem, its sums, and the local fits.
     hat : ndarray of shape (n,)
-        Diagonal of the hat matrix; empty for criteria that do not look at it.
+        Diagonal of the hat matrix; empty for criteria that do not use it.
     penalty_slope : float
         Derivative of the logarithm of the penalty by the trace of the hat matrix.
     counted : LooResiduals
-        What counted as residuals, before the penalty.
+        Residuals before the penalty.
     ridge : float, default=0.0
         On the slopes of planes.
     """
@@ -182,28 +182,28 @@ class Evaluation:
 
     @property
     def tried(self) -> Trial:
-        """What is remembered of it."""
+        """Summary of the evaluation, as a `Trial`."""
         return Trial(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
 
 
 # Chosen on one half of the tables of benchmarks/tables.py: held-out R^2 is flat in both, from 2 to 8 and .1 to .5.
 WEIGHT, LIKENESS = 4.0, 0.25
-FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is as good as infinite
+FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is practically infinite
 EDGE = 0.01
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty on bandwidths and smoothings.
+    """Penalty on bandwidths and smoothings of a regularised search.
 
     Parameters
     ----------
     log_spread : ndarray of shape (d,)
         Logarithms of the spreads of the numeric columns.
     varies : ndarray of bool, shape (d,)
-        Which of them are no constants.
+        Which of them are not constant.
     largest : ndarray of shape (k,)
-        Upper ends of the boxes of the smoothings.
+        Upper bounds of the smoothings.
     """
 
     log_spread: Array
@@ -244,29 +244,29 @@ class Penalty:
         return WEIGHT / total * penalty, WEIGHT / total * slope
 
     def put_on(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
-        """Put the penalty on a mean of squares, and its root on the residuals.
+        """Apply the penalty to a mean of squares, and its root to the residuals.
 
         Parameters
         ----------
         penalised : float
             Sum of squares of the residuals.
         residual : ndarray of shape (n, c)
-            Times the roots of the shares of their weights.
+            Residuals times the roots of normalised weights.
         theta, total
-            As of a call.
+            As in ``__call__``.
 
         Returns
         -------
         penalised : float
             With the penalty.
         residual : ndarray of shape (n, c)
-            Whose squares add up to that.
+            Residuals whose squares add up to that.
         """
         factor = np.exp(self(theta, total)[0])
         return penalised * factor, residual * np.sqrt(factor)
 
     def moved(self, residual: Array, theta: Array, total: float) -> Array:
-        """Return what the penalty adds to the derivatives of residuals it was put on, of shape (n, c, p)."""
+        """Return the penalty's contribution to the derivatives of penalised residuals, of shape (n, c, p)."""
         return np.asarray(residual[:, :, None] * (0.5 * self(theta, total)[1]))
 
 
@@ -274,7 +274,7 @@ DIGITS = 9  # of a correlation: those that the order of rows does not change
 
 
 class ColumnOrder(NamedTuple):
-    """The order in which a search takes columns, whatever order they came in.
+    """Canonical order of the columns in a search, independent of the caller's order.
 
     Parameters
     ----------
@@ -290,20 +290,20 @@ class ColumnOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Inputs, outputs and frequencies.
+    """Inputs, outputs, frequencies and groups of the training rows.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Numeric columns.
     code : ndarray of int, shape (n, k)
-        Level numbers of categorical columns.
+        Category codes of the categorical columns.
     value : ndarray of shape (n, c)
         Outputs.
     weight : ndarray of shape (n,)
         Frequencies, positive.
     group : ndarray of int, shape (n,), optional
-        Number of the group of each row; all rows of a group are left out together.
+        Number of the group of each row; all rows of a group are held out together.
     """
 
     X: Array
@@ -314,26 +314,26 @@ class TrainingRows:
 
     @property
     def total(self) -> float:
-        """Number of rows, each as often as its weight says."""
+        """Number of rows, as the sum of frequency weights."""
         return float(self.weight.sum())
 
     @property
     def number(self) -> float:
-        """The same, but at least that of distinct rows: weights that were normalised do not make rows fewer."""
+        """Sum of weights, but at least the number of distinct rows, as weights may be normalised."""
         return max(self.total, float(len(self.X)))
 
     @property
     def unit(self) -> float:
-        """Mean weight, or one if it is larger: what counts as one row where weights were normalised."""
+        """Mean weight, but at least one: the weight of one row if weights were normalised."""
         return self.total / self.number
 
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
-        """Return some of the rows."""
+        """Return a subset of the rows."""
         group = None if self.group is None else self.group[rows]
         return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
-        """Draw distinct rows, in their order; of two groups at least, since the rows of one predict none of its own."""
+        """Draw distinct rows, kept in order, from at least two groups."""
         order = generator.permutation(len(self.X))
         if self.group is not None and size > 1:
             (others,) = np.nonzero(self.group[order] != self.group[order[0]])
@@ -342,7 +342,7 @@ class TrainingRows:
 
     @property
     def groups(self) -> int:
-        """Number of groups, zero if rows are left out one by one."""
+        """Number of groups; zero if rows are held out one by one."""
         return 0 if self.group is None else len(np.unique(self.group))
 
 
@@ -403,7 +403,7 @@ def canonical_rows(
     code: NDArray[np.int64] | None = None,
     group: NDArray[np.int64] | None = None,
 ) -> TrainingRows:
-    """Drop rows of weight zero, merge equal rows, fix the order: weighted and repeated rows become one problem.
+    """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
 
     Parameters
     ----------
@@ -457,17 +457,17 @@ ROUNDING = 1e-12
 
 
 class Objective:
-    """A criterion of training rows as a function of log bandwidths and smoothings.
+    """Criterion of training rows as a function of log bandwidths and smoothings.
 
     Parameters
     ----------
     rows : TrainingRows
         In canonical form; several outputs should be in comparable units. With groups, which take a criterion that
-        leaves rows out, all rows of a group are left out.
+        leaves rows out, all rows of a group are held out.
     criterion : Criterion
-        What to minimise.
+        Criterion to minimise.
     categories : Categories, optional
-        What the codes of the rows mean.
+        Categories of the codes.
     degree : {0, 1}
         Local constant or local linear.
     kernel, composition, algorithm, n_jobs
@@ -499,7 +499,7 @@ class Objective:
         self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
         self.regularity, self.ridge = regularity, ridge
         self.tried: list[Trial] = []
-        self.tried_quickly: list[Trial] = []  # and not by the engine, which has the last word
+        self.tried_quickly: list[Trial] = []  # and not by the engine, whose value is the final one
         problem = Problem.from_arrays(
             rows.X,
             rows.X,
@@ -520,7 +520,7 @@ class Objective:
 
     @cached_property
     def box(self) -> tuple[Array, Array, Array]:
-        """Lowest and highest log bandwidth of each column, and smoothing of each categorical one; where it is flat.
+        """Bounds of log bandwidths and smoothings, and the start of the flat part of the criterion.
 
         From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
         1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
@@ -539,7 +539,7 @@ class Objective:
         )
 
     def evaluate(self, theta: Array) -> Evaluation:
-        """Return the criterion at these log bandwidths and smoothings, and remember it in `tried`."""
+        """Return the criterion at these log bandwidths and smoothings, and record it in `tried`."""
         problem = self.at(theta)
         plan = choose(problem, self.algorithm, reuse=True)
         at = self.judge(theta, problem, plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress))
@@ -547,7 +547,7 @@ class Objective:
         return at
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p), by as many passes as there are outputs."""
+        """Return the derivatives of the residuals, of shape (n c, p), in one pass per output."""
         n, c = at.residual.shape
         moved = np.empty((n, c, len(at.theta)))
         for b in range(c):
@@ -557,26 +557,26 @@ class Objective:
         return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
 
     def by_log_ridge(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals by the logarithm of the ridge, of shape (n c,); of leave-one-out."""
+        """Return derivatives of leave-one-out residuals by the logarithm of the ridge, of shape (n c,)."""
         ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
         moved = change_by_ridge(at.state, at.fit, ridge, at.fit.slope).sum(axis=2)
         return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
-        """Return the rows with these log bandwidths and smoothings: what is summed."""
+        """Return the pooling problem at these log bandwidths and smoothings."""
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
         factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
-        """Return the criterion of sums, whoever has summed them.
+        """Evaluate the criterion from a precomputed state.
 
         Parameters
         ----------
         theta : ndarray of shape (p,)
-            Where.
+            Log bandwidths and smoothings.
         problem : Problem
-            What `at` returns there.
+            The result of `at` there.
         state : PoolState
             Its sums.
 
@@ -610,7 +610,7 @@ class Objective:
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def _holds_one_row(self, itself: Array) -> NDArray[np.bool_]:
-        """Tell which windows of a compact kernel hold one row, given the pooling weight of one unit of it."""
+        """Return which windows of a compact kernel hold one row, given the pooling weight of one unit of it."""
         compact, weight = self.problem.similarity.kernel.is_compact, self.rows.weight
         return np.asarray(compact & (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING))
 
@@ -620,17 +620,17 @@ class Objective:
         Parameters
         ----------
         at : Evaluation
-            Where.
+            The evaluated point.
         moved : ndarray of shape (n, c, p)
             Derivatives of the fits.
         log_hat_moved : ndarray of shape (n, p) or None
-            Those of the logarithms of the diagonal of the hat matrix at equal factors of the levels of a row with
-            themselves; None for a criterion without penalty.
+            Derivatives of the logarithms of the diagonal of the hat matrix, at equal factors of the categories of a row
+            with themselves; None for a criterion without penalty.
 
         Returns
         -------
         ndarray of shape (n c, p)
-            With the share of each row, and the penalty.
+            Including normalised weights and the penalty.
         """
         root = np.exp(0.5 * log_factor(at.penalised, at.error))
         factor = root * self._share * at.counted.by_fit
@@ -652,28 +652,28 @@ class Objective:
 
     @cached_property
     def alone(self) -> Array:
-        """Residuals of the mean of the others, times the roots of the shares of the weights."""
+        """Residuals from the mean of the other rows, times the roots of normalised weights."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @cached_property
     def bound(self) -> Array:
-        """Largest residuals that rows which fit themselves can count with, times the roots of the shares."""
+        """Bounds of the residuals of rows of leverage one, times the roots of normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 
     @property
     def value(self) -> Array:
-        """Outputs of the rows, less a common center."""
+        """Centred outputs."""
         return self.problem.value
 
     @property
     def all_tried(self) -> list[Trial]:
-        """What was tried, quickly and by the engine."""
+        """All evaluated points, by the fast objective and by the engine."""
         return [*self.tried_quickly, *self.tried]
 
     @property
     def best(self) -> Trial:
-        """The smallest of all that was tried; of equal ones that with the largest bandwidths."""
+        """Evaluated point with the smallest criterion; of equal ones the one with the largest bandwidths."""
         return best_of(self.tried)
 
     def gradient(self, at: Evaluation) -> Array:
@@ -681,7 +681,7 @@ class Objective:
         return np.asarray(2.0 * self.jacobian(at).T @ at.residual.ravel() / at.penalised)
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
-        """Return the slopes of the log penalty, and what those of the hat diagonal add to each residual before it."""
+        """Return slopes of the log penalty, and the contribution of log H_ii to each raw residual."""
         moved, factors = _bounded(log_hat_moved), at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
@@ -702,7 +702,7 @@ class Objective:
         return self.pullback(problem, state, np.ones((len(at.hat), 1)))
 
     def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
-        """Return the derivatives of the sum of predictions times cotangents, of shape (n, p): of each row its part."""
+        """Return the derivatives of the sum of predictions times cotangents, by row, of shape (n, p)."""
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         plan = choose(problem, self.algorithm, reuse=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
@@ -716,8 +716,8 @@ class Objective:
 
 
 def _bounded(slopes: Array) -> Array:
-    """Cut slopes off: at a smoothing of zero they may be as good as infinite, and their squares have to be numbers.
+    """Clip slopes so that their squares are finite, and replace undefined ones by zero.
 
-    Of weights beyond the range of numbers they are differences of infinities, and nothing is known of them.
+    Where weights overflow, slopes are differences of infinities.
     """
     return np.clip(np.nan_to_num(slopes, nan=0.0), -STEEPEST, STEEPEST)

@@ -40,18 +40,18 @@ BATCHES, LINES, PLACES = 3, 10, 6
 
 
 def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric: NDArray[np.bool_]) -> Array:
-    """Return by how much the sum of squares is expected to fall if a column is smoothed away, of shape (p,).
+    """Return the predicted decrease of the sum of squares if each column is smoothed away, of shape (p,).
 
     Parameters
     ----------
     objective : SumOfSquares
-        For its box.
+        The criterion, for its bounds.
     at : Iterate
-        Where.
+        The evaluated point.
     jacobian : ndarray of shape (size of residual, p)
-        There.
+        Derivatives of the residuals there.
     numeric : ndarray of bool, shape (p,)
-        Bandwidths, and not smoothings.
+        Which parameters are bandwidths rather than smoothings.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric:
 
 
 def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Iterator[Any]:
-    """Yield places without the one, two, four and so on columns that promise the most.
+    """Yield evaluations without the one, two, four and so on most promising columns.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
     at : Iterate
         The best common factor.
     columns : int
-        How many are bandwidths, and not smoothings.
+        Number of bandwidths; the other parameters are smoothings.
 
     Yields
     ------
-    Place
+    Iterate
         The best few of them.
     """
     _, high, _ = objective.box
@@ -97,18 +97,19 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
 
 
 def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.intp]:
-    """Return columns whose bandwidths are worth a look from end to end: half of them in use, half of them not.
+    """Return columns whose bandwidths are worth a full scan: half of them relevant, half smoothed away.
 
-    Those in use that would be missed the least, and those smoothed away whose slopes go the most with the residuals.
+    These are the relevant columns whose removal costs least, and the smoothed-away columns whose slopes correlate most
+    with the residuals.
 
     Parameters
     ----------
     objective : SumOfSquares
         The criterion.
     at : Iterate
-        Where a descent ended.
+        Final point of a descent.
     columns : int
-        How many are bandwidths, and not smoothings.
+        Number of bandwidths; the other parameters are smoothings.
 
     Returns
     -------
@@ -129,30 +130,30 @@ def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.
 
 
 LADDER = 24  # common factors, to begin with
-DRAWN, DRAWN_STARTS = 32, 4  # places, and the best of them
+DRAWN, DRAWN_STARTS = 32, 4  # points, and the best of them
 FIRST_SMOOTHINGS = (0.02, 0.3, 1.0)  # of the boxes of categorical columns
 MOST_VALLEYS = 4
-LINE = 10  # places along each bandwidth
+LINE = 10  # points along each bandwidth
 
 
 def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
-    """Yield places to descend from, the likeliest first.
+    """Yield evaluated starting points, the most promising first.
 
     Parameters
     ----------
     objective : SumOfSquares
-        To look for the best common factor with.
+        The criterion, for finding the best common factor.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     grid : ndarray
-        Common factors on the spreads that are worth a look, increasing; only the ends count. A single one if no numeric
-        column varies.
+        Common factors on the spreads to consider, increasing; only the ends are used. A single one if no numeric column
+        varies.
     generator : numpy.random.RandomState
-        For the places that are drawn.
+        For random starting points.
 
     Yields
     ------
-    Place
+    Iterate
         Whether or not the criterion is finite there.
     """
     low, high, _ = objective.box
@@ -165,7 +166,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         valleys_of(objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder)
         for middle in middles
     )
-    valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=_height)
+    valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=_criterion_of)
     if not valleys or not np.isfinite(valleys[0].penalised):
         return
     best = valleys[0]
@@ -177,13 +178,13 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         yield objective.evaluate(np.minimum(without, high))
     drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
     drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, d + k))), low, high)
-    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=_height)
+    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=_criterion_of)
 
 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
-    """Yield the local minima along a line, of neighbours of equal height the last.
+    """Yield the local minima along a line; of neighbours of equal height the last.
 
-    At most two evaluations are held at a time: of planes in d columns one has n d^2 / 2 numbers.
+    At most two evaluations are held at a time: one of planes in d columns has n d^2 / 2 numbers.
     """
     before, here = np.inf, None
     for place in places:
@@ -196,12 +197,12 @@ def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
         yield here
 
 
-def _height(at: Any) -> float:
+def _criterion_of(at: Any) -> float:
     return float(at.penalised)
 
 
 def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
-    """Return for each bandwidth and smoothing the values to look at while the others stay.
+    """Return the values to scan for each bandwidth and smoothing while the others stay fixed.
 
     Parameters
     ----------
@@ -229,7 +230,7 @@ STEPS_ON_MANY_ROWS = 30
 # 20 000 rows of five columns this way takes half the time of going on with all of them at once.
 GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
 # Last gains, relative. At the end one of 2e-4 is followed by less than 7e-5 in all; the standard error of the criterion
-# itself is 1e-2 with 20 000 rows. From the last sample to all rows the place moves by some 5e-3, so that a rough one
+# itself is 1e-2 with 20 000 rows. From the last sample to all rows the minimum moves by some 5e-3, so that a rough one
 # will do; where steps are cheap, before that, they are worth what they teach of the curvature.
 ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
@@ -242,25 +243,25 @@ def search(
     Parameters
     ----------
     objective, first : Objective
-        Of all rows, and of those that starts are tried on: the same, or fewer.
+        Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
     setting : SearchConfig
-        What is minimised.
+        Criterion and pooling options.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     generator : numpy.random.RandomState
-        For rows and places that are drawn.
+        For random rows and starting points.
     course : SearchState
-        Told what is being done.
+        Record of the search, which is updated.
 
     Returns
     -------
     str
-        Why the search ended; what was tried is in the objectives.
+        Reason why the search ended; the evaluated points are recorded in the objectives.
     """
     grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
     way = choose_way(first, one_factor=False)
     course.way = way.reason
-    on_few = _by(way, first, course)
+    on_few = _evaluated_by(way, first, course)
     begun = course.count(starts(on_few, spread, grid, generator))
     found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))
     if found is None:
@@ -290,8 +291,8 @@ def search(
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
-def _by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
-    """Return the criterion of some rows, evaluated this way."""
+def _evaluated_by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
+    """Return the criterion, evaluated by a given method."""
     if way.make is None:
         return objective
     course.quick = way.make(objective)
@@ -301,28 +302,28 @@ def _by(way: EvaluationMethod, objective: Objective, course: SearchState) -> Sum
 def _with_more_rows(
     objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, course: SearchState
 ) -> tuple[SumOfSquares, GaussNewton]:
-    """Descend from where the best place of fewer rows is expected with these, and say on what."""
+    """Descend on more rows from the expected minimum, and return the objective used and the result."""
     theta = moved(objective, before, best.end.theta)
-    quickly = _by(choose_way(objective, one_factor=False, near=theta), objective, course)
+    quickly = _evaluated_by(choose_way(objective, one_factor=False, near=theta), objective, course)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
     found = descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
     return quickly, found
 
 
 def moved(objective: Objective, before: Objective, theta: Array) -> Array:
-    """Return where the minimum is expected, given that of fewer rows.
+    """Return the expected minimum for more rows, given that for fewer rows.
 
     Parameters
     ----------
     objective, before : Objective
-        Of more and of fewer rows.
+        Criteria of more and of fewer rows.
     theta : ndarray of shape (p,)
-        Where it is on the fewer ones.
+        Minimum for the fewer rows.
 
     Returns
     -------
     ndarray of shape (p,)
-        In the box; what is smoothed away stays so.
+        Within the box; smoothed-away columns stay so.
     """
     (low, high, _), d = objective.box, before.columns
     matter, rows = relevant(before, theta), (len(before.rows.X), len(objective.rows.X))
@@ -331,23 +332,23 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
 
 
 def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: list[Array], d: int) -> GaussNewton | None:
-    """Descend from all starts for a few steps, from the best places further, and look around at the end.
+    """Descend from all starts for a few steps, continue from the best, and scan each column at the end.
 
-    Minima that differ in one bandwidth are what starts miss, so from the best place every bandwidth is tried from end
-    to end, and each valley along such a line is a start. That repeats as long as it finds something better.
+    Starts miss minima that differ in one bandwidth, so from the best point every bandwidth is scanned from end
+    to end, and each valley along such a line is a new start. This repeats as long as it finds something better.
 
     Parameters
     ----------
     objective : SumOfSquares
-        Of the same rows as the starts.
+        Criterion of the same rows as the starts.
     from_starts : iterable of Iterate
-        Where to begin.
+        Starting points.
     along : list of ndarray
-        What `lines` returns.
+        Result of `lines`.
 
     Returns
     -------
-    Descent or None
+    GaussNewton or None
         The best; None if there are no starts.
     """
     best = _best_from(objective, from_starts)
@@ -362,14 +363,14 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
 
 
 class SearchEnd(NamedTuple):
-    """Where a descent ended, without what slopes need: of planes in d columns that is n d^2 / 2 numbers."""
+    """Final point of a descent, without the arrays needed for derivatives."""
 
     theta: Array
     penalised: float
 
 
 def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewton | None:
-    """Descend from starts; None if there are none."""
+    """Descend from all starts and return the best result; None if there are no starts."""
     begun: list[GaussNewton] = []
     for start in from_starts:
         if np.isfinite(start.penalised):
@@ -397,22 +398,22 @@ def _valleys_around(objective: SumOfSquares, at: Iterate, along: list[Array], d:
 
 
 def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> GaussNewton:
-    """Go on by the simplex of Nelder and Mead, and from there with slopes again.
+    """Continue by the Nelder-Mead simplex, and from there with derivatives again.
 
-    Rows enter a compact window with a kink, and the last one leaves it with a jump: a descent along slopes ends at
-    either.
+    The criterion has a kink where a row enters a compact window, and a jump where the last row leaves it; a descent
+    along slopes gets stuck at either.
 
     Parameters
     ----------
     objective : SumOfSquares
         The criterion.
     descent : GaussNewton
-        Where a descent ended.
+        Result of a descent.
 
     Returns
     -------
-    Descent
-        Not worse. Of more than eight columns that matter it is the same: a simplex of so many gets nowhere.
+    GaussNewton
+        Not worse. Unchanged with more than eight relevant columns: a simplex of so many dimensions does not converge.
     """
     from scipy.optimize import minimize
 
@@ -438,7 +439,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 
 
 def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
-    """Descend further, with what was learned."""
+    """Continue a descent, with the learned curvature."""
     return descend(
         objective,
         descent.end,
@@ -452,7 +453,7 @@ def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enoug
 def flatten(
     objective: SumOfSquares, descent: GaussNewton, tolerance: float = TOLERANCE, enough: float = 0.0
 ) -> GaussNewton:
-    """Smooth away every column that the criterion is not worse without.
+    """Smooth away every column whose removal does not increase the criterion.
 
     Towards an infinite bandwidth the criterion becomes flat, and a descent stops at an arbitrary point.
 
@@ -461,13 +462,13 @@ def flatten(
     objective : SumOfSquares
         The criterion.
     descent : GaussNewton
-        Where a descent ended.
+        Result of a descent.
     tolerance, enough : float
         As of `descend`, for going on from there.
 
     Returns
     -------
-    Descent
+    GaussNewton
         Not worse; with bandwidths of 1e4 ranges for columns that were smoothed away.
     """
     _, high, far = objective.box
@@ -482,7 +483,7 @@ def flatten(
 
 
 def sizes_between(few: int, all_rows: int) -> list[int]:
-    """Return numbers of rows on the way from few to all.
+    """Return increasing sample sizes between a first sample and all rows.
 
     Parameters
     ----------
@@ -507,7 +508,7 @@ def sizes_between(few: int, all_rows: int) -> list[int]:
 
 
 def relevant(objective: SumOfSquares, theta: Array) -> NDArray[np.bool_]:
-    """Tell which columns are not smoothed away, of shape (p,).
+    """Return which columns are not smoothed away, of shape (p,).
 
     Parameters
     ----------

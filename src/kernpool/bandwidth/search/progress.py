@@ -32,18 +32,18 @@ MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in orde
 # Unless most rows are within reach of most. With 20 000 rows of six numbers and three factors, of which three numbers
 # matter, half of the pairs are, and slopes of all pairs take a third of the time of the engine's.
 MOST_ROWS_IN_REACH, SHARE_IN_REACH = 1 << 15, 0.25
-SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight beside the largest
+SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight relative to the largest
 
 
 class EvaluationMethod(NamedTuple):
-    """How a criterion is evaluated, and why.
+    """How a criterion is evaluated, and the reason.
 
     Parameters
     ----------
     make : type or None
-        What makes the quick objective of the engine's; None if there is none.
+        Class of the fast objective, built from the engine's; None if there is none.
     reason : str
-        Why, in words.
+        The reason in words.
     """
 
     make: type[FastObjective] | None
@@ -51,28 +51,28 @@ class EvaluationMethod(NamedTuple):
 
     @property
     def quick(self) -> bool:
-        """Whether there is a quicker way than the engine's."""
+        """Whether there is a faster method than the engine's."""
         return self.make is not None
 
 
 def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float64] | None = None) -> EvaluationMethod:
-    """Choose how the criterion of some rows is evaluated.
+    """Choose the evaluation method of a criterion for given rows.
 
     Parameters
     ----------
     objective : Objective
-        Of these rows.
+        Criterion of these rows.
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
     near : ndarray of shape (p,), optional
-        Log bandwidths and smoothings that the search goes on from. By default nothing is known of them, and more than
-        some thousand rows are left to the engine.
+        Log bandwidths and smoothings that the search continues from. By default they are unknown, and more than some
+        thousand rows are left to the engine.
 
     Returns
     -------
-    Way
-        Which way, and why. By the rows alone: whether something else has loaded the compiler must not show in the last
-        digit.
+    EvaluationMethod
+        The method and the reason. It depends on the rows alone, so that results are the same to the last digit
+        whether or not the compiled loops are already loaded.
     """
     (n, d), k = objective.rows.X.shape, objective.rows.code.shape[1]
     problem = objective.problem
@@ -82,10 +82,10 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
     if objective.rows.group is not None:
         return EvaluationMethod(None, "by the engine: rows of a group are left out together")
     if one_factor and d > 1:
-        return EvaluationMethod(None, "by the engine: a common factor of several columns has no quicker way")
+        return EvaluationMethod(None, "by the engine: there is no faster method for a common factor of several columns")
     means = gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS)
     if n > MOST_ROWS and (means or near is None or not _are_in_reach(objective, near)):
-        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a quicker way")
+        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a faster method")
     if means:
         if n <= MOST_ROWS_WITHOUT_COMPILER:
             return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
@@ -94,7 +94,7 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
         )
     if not k and (not gaussian or one_factor or d < MANY_COLUMNS):
         return EvaluationMethod(
-            None, "by the engine: few columns of numbers have a quicker way for plain Gaussian means alone"
+            None, "by the engine: for few numeric columns there is a faster method only for plain Gaussian means"
         )
     if n * n * (d + k + problem.degree * d * d) < FEWEST_NUMBERS:
         return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
@@ -106,9 +106,9 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
 
 
 def choose_way_of_log_loss(objective: Objective) -> EvaluationMethod:
-    """Choose how the log loss of some rows is evaluated: in blocks wherever sums of squares have a quicker way.
+    """Choose the evaluation method of the log loss: all-pairs blocks wherever squares have a fast method.
 
-    It takes a pullback for its slopes, which the way of every pair once does not have, and nothing is evaluated again.
+    Slopes of the log loss need a pullback, which `PairwiseObjective` does not have, and nothing is evaluated again.
     """
     way = choose_way(objective, one_factor=False)
     return EvaluationMethod(AllPairsObjective, _all_pairs(len(objective.rows.X))) if way.quick else way
@@ -119,13 +119,13 @@ def _all_pairs(n: int) -> str:
 
 
 def _is_dense(objective: Objective) -> bool:
-    """Whether the engine would go through a table of all pairs."""
+    """Return whether the engine would use the dense algorithm, a table of all pairs."""
     middle = np.concatenate([np.zeros(objective.columns), 0.5 * objective.categories.largest])
     return choose(objective.at(middle), "auto").algorithm == "reference"
 
 
 def _are_in_reach(objective: Objective, theta: NDArray[np.float64]) -> bool:
-    """Whether a good part of the rows are not next to nothing beside the nearest, on average over some rows."""
+    """Return whether a good fraction of rows have non-negligible weight, averaged over a sample of queries."""
     problem, n = objective.at(theta), len(objective.rows.X)
     if n > MOST_ROWS_IN_REACH:
         return False
@@ -145,11 +145,11 @@ Array = NDArray[np.float64]
 
 
 class OutOfTimeError(Exception):
-    """Raised inside of a search whose seconds are used up; it does not leave the search."""
+    """Raised inside a search when its time limit is reached; the search catches it."""
 
 
 class TimeLimit:
-    """A number of seconds from now on, or none.
+    """Time limit of a search in seconds, counted from now; may be unlimited.
 
     Parameters
     ----------
@@ -164,16 +164,16 @@ class TimeLimit:
         self._end = np.inf if seconds is None else clock() + seconds
 
     def check(self) -> None:
-        """Raise if the seconds are used up."""
+        """Raise OutOfTimeError if the time is up."""
         if np.isfinite(self._end) and self._clock() >= self._end:
             raise OutOfTimeError
 
     def lift(self) -> None:
-        """Let everything that follows go to its end."""
+        """Remove the limit for everything that follows."""
         self._end = np.inf
 
     def watch(self, progress: Progress | None) -> Progress | None:
-        """Return a listener that stops the pass that reports to it once the seconds are used up."""
+        """Return a progress callback that stops the reporting pass when the time is up."""
         if self.seconds is None:
             return progress
 
@@ -186,14 +186,14 @@ class TimeLimit:
 
 
 class TimedObjective:
-    """A sum of squares whose evaluations report no progress, within a limit.
+    """Sum of squares with a time limit, checked before every evaluation.
 
     Parameters
     ----------
     objective : SumOfSquares
-        Of few rows.
+        Objective of few rows.
     limit : TimeLimit
-        Looked at before every evaluation.
+        Checked before every evaluation.
     """
 
     def __init__(self, objective: SumOfSquares, limit: TimeLimit) -> None:
@@ -201,36 +201,36 @@ class TimedObjective:
 
     @property
     def box(self) -> tuple[Array, Array, Array]:
-        """As of the objective."""
+        """Bounds of the objective."""
         return self._objective.box
 
     def evaluate(self, theta: Array) -> Any:
-        """Return the place."""
+        """Return the evaluation at a point."""
         self._limit.check()
         return self._objective.evaluate(theta)
 
     def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals at a place that was evaluated."""
+        """Return the derivatives of the residuals at an evaluated point."""
         self._limit.check()
         return self._objective.jacobian(at)
 
 
 @dataclass
 class SearchState:
-    """What a search has done so far.
+    """Record of a running search.
 
     Parameters
     ----------
     limit : TimeLimit
-        When it has to end.
+        Time limit of the search.
     starts : int, default=0
         Number of starts, or of points of the grid.
     way : str, default=""
         How the criterion was evaluated on the first rows.
     fewer : list of Objective
-        Of fewer rows than all, the fewest first.
+        Criteria of samples, the smallest sample first.
     quick : FastObjective, optional
-        A quicker way of the first one, until what it found is handed over.
+        Fast objective of the first sample, until its result is handed over.
     """
 
     limit: TimeLimit
@@ -241,37 +241,37 @@ class SearchState:
 
     @property
     def evaluations_on_fewer(self) -> int:
-        """How often the criterion of fewer rows was evaluated."""
+        """Number of evaluations of the criterion on samples."""
         return sum(len(objective.all_tried) for objective in self.fewer)
 
     def count(self, starts: Iterable[Any]) -> Iterator[Any]:
-        """Yield starts, and count them."""
+        """Yield the starts, counting them."""
         for start in starts:
             self.starts += 1
             yield start
 
     def hand_over(self, theta: Array) -> None:
-        """Have the engine evaluate the best of the quicker way."""
+        """Have the engine evaluate the best point of the fast objective."""
         if self.quick is not None:
             quick, self.quick = self.quick, None
             quick.hand_over(theta)
 
     def finish_early(self, objective: Objective, moved: Callable[[Objective, Trial], Array], rule: Array) -> str:
-        """Make up for what a search that was stopped had no time for: something has to be known of all rows.
+        """Evaluate all rows at the best point known when a search is stopped, and describe the result.
 
         Parameters
         ----------
         objective : Objective
-            Of all rows.
+            Criterion of all rows.
         moved : callable
-            Takes an objective of fewer rows and its best; returns where that of all rows is expected.
+            Takes an objective of fewer rows and its best point; returns the expected best point of all rows.
         rule : ndarray of shape (p,)
-            Where it is expected if nothing is known.
+            Point to use if no sample was evaluated.
 
         Returns
         -------
         str
-            What the result is.
+            Description of the result.
         """
         self.limit.lift()
         if self.quick is not None and self.quick.tried:

@@ -29,55 +29,55 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BandwidthSearch:
-    """Outcome of a search for bandwidths.
+    """Result of a bandwidth search.
 
     Parameters
     ----------
     criterion : str
-        What was minimised.
+        Name of the criterion.
     value : float
-        The criterion at `bandwidth`; several outputs count in units of their standard deviations.
+        The criterion at `bandwidth`; several outputs are in units of their standard deviations.
     bandwidth : ndarray of shape (d,)
-        The best found.
+        The bandwidths found.
     smoothing : ndarray of shape (k,)
         The best lambda of each categorical column.
     relevance : ndarray of shape (d + k,)
         Of numeric columns, the spread over the bandwidth: zero where the best bandwidth is infinite, so that the column
-        plays no role, or, in a local linear fit without a ridge, none but a linear one. Of categorical columns, how far
-        the smoothing is from the upper end of its box, of which it is a share: one for levels that are kept apart, zero
-        for none.
+        has no effect, or, in a local linear fit without a ridge, only a linear one. Of categorical columns, 1 minus
+        smoothing over its upper bound: one if categories are kept apart, zero if they make no difference.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     common_factor : bool
         Whether one factor on the spreads was searched for, instead of one bandwidth per column.
     error : float
-        Mean squared residual, from the other rows or groups with ``"loo"``, summed over outputs in their own units.
+        Mean squared residual, leave-one-out (or leave-cluster-out) with ``"loo"``, summed over outputs in their own
+        units.
     empty_windows : int
-        Rows with an empty window once they, or their groups, are left out.
+        Rows with an empty window once they, or their groups, are held out.
     tried : ndarray of shape (e, d + k)
         The bandwidths and smoothings that were tried on all rows of the search.
     values : ndarray of shape (e,)
         The criterion there; of quick evaluations to twelve digits or so.
     evaluations : int
-        How often the criterion was evaluated, on fewer rows included.
+        Number of evaluations of the criterion, including those on samples.
     starts : int
         Number of starts, or of points of the grid.
     rows : int
-        Distinct rows that the result is of.
+        Number of distinct rows.
     seconds : float
         Wall-clock time.
     reason : str
         Why the search ended.
     names : tuple of str, optional
-        Of the columns, numeric ones first.
+        Names of the columns, numeric ones first.
     way : str, default=""
         How the criterion was evaluated for each bandwidth tried on the first rows, and why so.
     ridge : float, default=0.0
         On the slopes of local planes, in keys at the query.
     groups : int, default=0
-        Number of groups, if all rows of a group were left out together; zero if each row was by itself.
+        Number of groups, if all rows of a group were held out together; zero if rows were held out one by one.
     expected_error : float, optional
-        What to expect of new rows, in the units of `error`; None before the model is asked for `expected_error`.
+        Expected error on new rows, in the units of `error`; None until the model's `expected_error` is called.
     """
 
     criterion: str
@@ -134,8 +134,8 @@ class BandwidthSearch:
 
 Integers = NDArray[np.int32]
 
-# Up to so many rows all starts are on all of them; beyond, on so many drawn ones, and the best goes on from there. The
-# first is for a common factor, and where the criterion is evaluated by a quicker way than the engine's.
+# Up to this many rows all starts run on all of them; beyond, on a sample of this size, and the best goes on. The
+# first is for a common factor, and where the criterion has a faster objective than the engine's.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 EXPECTED_PASSES = 120  # for the progress report only
@@ -174,12 +174,12 @@ def search_bandwidth(
     weight : ndarray of shape (n,), optional
         Frequencies.
     code : ndarray of int, shape (n, k), optional
-        Level numbers of categorical columns.
+        Category codes of the categorical columns.
     group : ndarray of int, shape (n,), optional
         Number of the group of each row, at least two different ones: every row is predicted from the rows of all other
         groups (leave-cluster-out). With ``"loo"`` and ``"regularised"``.
     categories : Categories, optional
-        What they mean.
+        Categories of the codes.
     criterion : {"loo", "regularised", "aicc", "gcv"}, default="loo"
         See `kernpool.bandwidth.criteria`.
     degree : {0, 1}, default=0
@@ -187,7 +187,7 @@ def search_bandwidth(
     common_factor : bool, default=False
         Search one factor on the spreads of the columns instead of one bandwidth per column.
     standardise : bool, default=True
-        Count several outputs in units of their standard deviations.
+        Express several outputs in units of their standard deviations.
     kernel, composition, algorithm, n_jobs
         As in `pool`.
     progress : callable, optional
@@ -196,10 +196,10 @@ def search_bandwidth(
         For the rows that starts are found on and the points that are drawn; the default gives the same result each
         time.
     ridge : float or None, default=0.0
-        On the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
+        Ridge on the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
         column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
     max_search_seconds : float, optional
-        Stop after so many seconds, and take the best so far; by default the search goes on to its end.
+        Stop after so many seconds, and take the best so far; unlimited by default.
 
     Returns
     -------
@@ -214,32 +214,32 @@ def search_bandwidth(
     Warns
     -----
     ConvergenceWarning
-        If `max_search_seconds` are over first; `reason` says what the result is instead.
+        If `max_search_seconds` is reached first; `reason` then describes the result.
 
     Notes
     -----
     *One factor*, always so for one column: the criterion has several local minima as a rule, and kinks or steps for
     compact kernels. It is evaluated on a grid of 64 factors (256 for compact kernels on up to 1000 rows), equally
     spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter. The
-    best three local minima are refined by Brent's method to 1e-7 in log h. About 120 passes. A minimum narrower than
-    the spacing of the grid can be missed; for the boxcar on up to 64 rows, where the error is a step function, every
-    step is tried and none can. With more than 2048 rows the best factor of 2048 drawn ones is refined on all, by cubics
-    through the lowest points, until one promises less than 1e-8 of the criterion: about six passes. For smooth kernels
-    the criterion is then within 1e-7 of its local minimum, relative, and log h within about 1e-3. That of compact
-    kernels has kinks, with a minimum between any two of them: within 2e-6.
+    best three local minima are refined by Brent's method to 1e-7 in log h. This takes about 120 passes. A minimum
+    narrower than the spacing of the grid can be missed, except for the boxcar on up to 64 rows, where the error is a
+    step function and every step is tried. With more than 2048 rows the best factor of a sample of 2048 is refined on
+    all rows, by cubics through the lowest points, until the predicted gain is below 1e-8 of the criterion: about six
+    passes. For smooth kernels the criterion is then within 1e-7 of its local minimum, relative, and log h within about
+    1e-3. For compact kernels, whose criterion has a minimum between any two kinks, it is within 2e-6.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
-    (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback; then from the best place each bandwidth is
-    tried from end to end while the others stay, and valleys along such lines are starts again. In more than eight
-    columns ten of them are, those that the slopes promise most of, so that the number of passes hardly grows with the
-    columns: 150 to 700. That is no certificate of a global minimum, but it never ends above the best common factor of
-    the ladder that it starts from.
+    (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback. Then, from the best point, each bandwidth
+    is scanned from end to end while the others stay fixed, and valleys along such lines are new starts. With more than
+    eight columns only the ten most promising ones by their slopes are scanned, so that the number of passes hardly
+    grows with the columns: 150 to 700. This does not certify a global minimum, but the result is never above the best
+    common factor of the ladder of starts.
 
-    With more than 2048 rows (1024 for several columns) the starts are found on so many drawn rows, and their
-    bandwidths become those of all rows by the rate :math:`n^{-1/(4 + d)}`, where d counts the columns that matter [1]_;
-    for several columns by way of three times as many drawn rows each time. The rest of the search is on all rows; for
-    several columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 1e-4 of
-    its local minimum; another sample of 1e5 rows would move it by 5e-3.
+    With more than 2048 rows (1024 for several columns) the starts are found on a sample of that size, and their
+    bandwidths are rescaled to all rows by the rate :math:`n^{-1/(4 + d)}`, where d is the number of relevant columns
+    [1]_; for several columns in steps of three times as many rows. The rest of the search is on all rows; for several
+    columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 1e-4 of its
+    local minimum; another sample of 1e5 rows would move it by 5e-3.
 
     References
     ----------
@@ -296,7 +296,7 @@ def search_bandwidth(
             else:
                 reason = per_column.search(objective, first, setting, spread, generator, course)
         except OutOfTimeError:
-            reason = _stopped(objective, course, spread, one, kernel)
+            reason = _take_best(objective, course, spread, one, kernel)
     if not np.isfinite(objective.best.penalised):
         raise ValueError(
             f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
@@ -306,23 +306,23 @@ def search_bandwidth(
 
 
 def _is_quick(objective: Objective) -> bool:
-    """Whether all starts may be on all rows: those of 1200 on fewer ended up to 5e-7 above the best, relative."""
+    """Return whether all starts may run on all rows."""
     return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
-def _stopped(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
-    """Take the best so far, and warn; return what it is."""
+def _take_best(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
+    """Take the best point so far, warn, and return a description of it."""
     low, high, _ = objective.box
     d = len(spread)
     scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
     rule = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
-    reason = course.finish_early(objective, partial(_moved, one, objective), rule)
+    reason = course.finish_early(objective, partial(_expected_minimum, one, objective), rule)
     warn_of_stop(reason)
     return reason
 
 
 def warn_of_stop(reason: str) -> None:
-    """Warn that a search had no time to go to its end."""
+    """Warn that a search reached its time limit."""
     from sklearn.exceptions import ConvergenceWarning
 
     warn_caller(
@@ -331,8 +331,8 @@ def warn_of_stop(reason: str) -> None:
     )
 
 
-def _moved(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
-    """Return where the minimum of all rows is expected, given the best of fewer."""
+def _expected_minimum(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
+    """Return the expected minimum for all rows, given the best point of a sample."""
     if not one:
         return per_column.moved(objective, before, best.theta)
     rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(best.theta))
@@ -348,7 +348,7 @@ def _outcome(
     exponent: Integers,
     started: float,
 ) -> BandwidthSearch:
-    """Report the best of what was tried, in the units and in the order of columns that the caller has."""
+    """Report the best evaluated point in the caller's units and column order."""
     best, tried, spread, one = objective.best, objective.all_tried, begun.spread, begun.one_factor
     criterion, X, d = objective.criterion, objective.rows.X, len(spread)
     several = objective.value.shape[1] > 1 and bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
@@ -387,7 +387,7 @@ def _outcome(
 
 
 def _exponent(value: Array, each: bool) -> Integers:
-    """Return binary exponents of the ranges of outputs, of shape (c,): of each by itself, or of the largest for all.
+    """Return binary exponents of the ranges of outputs, of shape (c,): one each, or the largest for all.
 
     Outputs in units of these powers of two have ranges between one half and one, so that no square leaves the range of
     float64, and the bits of a search do not depend on the unit of the outputs.
@@ -412,13 +412,13 @@ def _error(objective: Objective, best: Trial, scale: Array) -> float:
 
 
 class Passes:
-    """Maps the progress of each pass to that of the whole search."""
+    """Map the progress of each pass to the progress of the whole search."""
 
     def __init__(self, listener: Progress, rows: int) -> None:
         self.listener, self.rows, self.done = listener, rows, 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Report a pass; one that is done counts from then on."""
+        """Report progress; a finished pass is added to the total."""
         expected = max(EXPECTED_PASSES * self.rows, self.done + total)
         self.listener(self.done + done, expected)
         if done == total:

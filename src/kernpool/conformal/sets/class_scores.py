@@ -27,7 +27,8 @@ s(c) = 1 - p_c(q), from all training rows. The p-value of class c is
 If rows are exchangeable and s and the bandwidth are fixed, all W + 1 scores of the true class are exchangeable: its
 p-value is at most alpha with a probability of at most alpha [4]_.
 
-References ----------
+References
+----------
 .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", JASA
    114 (2019), 223-234.
 .. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020), eq.
@@ -58,19 +59,19 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
 
-PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # of which the paper on RAPS chooses
-MOST_UNITS = 1000  # of one row, that have draws of their own
+PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # from which the RAPS paper chooses
+MOST_UNITS = 1000  # units of one row that have their own draws
 MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
 
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """Rows with known classes.
+    """Class probabilities and true classes of calibration rows.
 
     Parameters
     ----------
     probability : ndarray of shape (n, k)
-        Of all classes, by other rows.
+        Probabilities of all classes, from other rows.
     number : ndarray of int, shape (n,)
         The class of each row.
     weight : ndarray of shape (n,)
@@ -87,7 +88,7 @@ class ClassRows:
         return float(self.weight.sum())
 
     def units(self) -> ClassRows:
-        """Return the same with a row for each unit, because units have draws of their own, as equal rows have."""
+        """Return the rows repeated by frequency, since each unit has its own random draw."""
         if np.all(self.weight == 1.0):
             return self
         most = min(MOST_UNITS, max(1, MOST_ROWS // len(self.weight)))
@@ -96,29 +97,29 @@ class ClassRows:
         return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
 
     def own(self, table: Array) -> Array:
-        """Return the entry of the class of each row."""
+        """Return the entries of a table at the true class of each row."""
         return np.asarray(table[np.arange(len(table)), self.number])
 
 
 def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  # one signature for all scores
-    """Return what is missing to certainty."""
+    """Return LAC scores: one minus the probability of each class."""
     return 1.0 - probability
 
 
 def adaptive_mass(probability: Array, draw: Array) -> Array:
-    """Return the mass of all classes that are more probable, and a random share of the class itself."""
+    """Return APS scores: the mass of all more probable classes plus a random fraction of the class itself."""
     _, before = ranks_and_mass(probability)
     return before + draw[:, None] * probability
 
 
 def regularised_mass(probability: Array, draw: Array, penalty: float, free: int) -> Array:
-    """Return the same with a penalty for each rank beyond some that are free."""
+    """Return RAPS scores: APS plus a penalty for each rank beyond the free ones."""
     rank, before = ranks_and_mass(probability)
     return before + draw[:, None] * probability + penalty * np.maximum(rank - free, 0)
 
 
 def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the rank of each class, from one on, and the mass of those before it, both of shape (m, k).
+    """Return the rank of each class, from one on, and the mass of more probable classes, both (m, k).
 
     Examples
     --------
@@ -137,14 +138,14 @@ def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 class Regularisation(NamedTuple):
-    """What RAPS penalises.
+    """Penalty parameters of RAPS.
 
     Parameters
     ----------
     penalty : float
-        Of each rank beyond the free ones.
+        Penalty of each rank beyond the free ones.
     free : int
-        How many ranks have none.
+        Number of ranks without a penalty.
     """
 
     penalty: float
@@ -152,22 +153,22 @@ class Regularisation(NamedTuple):
 
 
 def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regularisation:
-    """Choose what RAPS penalises, as its paper does in appendix E: by rows that need not be those that calibrate.
+    """Choose the penalty and free ranks of RAPS, as in appendix E of its paper.
 
     Parameters
     ----------
     rows : ClassRows
-        Training rows without themselves, by units.
+        Training rows with leave-one-out probabilities, by units; they need not be the calibration rows.
     draw : ndarray of shape (n,)
-        Uniform numbers.
+        Uniform random numbers.
     level : Fraction
-        Of the sets.
+        Level of the sets.
 
     Returns
     -------
     Regularisation
-        Free ranks are those that hold the class as often as the level says; the penalty makes sets of these rows the
-        smallest on average.
+        The free ranks contain the true class as often as the level requires; the penalty minimises the average size of
+        sets for these rows.
     """
     rank = upper_rank(level, rows.total)
     ranks, _ = ranks_and_mass(rows.probability)
@@ -182,7 +183,7 @@ def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regu
 
 
 def score_of(method: str, regularisation: Regularisation | None = None) -> Score:
-    """Return the score of a method by name."""
+    """Return the score function of a method by name."""
     if regularisation is not None:
         return partial(regularised_mass, penalty=regularisation.penalty, free=regularisation.free)
     return {"lac": least_ambiguous, "aps": adaptive_mass}[method]
@@ -194,25 +195,25 @@ PAIRS = 1 << 17  # in one table
 def full_p_values(
     of: Probabilities, places: EvaluationPoints, probability: Array, *, by_class: bool = False, ties: float = 0.0
 ) -> Array:
-    """Find the p-value of each class at some places.
+    """Return full conformal p-values of each class at given evaluation points.
 
     Parameters
     ----------
     of : Probabilities
         The training rows.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     probability : ndarray of shape (m, k)
-        Of the classes there.
+        Class probabilities there.
     by_class : bool, default=False
-        Whether a row is compared with rows of its class alone; then p-values are valid for each class.
+        Whether a row is compared only with rows of its class; then p-values are valid for each class.
     ties : float, default=0.0
-        Scores that are less by no more count as equal.
+        Scores that are smaller by at most this much are treated as equal.
 
     Returns
     -------
     ndarray of shape (m, k)
-        O(n m k) time, O(n) memory.
+        Takes O(n m k) time and O(n) memory.
     """
     from scipy.special import expit
 
@@ -224,7 +225,7 @@ def full_p_values(
     others = of.total - np.minimum(weight, 1.0)
     pooled, prior = left.pooled[rows, number], left.prior[rows, number]
     with_new, s = 1.0 / (others + 1.0), of.share
-    # Scores are linear in the share b of the new row: of rows of another class than it, and of its class.
+    # Scores are linear in the weight b of the new row: of rows of another class than it, and of its class.
     other, more = 1.0 - (1.0 - s) * pooled - s * (1.0 - with_new) * prior, (1.0 - s) * pooled
     same, less = other - s * with_new, (1.0 - s) * (1.0 - pooled)
     empty = np.isneginf(left.log_mass[rows])
@@ -253,7 +254,7 @@ def full_p_values(
 
 
 def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
-    """Return the weight of true entries in each row; of unit weights their number."""
+    """Return the total weight of true entries in each row, or their number if weights are units."""
     if unit:
         return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
     return np.asarray(table @ weight)

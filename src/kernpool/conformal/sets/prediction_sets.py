@@ -29,31 +29,31 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class PredictionSet:
-    """Which classes the next row may have, at m places.
+    """Prediction sets of classes at m points, with their coverage statement.
 
     Parameters
     ----------
     member : ndarray of bool, shape (m, k)
-        Which classes are in the set of each place.
+        Which classes are in the set of each point.
     classes : ndarray of shape (k,)
         Labels of the columns.
     threshold : ndarray of shape (k,)
         Largest score that is in the set, the same for all classes unless `by_class`; infinite where there are too few
         rows. NaN for ``"full"``, which has p-values.
     level : float
-        Probability with which the set is to hold the class of a new row.
+        Nominal coverage: probability that the set contains the class of a new row.
     method : {"lac", "aps", "raps", "full"}
-        How it was found.
+        Name of the method.
     guarantee : str
-        What holds of that probability, in one sentence.
+        Coverage statement, one sentence.
     n_calibration : float
-        How many rows said how large sets have to be, in unit rows: a row of weight 3 is three.
+        Number of calibration rows in unit rows: a row of weight 3 is three.
     by_class : bool
-        Whether the level is of each class by itself.
+        Whether coverage is class-conditional.
     p_value : ndarray of shape (m, k), or None
-        For ``"full"``: a class is in the set if it is larger than 1 - level.
+        For ``"full"``: a class is in the set if its p-value is larger than 1 - level.
     penalty, free_ranks : float and int, or None
-        For ``"raps"``: what was added to the score for each rank beyond those that are free.
+        For ``"raps"``: penalty for each rank beyond the first `free_ranks`.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class PredictionSet:
 
     @property
     def size(self) -> NDArray[np.int64]:
-        """How many classes are in each set, of shape (m,)."""
+        """Number of classes in each set, of shape (m,)."""
         return np.asarray(self.member.sum(axis=1), dtype=np.int64)
 
     @property
@@ -126,28 +126,28 @@ TIES = 1e-12  # scores are sums of probabilities: those that differ by less are 
 
 @dataclass(frozen=True, eq=False)
 class SetSetting:
-    """Everything that sets of classes are made of.
+    """Inputs of the prediction set methods.
 
     Parameters
     ----------
     of : Probabilities
         The training rows.
     places : EvaluationPoints
-        Where sets are wanted.
+        Evaluation points.
     classes : ndarray of shape (k,)
         Labels of the columns.
     level : Fraction
-        Of `kernpool.conformal.order_statistics.as_level`.
+        Coverage level, from `kernpool.conformal.order_statistics.as_level`.
     random : numpy.random.Generator or RandomState
         For scores that draw.
     by_class : bool
-        Whether the level is of each class by itself.
+        Whether coverage is class-conditional.
     allow_empty : bool
-        Whether a set may be empty; otherwise it has the most probable class at least.
+        Whether a set may be empty; otherwise it contains at least the most probable class.
     others : ClassRows or None
-        Rows that calibrate in place of the training rows.
+        Calibration rows other than the training rows.
     doubt : str
-        Why statements about training rows are approximate; empty if they hold.
+        Reason why statements about training rows are approximate; empty if they hold.
     """
 
     of: Probabilities
@@ -162,31 +162,31 @@ class SetSetting:
 
     @property
     def training(self) -> ClassRows:
-        """The training rows by the other ones."""
+        """The training rows with leave-one-out probabilities."""
         of = self.of
         (kept,) = np.nonzero(of.weight > 0)
         return ClassRows(of.left_out.probability[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
 
 
 def find_sets(setting: SetSetting, method: str) -> PredictionSet:
-    """Find sets of classes.
+    """Compute prediction sets by a named method.
 
     Parameters
     ----------
     setting : SetSetting
-        What they are made of.
+        The inputs.
     method : {"lac", "aps", "raps", "full"}
-        How.
+        Name of the method.
 
     Returns
     -------
     PredictionSet
-        One set per place.
+        One set per point.
 
     Warns
     -----
     InferenceWarning
-        If there are too few rows for the level, so that sets hold all classes.
+        If there are too few rows for the level, so that sets contain all classes.
     """
     if method == "full":
         return _full(setting)
@@ -248,7 +248,7 @@ def _with_top(member: NDArray[np.bool_], probability: Array, setting: SetSetting
 
 
 def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
-    """Return the largest score that is in a set, of each class."""
+    """Return the largest score in a set, for each class."""
     k = len(setting.classes)
     weight = rows.weight
     if not setting.by_class:
@@ -264,7 +264,7 @@ def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
 
 
 def _warn_of_few(counts: Array, setting: SetSetting) -> None:
-    """Warn where there are too few rows for the level, of all classes or of some."""
+    """Warn if there are too few rows for the level, over all classes or in some."""
     few = [c for c, n in enumerate(counts) if upper_rank(setting.level, float(n)) > n * (1.0 + SLACK)]
     if not few:
         return
@@ -280,14 +280,14 @@ def _warn_of_few(counts: Array, setting: SetSetting) -> None:
 
 
 def _guarantee(setting: SetSetting, method: str) -> str:
-    """Return what holds, in one sentence: never more."""
+    """Return the coverage statement, one sentence that claims no more than holds."""
     level = f"{float(setting.level):g}"
     known = f"one of the {len(setting.classes)} classes of the fit"
     whose = f"a new row of {known}" + ", whichever it is," * setting.by_class
     own = setting.others is None
     doubt = setting.doubt
     if own and method != "full" and doubt != COPIED:
-        doubt = "training rows, each left out, calibrate sets of a fit that they are part of"
+        doubt = "the training rows calibrate sets of a fit to these same rows"
     if own and doubt:
         clusters = "" if setting.of.group is None else " in a new cluster"
         return (
@@ -298,7 +298,7 @@ def _guarantee(setting: SetSetting, method: str) -> str:
     these = "those of its class" if setting.by_class else "these"
     promise = f"Holds the class of {whose} with a probability of at least {level} for new rows like these"
     rest = "the fit has seen none of them"
-    if own:  # which classes there are depends on the rows that calibrate, and a new row may have another
+    if own:  # the set of classes depends on the calibration rows, and a new row may have another class
         subject = "Whichever class a new row has, it" if setting.by_class else "The class of a new row"
         promise = (
             f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g} for "

@@ -13,15 +13,15 @@ from kernpool.algorithms.loops.kernel_weights import tile_weights
 from kernpool.distribution.loops.pairs import place_in_tile
 from kernpool.execution.compilation import bare_part, loop, part
 
-NARROWEST = 2.0**-40  # of the position: nodes in a narrower block would not have different numbers
-MARGIN, ULPS = 1e-12, 1e-15  # of bandwidths and of positions: what rounding may doubt
+NARROWEST = 2.0**-40  # of the position: nodes in a smaller block would not be distinct numbers
+MARGIN, ULPS = 1e-12, 1e-15  # of bandwidths and of positions: rounding error of a comparison
 LEAST_OF_NODES = 2.0**-5  # of the largest sum at a node: sums much below it would lose digits
-DOUBTFUL = 1e-12  # of the sum: what the weights of a bucket, one by one, may differ by from what is interpolated
+DOUBTFUL = 1e-12  # of the sum: tolerance between summed and interpolated weights of a bucket
 
 
 @bare_part
 def place_nodes(query, first, last, unit, node):
-    """Place nodes in a block; returns how many, and whether queries lie between them.
+    """Place interpolation nodes in a block; return their number, and whether queries lie between them.
 
     No nodes at all if the block is so narrow that rounding would misplace them.
     """
@@ -43,7 +43,7 @@ def place_nodes(query, first, last, unit, node):
 
 @bare_part
 def interpolation_weights(node, half, weight):
-    """Barycentric weights of the nodes as they have been rounded."""
+    """Barycentric weights of the rounded nodes."""
     for p in range(node.size):
         product = 1.0
         for r in range(node.size):
@@ -54,7 +54,7 @@ def interpolation_weights(node, half, weight):
 
 @bare_part
 def interpolate(q, node, weight, basis):
-    """Share of each node in the value at q (Berrut and Trefethen 2004, equation 4.2)."""
+    """Interpolation weight of each node at q (Berrut and Trefethen 2004, equation 4.2)."""
     total = 0.0
     for p in range(node.size):
         basis[p] = 0.0
@@ -72,7 +72,7 @@ def interpolate(q, node, weight, basis):
 
 @bare_part
 def find_zones(low, high, reach, h, edge, kink, between, zone):
-    """Write from where to where keys are in reach, in smooth reach, and at the kink, with both ends."""
+    """Write the index ranges of keys in reach, in smooth reach, and at the kink, for both ends of a block."""
     doubt = MARGIN * h + ULPS * max(abs(low), abs(high))
     zone[0], zone[1] = low - reach - doubt, high + reach + doubt
     zone[2], zone[3] = zone[0], zone[1]
@@ -85,7 +85,7 @@ def find_zones(low, high, reach, h, edge, kink, between, zone):
 
 @bare_part
 def count_near(key, zone):
-    """How many keys are in reach but not smooth."""
+    """Number of keys in reach but not smooth."""
     number = 0
     for j in range(key.size):
         x = key[j]
@@ -98,7 +98,7 @@ def count_near(key, zone):
 def sum_at_nodes(
     key, key_weight, zone, bandwidth, code, infinite, bucket, node, mass, near_start, near_key, near_weight
 ):
-    """Sum smooth keys at the nodes, up to each bucket, and put the others aside. Returns the weight of smooth keys."""
+    """Sum smooth keys at the nodes, cumulatively by bucket, and collect the other keys."""
     held, held_weight = np.empty((1, bucket)), np.empty(bucket)
     weight_buffer, s_buffer, exponent_buffer = np.empty(bucket), np.empty(bucket), np.empty(bucket)
     n, near, weighed = key.shape[1], 0, 0.0
@@ -131,7 +131,7 @@ def sum_at_nodes(
 
 @part
 def add_near(q, near_key, near_weight, bandwidth, code, infinite, sums):
-    """Add up the weights of the keys that were put aside, for one query: `sums` is before each, and behind the last."""
+    """Cumulate the weights of the collected non-smooth keys for one query, with zero first."""
     weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     total, near = 0.0, sums.size - 1
     sums[0] = 0.0
@@ -158,7 +158,7 @@ def find_shares(
     q, key, key_weight, bandwidth, code, infinite, bucket, basis, mass, near_sum, near_start, floor, share, own,
     own_weight, removed, no_mask, buffer, found,
 ):  # fmt: skip
-    """Write which key is each share of the weights of one query, if their sum is above `floor`; -1 stays elsewhere."""
+    """Write the index of the key at each quantile order of one query; -1 where sums are not above `floor`."""
     n, buckets = key.shape[1], mass.shape[0] - 1
     own_bucket = own // bucket if own >= 0 else buckets
     whole = sum_before(buckets, basis, mass, near_sum, near_start, own_bucket, removed)
@@ -195,22 +195,22 @@ def find_in_blocks(
     query, start, first, last, key, key_weight, bandwidth, code, infinite, reach, edge, kink, bucket, unit, least,
     least_of_window, share, own, own_weight, removed, found,
 ):  # fmt: skip
-    """Write which key of [0, n) is each share of the weights of each query; -1 stays where digits are too few.
+    """Write the index of the key at each quantile order of each query; -1 where precision is insufficient.
 
     Parameters
     ----------
     query : of shape (m,)
-        Ascending; block i is ``start[i]`` to ``start[i + 1]``, and those from `first` to `last` are done.
+        Ascending; block i is ``start[i]`` to ``start[i + 1]``, and blocks from `first` to `last` are processed.
     reach : float
-        How far keys count, in the units of the column.
+        Distance within which keys have weight, in the units of the column.
     unit : of shape (nodes,)
-        Where nodes are, between -1 and 1.
+        Reference nodes, between -1 and 1.
     least, least_of_window : float
         A sum below the first, or below the second times the weight of the keys in reach, has too few digits.
     share : of shape (m, l)
-        Of the sum of all weights; rows in any order.
+        Quantile orders, as fractions of the sum of all weights; rows in any order.
     own, own_weight, removed : of shape (m,)
-        Which key is each query's own (-1: none), how often it counts, and what that takes from the sum of weights.
+        Index of each query's own key (-1: none), its frequency, and the weight that its removal subtracts.
     """
     size, buckets = unit.size, (key.shape[1] + bucket - 1) // bucket
     node_buffer, pull, basis_buffer, zone = np.empty(size), np.empty(size), np.empty(size), np.empty(6)

@@ -17,7 +17,7 @@ def weights_of_tile(
     weight, buffers, i, first, query, key, key_weight, row_mask, own, own_weight, query_level, level, tables, bandwidth,
     code, infinite, product, unit,
 ):  # fmt: skip
-    """Write the weights of query i of the keys from `first` on, in units of ``2**unit[i]``."""
+    """Write the weights of query i on the keys from `first` on, in units of ``2**unit[i]``."""
     size = weight.size
     tile_weights(
         weight, buffers[0, :size], buffers[1, :size], buffers[2, :size], query[i], key, first, bandwidth, code,
@@ -35,10 +35,10 @@ def score_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, value, seen, rank, found,
 ):  # fmt: skip
-    """Write for each query the integral of the square of what its distribution function misses of a step at `seen`.
+    """Write the CRPS of each query: the integral of its squared distribution function minus a step at `seen`.
 
-    Keys up to the rank of `seen` are summed from the lowest value on, the others from the highest down: the sums are
-    what is missed on either side, and nothing is taken from anything.
+    Keys up to the rank of `seen` are summed from the lowest value upwards, the others from the highest downwards, so
+    that both tails are computed without subtraction.
     """
     n, tile, buffers = len(value), np.empty(TILE), np.empty((3, TILE))
     for i in range(query.shape[0]):
@@ -74,7 +74,7 @@ def smooth_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, value, threshold, width, density, found,
 ):  # fmt: skip
-    """Write for each query the mean of normal distributions around values, or of their densities, at its thresholds."""
+    """Write each query's mixture of normal distribution functions, or densities, at its thresholds."""
     n, tile, buffers = len(value), np.empty(TILE), np.empty((3, TILE))
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
@@ -108,7 +108,7 @@ def smooth_block(
 
 @bare_part
 def place_in_tile(weight, before, need):
-    """Return at which key of a tile the sum, `before` at its start, reaches what is needed: one of positive weight."""
+    """Return the index of the key at which a cumulative sum, `before` at the start, reaches the target."""
     total, last = before, -1
     for j in range(weight.size):
         if weight[j] > 0.0:
@@ -124,11 +124,11 @@ def select_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, low, high, request, need, found,
 ):  # fmt: skip
-    """Write for each request the key in [low, high) at which the weights of its query reach `need`.
+    """Write for each request the key in [low, high) at which its query's cumulative weight reaches `need`.
 
     Weights are in units of ``2**unit``. Requests of query i are ``request[i]`` to ``request[i + 1]``, by rising need. A
-    sum that no key reaches is reached by the last key of positive weight: the need comes from sums in another order. -1
-    where all weights are zero.
+    target that no key reaches, due to rounding of sums in another order, is assigned to the last key of positive
+    weight. -1 where all weights are zero.
     """
     weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
     exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)

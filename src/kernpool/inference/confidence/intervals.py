@@ -37,32 +37,32 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Intervals at m places.
+    """Confidence intervals, or a simultaneous band, at m points.
 
     Parameters
     ----------
     center : ndarray of shape (m,) or (m, c)
-        Middle of the interval. Of the robust method it is the corrected fit, and not what `predict` returns.
+        Center of the interval. For the robust method it is the bias-corrected fit, which differs from `predict`.
     lower, upper : ndarray, as center
-        Ends; NaN where the window is empty.
+        Confidence limits; NaN where the window is empty.
     standard_error : ndarray, as center
-        Of the center.
+        Standard error of the center.
     df : ndarray of shape (m,) or (m, d)
         Degrees of freedom of the standard error, for Student's quantile; with clusters those of slopes may differ.
     level : float
-        Probability that an interval covers the truth, or a band all of it.
+        Confidence level: coverage of each interval, or simultaneous coverage of a band.
     method : str
-        How the center was found.
+        Method of the center.
     critical : float, ndarray or None
-        Of a band, what its half width would be in standard errors if these were known: one number, or one for each
-        column of the center where they differ; None for single intervals.
+        Critical value of a band, in standard errors as if these were known: one number, or one for each column of the
+        center where they differ; None for pointwise intervals.
     band : {"tube", "multiplier"} or None
-        Of a band, how that was found; None for single intervals.
+        Method of a band's critical value; None for pointwise intervals.
     axes : tuple of str, default=("output",)
-        What the axes of the center behind that of places are: ``"column"`` of slopes, ``"output"`` of several outputs.
+        Meaning of the axes of the center after the first: ``"column"`` of slopes, ``"output"`` of several outputs.
     effective_rows : ndarray of shape (m,), optional
-        Effective sample size of the windows of the first places, those of the printed table (column ``n_eff``): near 1
-        an interval rests on one row. `effective_sample_size` of the model has it for all places.
+        Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
+        an interval rests on one row. `effective_sample_size` of the model returns it for all points.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Interval:
 
     @property
     def width(self) -> Array:
-        """Upper end less lower end."""
+        """Upper limit minus lower limit."""
         return np.asarray(self.upper - self.lower)
 
 
@@ -142,7 +142,7 @@ def interval(
     column: int | None = None,
     **options: Any,
 ) -> Interval:
-    """Find intervals for the curve, or for one of its slopes: the first of `intervals`."""
+    """Compute confidence intervals for the curve or one of its slopes; see `intervals`."""
     return intervals(smoother, training, places, [column], **options)[0]
 
 
@@ -161,7 +161,7 @@ def intervals(
     random_state: Any = 0,
     report_rank: ReportRank = warn_of_rank,
 ) -> list[Interval]:
-    """Find intervals for the curve, or for its slopes, at some places.
+    """Compute confidence intervals for the curve, or its slopes, at given evaluation points.
 
     Parameters
     ----------
@@ -170,23 +170,23 @@ def intervals(
     training : Training
         Its rows, of `fit_training`.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     columns : sequence of int or None, default=(None,)
-        Numeric columns whose slopes are meant; None is the value.
+        Numeric columns of the slopes; None for the value.
     level : float, default=0.95
-        Between 0 and 1.
+        Confidence level, between 0 and 1.
     method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
         As of `estimates`.
     variance : str, default="local"
         As of `errors_of_each`.
     clusters : Clusters, optional
-        Of `fit_clusters`, where rows are not independent.
+        From `fit_clusters`, where rows are not independent.
     simultaneous : bool or {"tube", "multiplier"}, default=False
-        Whether all places are covered at once; as of `choose_band`.
+        Whether to cover all points simultaneously; as of `choose_band`.
     n_resamples, random_state
-        Of the multiplier bootstrap.
+        Number of draws and seed of the multiplier bootstrap.
     report_rank : callable, default=warn_of_rank
-        Who hears of planes at the bandwidth of the fit that the rows do not determine.
+        Callback for rank-deficient local fits at the bandwidth of the fit.
 
     Returns
     -------
@@ -196,17 +196,17 @@ def intervals(
     Raises
     ------
     ValueError
-        If the level, method, variance or band is none, or there are too few rows.
+        If `level`, `method`, `variance` or `simultaneous` is invalid, or there are too few rows.
 
     Warns
     -----
     EmptyWindowWarning
-        If there is no training row in the window of a place.
+        If there is no training row in the window of a point.
     RankDeficiencyWarning
-        If the rows around a place determine no plane, or no quadratic, of which the center is made.
+        If the rows around a point do not identify the local plane, or quadratic, of the center.
     InferenceWarning
         If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
-        correction of the robust method is larger than two standard errors somewhere.
+        bias correction of the robust method exceeds two standard errors somewhere.
     """
     check_options(level, method, variance, simultaneous)
     check_variance(variance, clustered=clusters is not None)
@@ -236,7 +236,7 @@ def intervals(
 
 
 def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
-    """Return both ends, at the tails of normal critical values or, if there are none, of the level."""
+    """Return both limits, from normal critical values or, if there are none, from the level."""
     from scipy.special import ndtr, stdtrit
 
     tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
@@ -246,7 +246,7 @@ def _ends(center: Array, error: Array, df: Array, level: float, critical: Array 
 
 
 def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> None:
-    """Refuse options of an interval that are none, before anything is computed."""
+    """Raise ValueError if an option of an interval is invalid."""
     check_level(level)
     check_method(method, ("auto", *METHODS))  # models replace "auto"
     check_variance(variance)
@@ -254,7 +254,7 @@ def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> 
 
 
 def check_level(level: Any) -> None:
-    """Refuse a level that is no probability between 0 and 1.
+    """Raise ValueError unless the level lies between 0 and 1.
 
     Examples
     --------
@@ -270,5 +270,5 @@ def check_level(level: Any) -> None:
 
 
 def check_method(method: Any, known: Sequence[str] = METHODS) -> None:
-    """Refuse an unknown method."""
+    """Raise ValueError for an unknown method."""
     check_choice("method", method, known)

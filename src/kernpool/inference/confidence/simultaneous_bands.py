@@ -68,8 +68,8 @@ from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, momen
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-NOTHING = 1e-10  # a spread below this share of the largest is that of rounding
-# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 places take 0.3 s, most of it for
+NOTHING = 1e-10  # a spread below this fraction of the largest is rounding
+# Draws up to which they are multiplied by tables. 400 rows of two columns at 225 points take 0.3 s, most of it for
 # drawing, where pooling takes 1.5, and 9 for a slope.
 NUMBERS = 1 << 23
 
@@ -85,14 +85,14 @@ def largest_errors(
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
-    """Draw the largest error over some places, in standard errors.
+    """Draw the supremum of the studentised error over evaluation points (multiplier bootstrap).
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     places : EvaluationPoints
-        Those that a band is to hold at, all at once.
+        Points to be covered simultaneously.
     found : Estimate
         The estimate there.
     errors : Errors
@@ -100,7 +100,7 @@ def largest_errors(
     method, column
         As of `estimate`.
     n_resamples : int, default=999
-        How many are drawn.
+        Number of draws.
     random_state : int, RandomState, Generator or None, default=0
         As of `draws.as_seed`.
 
@@ -111,8 +111,8 @@ def largest_errors(
 
     Notes
     -----
-    Time of rows times places times draws, at the speed of matrix products; of many rows, as many passes as for the
-    estimate for each 64 draws. Places whose window is empty, or has residuals of zero alone, do not count.
+    Time is that of rows times points times draws, at the speed of matrix products; with many rows, as many passes as
+    for the estimate for each 64 draws. Points whose window is empty, or has only zero residuals, are ignored.
     """
     seed = draws.as_seed(random_state)
     residual, units = _of_unit_rows(errors.residual, smoother.weight, errors.cluster)
@@ -147,26 +147,26 @@ def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
 
 
 def _largest(error: Array, inverse: Array) -> Array:
-    """Return the largest of errors of shape (places, draws, c), in units of their spread; for no place zero."""
+    """Return the largest of errors of shape (points, draws, c), in units of their spread; zero without points."""
     size = np.where(inverse[:, None, :] > 0, np.abs(error) * inverse[:, None, :], 0.0)
     return np.asarray(np.max(size, axis=0, initial=0.0))
 
 
 def critical_values(largest: Array, level: float) -> Array:
-    """Return how many standard errors a band is wide on either side, from draws of the largest error.
+    """Return the critical value of a band from draws of the largest error.
 
     Parameters
     ----------
     largest : ndarray of shape (n_resamples, c)
         From `largest_errors`.
     level : float
-        Of the band.
+        Confidence level of the band.
 
     Returns
     -------
     ndarray of shape (c,)
         The value at rank ``ceil(level (B + 1))``, so that one more draw is larger with probability at most
-        ``1 - level``; never less than the quantile of a single interval.
+        ``1 - level``; never less than the quantile of a pointwise interval.
 
     Raises
     ------
@@ -193,9 +193,9 @@ def critical_values(largest: Array, level: float) -> Array:
 
 
 def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
-    """Return residuals and the unit rows that each row stands for.
+    """Return residuals, rescaled for fractional weights, and each row's number of units if whole.
 
-    A mean of w normal numbers is one of variance 1 / w, which is what fractions of rows get: they have no draws.
+    A mean of w normal numbers has variance 1 / w, which fractional rows get directly, without draws.
     """
     if cluster is not None or np.all(weight == 1.0):
         return residual, None
@@ -205,25 +205,25 @@ def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> t
     return residual * scale[:, None], None
 
 
-PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # places of the grid
+PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # points of the grid
 
 
 def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
-    """Return how many standard errors a band is wide, on either side.
+    """Return the critical value of a band by the tube formula.
 
     Parameters
     ----------
     kappa : float
         Length of the path.
     level : float
-        Of the band.
+        Confidence level of the band.
     pieces : int, default=1
-        Of the path.
+        Number of pieces of the path.
 
     Returns
     -------
     float
-        At least the quantile of a single interval.
+        At least the quantile of a pointwise interval.
 
     Examples
     --------
@@ -242,23 +242,23 @@ def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
 def path_length(
     smoother: Smoother, grid: EvaluationPoints, method: str = "robust", column: int | None = None
 ) -> tuple[float, int]:
-    """Return the length of the path of normalised shares along a grid, and of how many pieces it is.
+    """Return the length of the path of normalised linear weights along a grid, and its number of pieces.
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     grid : EvaluationPoints
-        In order; eight to a bandwidth give three digits.
+        Ascending; eight points per bandwidth give three digits.
     method, column
         As of `estimate`.
 
     Returns
     -------
     kappa : float
-        Zero for a single place.
+        Zero for a single point.
     pieces : int
-        Runs of places without an empty window.
+        Number of runs of points without an empty window.
     """
     found = estimate(smoother, grid, method, column)
     sums = SharedSums(smoother.sums, found.known)
@@ -278,9 +278,9 @@ def path_length(
 
 
 def _by_centers(found: Estimate, sums: SharedSums) -> Array:
-    """Return inner products of the shares of neighbouring places, of a Gaussian, from states between them.
+    """Return inner products of linear weights of neighbouring points, for a Gaussian kernel, from moments.
 
-    Those of two fits have the kernel that the norms have, so that both are summed by one pass.
+    Products of two fits have the same kernel as the norms, so that both are summed in one pass.
     """
     total, rows = np.zeros(len(found.center) - 1), np.arange(len(found.center))
     for i, (a, one) in enumerate(found.terms):
@@ -288,7 +288,9 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
             narrow, wide = (one, other) if one.factor <= other.factor else (other, one)
             (term,) = products(one.problem.similarity.kernel, wide.factor / narrow.factor)
             at_places = product_problem(narrow, wide, term, None)
-            between = [_Between.of(narrow, wide)] + ([_Between.of(wide, narrow)] if one is not other else [])
+            between = [_NeighbourWeights.of(narrow, wide)] + (
+                [_NeighbourWeights.of(wide, narrow)] if one is not other else []
+            )
             query, of = [each.query for each in between], [rows[:-1]] * len(between)
             if sums.known(at_places) is None:
                 query, of = [*query, at_places.query], [*of, rows]
@@ -300,10 +302,10 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
     return total
 
 
-class _Between(NamedTuple):
-    """The shares of one fit at each place and of another at the next, as polynomials of offsets from a common center.
+class _NeighbourWeights(NamedTuple):
+    """Linear weights of a fit at each point and of another at the next, as polynomials about a common center.
 
-    Beside them stand the bandwidth of their product in units of theirs, and the logarithm of what it is multiplied by.
+    They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
     """
 
     query: Array
@@ -314,7 +316,7 @@ class _Between(NamedTuple):
     log_factor: Array
 
     @classmethod
-    def of(cls, one: LinearWeights, other: LinearWeights) -> _Between:
+    def of(cls, one: LinearWeights, other: LinearWeights) -> _NeighbourWeights:
         q, r = one.problem.query[:-1], other.problem.query[1:]
         h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
         ratio = other.factor / one.factor
@@ -324,7 +326,7 @@ class _Between(NamedTuple):
         return cls(center, first, second, width, other_width, -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1))
 
     def products(self, state: PoolState, layout: Layout) -> Array:
-        """Return the inner products of neighbours, by the state at the centers."""
+        """Return the inner products of neighbours, given the state at the centers."""
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
             form = moment_form(state, layout, (self.first, self.width), (self.second, self.other_width))
@@ -332,7 +334,7 @@ class _Between(NamedTuple):
 
 
 def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
-    """Return shares at some places in one column, as polynomials of offsets from other places."""
+    """Return linear weights at some points in one column, as polynomials about other points."""
     delta = (moved / shares.problem.similarity.bandwidth)[:, 0]
     base, tilt = shares.base[which], shares.tilt[which].copy()
     if tilt.shape[1]:
@@ -344,7 +346,7 @@ def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
 
 
 def _by_tables(found: Estimate) -> Array:
-    """Return the same for any kernel, key by key, a few places at a time."""
+    """Return inner products of neighbouring points for any kernel, key by key, in batches of points."""
     tables, last, parts = WeightTables.of(found.terms), len(found.center) - 1, []
     for start in range(0, last, tables.places):
         share = tables.rows(slice(start, min(start + tables.places, last) + 1))
@@ -353,7 +355,7 @@ def _by_tables(found: Estimate) -> Array:
 
 
 def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints:
-    """Return a grid between the first and the last place, of the same levels."""
+    """Return a grid between the first and the last point, with the same categories."""
     low, high = float(places.query.min()), float(places.query.max())
     bandwidth = float(np.ravel(smoother.recipe.bandwidth)[0])
     number = max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST) if high > low else 1
@@ -362,25 +364,25 @@ def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints
 
 
 def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
-    """Say why there is no curve between some places, or why the shares along it jump; None if all is well."""
+    """Return the reason why the tube formula does not apply; None if it does."""
     if smoother.columns != 1:
         return f"the tube formula is for curves, of one numeric column, and there are {smoother.columns}"
     if places.code is not None and len(places.code) and np.any(places.code != places.code[0]):
-        return "the tube formula is for one curve, and the places have several combinations of levels"
+        return "the tube formula is for one curve, and the points of X have several combinations of categories"
     kernel = smoother.recipe.kernel
     if _has_edge(kernel):
         return (
-            f"the fit jumps wherever a row enters a window of the kernel {kernel.name!r}, and the path of the tube "
-            "formula has no length"
+            f"the fit jumps wherever a row enters a window of the kernel {kernel.name!r}, and the tube formula needs a "
+            "continuous fit"
         )
     extent = float(np.ptp(places.query)) / float(np.ravel(smoother.recipe.bandwidth)[0])
     if not PER_BANDWIDTH * extent <= MOST:
-        return f"places are up to {extent:.6g} bandwidths apart, which is no single curve to draw"
+        return f"the points of X are up to {extent:.6g} bandwidths apart, too far for the grid of the tube formula"
     return None
 
 
 def _has_edge(kernel: Kernel) -> bool:
-    """Whether a kernel ends above zero."""
+    """Return whether a kernel is positive at the end of its support."""
     return kernel.is_compact and bool(
         kernel.profile(np.array([np.nextafter(kernel.support, 0.0)]))[0] > 1e-6 * kernel.profile(np.zeros(1))[0]
     )
@@ -390,7 +392,7 @@ BANDS = ("tube", "multiplier")
 
 
 def check_band(simultaneous: Any) -> None:
-    """Refuse what is neither yes nor no nor the name of a kind of bands."""
+    """Raise ValueError unless `simultaneous` is a boolean or the name of a method."""
     if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
         return
     raise ValueError(
@@ -401,28 +403,28 @@ def check_band(simultaneous: Any) -> None:
 
 
 def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
-    """Choose a kind of band: the tube formula where it holds, else the multiplier bootstrap.
+    """Choose the method of a band: the tube formula where it holds, else the multiplier bootstrap.
 
     Parameters
     ----------
     smoother : Smoother
         The fit.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     simultaneous : True or str
-        True, or a name, which asks for one kind; `check_band` has let it through.
+        True, or the name of a method; validated by `check_band`.
     clustered : bool, default=False
-        Whether rows come in clusters.
+        Whether rows are clustered.
 
     Returns
     -------
     {"tube", "multiplier"}
-        The kind.
+        The method.
 
     Raises
     ------
     ValueError
-        If the tube formula is asked for and does not hold.
+        If the tube formula is requested and does not hold.
     """
     if simultaneous == "multiplier":
         return "multiplier"
@@ -446,24 +448,24 @@ def band_width(
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
-    """Return how many standard errors a band is wide on either side, if these were known.
+    """Return the critical value of a band in standard errors, as if these were known.
 
     Parameters
     ----------
     smoother, places
         As of `interval`.
     found : Estimate
-        The estimate at the places.
+        The estimate at these points.
     errors : Errors
         Its errors.
     kind : {"tube", "multiplier"}
         From `choose_band`.
     level : float
-        Of the band.
+        Confidence level of the band.
     method, column
         As of `estimate`.
     n_resamples, random_state
-        Of the multiplier bootstrap.
+        Number of draws and seed of the multiplier bootstrap.
 
     Returns
     -------
@@ -474,6 +476,6 @@ def band_width(
         kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, column)
         return np.array([critical_value(kappa, level, pieces)])
     number = draws.as_count("n_resamples", n_resamples)
-    critical_values(np.zeros((number, 1)), level)  # too few draws are told before they are made
+    critical_values(np.zeros((number, 1)), level)  # raise for too few draws before they are made
     options: dict[str, Any] = {"method": method, "column": column, "n_resamples": number, "random_state": random_state}
     return critical_values(largest_errors(smoother, places, found, errors, **options), level)

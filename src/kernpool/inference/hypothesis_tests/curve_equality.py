@@ -59,10 +59,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ParallelOffsets:
-    """Offsets from the first group, by least squares on what a rough curve leaves: Speckman's estimate, as in R's sm.
+    """Group offsets of parallel curves by Speckman's partially linear estimator, as in R's sm.
 
-    The bandwidth is small, 2 ranges over the d-th root of the number of rows, where the bias of the curve hardly
-    enters.
+    Offsets are least-squares estimates on the residuals of a rough curve. Its bandwidth is small, 2 ranges over the
+    d-th root of the number of rows, so that the bias of the curve hardly matters.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ParallelOffsets:
 
     @classmethod
     def of(cls, X: Array, code: Integers, recipe: Recipe) -> ParallelOffsets:
-        """Take rows, and the kernel of a recipe; its bandwidth only for columns that do not vary."""
+        """Build the estimator for given rows and a recipe's kernel, at its own small bandwidth."""
         span = np.ptp(X, axis=0)
         narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
         return cls(code, SmootherMatrix.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X))
@@ -96,20 +96,20 @@ class ParallelOffsets:
         return self.of_groups(value)[self.code]
 
 
-# Share of the weights around a row. With 40 rows on [0, 1], 40 on [2, 3] and the Gaussian it is at most .28, .01, 4e-5
+# Weight fraction around a row. With 40 rows on [0, 1], 40 on [2, 3] and the Gaussian it is at most .28, .01, 4e-5
 # and 2e-25 at bandwidths of 1, .4, .25 and .1. At the last T is rounding and p is 1.
 LEAST_SHARE = 1e-3
 NAMED = 4  # groups in a message
 
 
 def groups_apart(code: Integers) -> Factors:
-    """Return the factors of rows with rows that are 1 within a group and 0 between groups."""
+    """Return categorical factors that are 1 within a group and 0 between groups."""
     apart = np.eye(int(code.max()) + 1)
     return Factors(code[:, None], code[:, None], (apart,), (np.zeros_like(apart),))
 
 
 def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
-    """Return the groups whose rows have no weight next to rows of others, nor others next to theirs.
+    """Return the groups without common support with the other groups.
 
     Parameters
     ----------
@@ -123,8 +123,9 @@ def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
     Returns
     -------
     ndarray of int
-        Numbers of groups, in order. Rows of others have less than a thousandth of the weight around each of their rows,
-        and they have less than that around each row of others. Two passes over pairs of rows, three if there are any.
+        Numbers of groups, in order. Other groups have less than a thousandth of the weight around each of their rows,
+        and they have less than that around each row of other groups. Two passes over pairs of rows, three if there are
+        such groups.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
     alone = np.flatnonzero(share < LEAST_SHARE)
     if not alone.size:
         return alone
-    # A small group within a large one has next to no weight at its rows, but not the other way round.
+    # A small group within a large one has very little weight at its rows, but not vice versa.
     member = (code[:, None] == alone).astype(np.float64)
     among_others = np.where(member > 0, 0.0, everything.fit(member))
     return np.asarray(alone[among_others.max(axis=0) < LEAST_SHARE])
@@ -149,21 +150,21 @@ def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
 def refuse_out_of_reach(
     X: Array, code: Integers, labels: NDArray[Any], recipe: Recipe, *, offsets: bool = False
 ) -> None:
-    """Refuse groups that are compared with nothing.
+    """Raise ValueError if groups have no common support with others.
 
     Parameters
     ----------
     X, code, recipe
         As of `out_of_reach`.
     labels : ndarray of shape (groups,)
-        Of the groups.
+        Labels of the groups.
     offsets : bool, default=False
-        Whether the bandwidth is that of the offsets of parallel curves, which no argument says.
+        Whether the bandwidth is that of the offsets of parallel curves, which is not an argument of the test.
     """
     alone = out_of_reach(X, code, recipe)
     if not alone.size:
         return
-    # With two groups both are out of reach; of more, another one tells what there is to compare with.
+    # With two groups both are out of reach; with more, name another one to compare with.
     shown = np.unique(np.append(alone, np.setdiff1d(np.arange(len(labels)), alone)[:1]))[:NAMED]
     ranges = ", ".join(f"{_range(X[code == g])} in {named(labels[g])}" for g in shown)
     whose = " of the offsets of parallel curves" if offsets else ""
@@ -185,7 +186,7 @@ REPEATED = (
     "give bandwidth=, or each row once without sample_weight, since rows that are equal, as those of a weight above 1 "
     "are, predict each other, and leave-one-out finds next to no bandwidth"
 )
-LEAST_ROWS_OF_GROUP = 3  # of which a difference tells the noise
+LEAST_ROWS_OF_GROUP = 3  # whose difference estimates the noise
 
 
 @underflow_is_zero
@@ -204,11 +205,11 @@ def compare_curves(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> TestResult:
-    r"""Test whether groups of rows have the same regression curve, or parallel ones.
+    r"""Test whether the regression curves of groups are equal, or parallel.
 
     .. math:: T = \frac{1}{\hat\sigma^2} \sum_i w_i \big(\hat m_{g(i)}(x_i) - \hat m_0(x_i)\big)^2
 
-    with a local linear curve for each group, one that the null hypothesis allows, and one bandwidth for all of them.
+    with a local linear curve for each group, the curve under the null hypothesis, and one bandwidth for all of them.
 
     Parameters
     ----------
@@ -223,15 +224,15 @@ def compare_curves(
     sample_weight : array_like of shape (n,), optional
         Frequencies: whole numbers.
     bandwidth : float or array_like of shape (d,), optional
-        By default that of a local linear fit of all rows, less the means of their groups, by leave-one-out.
+        By default the leave-one-out bandwidth of a local linear fit to all rows, minus the means of their groups.
     kernel : str, default="gaussian"
         See `kernpool.kernel_names`.
     null_distribution : {"wild", "mammen", "gaussian", "normal"}, default="wild"
-        How T is distributed under the null hypothesis. The first three add the leave-one-out residuals of the common
-        curve to it, times random signs, the two points of Mammen, or normal numbers; noise may differ from row to row
-        then. ``"normal"`` puts normal noise of one variance through both fits, as R's ``sm.ancova`` does in theory.
+        Distribution of T under the null hypothesis. The first three add the leave-one-out residuals of the common
+        curve to it, times random signs, Mammen's two points, or normal numbers; this allows heteroscedastic noise.
+        ``"normal"`` puts normal noise of one variance through both fits, as R's ``sm.ancova`` does in theory.
     n_resamples : int, default=999
-        How many; a p-value near .05 then has a standard deviation of .007.
+        Number of resamples; with 999 a p-value near .05 has a standard deviation of .007.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the draws.
     n_jobs : int, optional
@@ -240,7 +241,7 @@ def compare_curves(
     Returns
     -------
     TestResult
-        With `bandwidth` of the curves.
+        Its `bandwidth` is that of the curves.
 
     Raises
     ------
@@ -260,11 +261,11 @@ def compare_curves(
     bias of the curve hardly enters (Speckman's estimate, as in sm). Smoothing bias cancels in the differences if groups
     have similar inputs; with different ones use a smaller bandwidth.
 
-    Curves differ from the common one only where rows of two groups are within reach. Where others have less than a
-    thousandth of the weight at each row of a group, and it has less than that at theirs, nothing would be compared, p
-    would be 1 by rounding, and the group is refused: groups on [0, 1] and [2, 3], for one, up to a Gaussian bandwidth
-    of .3. With a larger bandwidth lines are extended over the gap, and p is about these. Offsets of parallel curves
-    need rows of two groups within reach at their own small bandwidth, too.
+    Curves can be compared only on common support, where rows of two groups are within reach. If other groups have less
+    than a thousandth of the weight at each row of a group, and it has less than that at theirs, nothing would be
+    compared and p would be 1 by rounding, so an error is raised: for example, for groups on [0, 1] and [2, 3] up to a
+    Gaussian bandwidth of .3. With a larger bandwidth the test compares lines that are extrapolated over the gap.
+    Offsets of parallel curves need rows of two groups within reach at their own small bandwidth, too.
 
     Time is 2 passes over pairs of rows for all resamples together, one column of values each.
 
@@ -318,7 +319,7 @@ def compare_curves(
 def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[TestSample, NDArray[np.int64], NDArray[Any]]:
-    """Read rows, number their groups, and return the labels of these; groups without weight are none."""
+    """Validate rows and number their groups; groups without positive weight are dropped."""
     found, number = labels_and_codes(groups, len(read_inputs(X)))
     sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
     code = sample.code[:, 0]
@@ -337,7 +338,7 @@ def read_groups(
 
 @dataclass(frozen=True, eq=False)
 class _Curves:
-    """Curves of groups and the common one, as maps of columns of values at the rows."""
+    """Curves of the groups and the common curve, as linear maps of outputs at the rows."""
 
     common: SmootherMatrix
     grouped: SmootherMatrix
@@ -358,13 +359,13 @@ class _Curves:
         return np.zeros((len(value), 1)) if self.offsets is None else self.offsets(value)
 
     def under_null(self, value: Array) -> tuple[Array, Array]:
-        """Return the fit that the null hypothesis allows, and leave-one-out residuals from it."""
+        """Return the fit under the null hypothesis, and its leave-one-out residuals."""
         offset = self.offset(value)
         rest = value - offset
         return offset + self.common.fit(rest), rest - self.common.predicted_from_others(rest)
 
     def statistic(self, value: Array) -> Array:
-        """Return T of each column."""
+        """Return the statistic T of each column of outputs."""
         offset = self.offset(value)
         own = self.grouped.fit(value)
         apart = np.sum((own - offset - self.common.fit(value - offset)) ** 2, axis=0)
@@ -378,10 +379,10 @@ class _Curves:
 
 
 def _neighbours(x: Array, code: NDArray[np.int64]) -> tuple[Array, NDArray[np.intp], float]:
-    """Return the pseudo-residuals of Gasser, Sroka and Jennen-Steinmetz: weights and rows of three neighbours each.
+    """Return the pseudo-residuals of Gasser, Sroka and Jennen-Steinmetz, as weights on three neighbours each.
 
-    A row in the middle is compared with the line through its neighbours in the same group; where all three lie at one
-    place, with their mean.
+    The middle row is compared with the line through its neighbours in the same group; if all three have the same x,
+    with their mean.
     """
     weights, rows = [], []
     for members in _members(code):
@@ -403,20 +404,20 @@ def _members(code: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 @dataclass(frozen=True, eq=False)
 class GroupCurves:
-    """Curves of k groups at g places.
+    """Curves of k groups at g points, with standard errors and offsets.
 
     Parameters
     ----------
     x : ndarray of shape (g,)
-        Places, from the least input to the largest.
+        Evaluation points, from the least input to the largest.
     labels : ndarray of shape (k,)
-        Of the groups.
+        Labels of the groups.
     curve, standard_error, df : ndarray of shape (k, g)
         Local linear fits, their standard errors and degrees of freedom; NaN beyond the inputs of the group.
     offset : ndarray of shape (k,)
-        By which the curves of groups differ from that of the first one if they are parallel; zeros if they are equal.
+        Estimated offset of each group's curve from the first one if `parallel`; otherwise zeros.
     parallel : bool
-        Which of the two reference bands are about.
+        Whether reference bands are about parallel curves, rather than equal ones.
     """
 
     x: Array
@@ -428,22 +429,23 @@ class GroupCurves:
     parallel: bool = False
 
     def reference_band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the bands in which curves lie where they do not differ, or are parallel.
+        """Return reference bands that contain the curves of all groups under the null hypothesis.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all curves lie in theirs at a place where the truth is the same.
+            Probability, at a point where the true curves are equal, that all curves lie within their bands.
 
         Returns
         -------
         lower, upper : ndarray of shape (k, g)
-            Of each group, for two groups of equal curves the same; NaN where it or all others are not known.
+            One band for each group, identical for two groups under equality; NaN where the group's curve or all others
+            are NaN.
 
         Raises
         ------
         ValueError
-            If the level is none.
+            If `level` is invalid.
         """
         check_level(level)
         from scipy.special import stdtrit
@@ -454,7 +456,7 @@ class GroupCurves:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(known, self.standard_error**2, 0.0)
             center = np.sum(np.where(known, self.curve - self.offset[:, None], 0.0), axis=0) / groups
-            # Of the distance of one curve from the mean: the part of its own variance, and of the others'.
+            # Variance of a curve minus the mean curve: the contribution of its own variance, and of the others'.
             others = variance / groups**2
             own = variance * (1.0 - 1.0 / groups) ** 2
             total = own + others.sum(axis=0) - others
@@ -484,16 +486,16 @@ def group_curves(
     X, y, groups, kernel, sample_weight
         As of `compare_curves`, with one column.
     bandwidth : float
-        Of all curves.
+        Bandwidth of all curves.
     parallel : bool, default=False
-        Whether offsets are found, as `compare_curves` finds them for parallel curves.
+        Whether to estimate offsets, as `compare_curves` does for parallel curves.
     places : int, default=201
-        How many.
+        Number of evaluation points.
 
     Returns
     -------
     GroupCurves
-        One leave-one-out pass over the rows of each group, and four over rows and places.
+        Takes one leave-one-out pass over the rows of each group, and four over rows and points.
 
     Raises
     ------

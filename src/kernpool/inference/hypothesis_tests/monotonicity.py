@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 DIRECTIONS = {"increasing": 1.0, "decreasing": -1.0}
 PLACES, LEAST_ROWS = 101, 20
-WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; per bandwidth of the narrowest; each half the one before
+WIDEST, ROWS, MOST_WIDTHS = 0.25, 4.0, 8  # of the range; rows per bandwidth at the smallest; each half the one before
 
 
 @underflow_is_zero
@@ -47,8 +47,8 @@ def monotonicity_test(
 
     .. math:: T = \max_{h, q} \frac{-\hat\beta_h(q)}{s_h(q)}
 
-    over the slopes of local lines at many places and several bandwidths, in units of their standard errors: how surely
-    the curve falls where it falls most surely.
+    over the slopes of local lines at many points and several bandwidths, in units of their standard errors: the most
+    significant decrease of the curve.
 
     Parameters
     ----------
@@ -57,18 +57,18 @@ def monotonicity_test(
     y : array_like of shape (n,)
         Output.
     direction : {"increasing", "decreasing"}, default="increasing"
-        The null hypothesis: the curve nowhere falls, or nowhere rises.
+        The null hypothesis: the curve never falls, or never rises.
     sample_weight : array_like of shape (n,), optional
         Frequencies: whole numbers.
     bandwidth : float or array_like of shape (widths,), optional
-        Of the local lines, in the unit of X. By default a quarter of the range of X, an eighth, and so on, as long as
-        there are four rows to a bandwidth on average, eight at most.
+        Bandwidths of the local lines, in the unit of X. By default a quarter of the range of X, an eighth, and so on,
+        as long as a bandwidth has four rows on average, eight bandwidths at most.
     kernel : str, default="gaussian"
-        Of the local lines; see `kernpool.kernel_names`.
+        Kernel of the local lines; see `kernpool.kernel_names`.
     kind : {"wild", "mammen", "gaussian"}, default="wild"
-        What residuals are multiplied by: random signs, the two points of Mammen, or normal numbers.
+        Multipliers of the residuals: random signs, Mammen's two points, or normal numbers.
     n_resamples : int, default=999
-        How many.
+        Number of resamples.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the draws.
     n_jobs : int, optional
@@ -77,7 +77,7 @@ def monotonicity_test(
     Returns
     -------
     TestResult
-        With the `bandwidth` of all local lines.
+        Its `bandwidth` has those of all local lines.
 
     Raises
     ------
@@ -89,24 +89,24 @@ def monotonicity_test(
     -----
     The slope of a local line is a covariance with positive weights, and that of two functions that rise is not
     negative. So smoothing never makes an increasing curve fall, whatever the bandwidth and wherever the inputs lie, and
-    the slopes of noise alone bound T: the test rejects most often where the curve is level, and less often where it
-    rises. Many bandwidths see short dips and long ones [1]_ [2]_. Places are 101 quantiles of X.
+    the slopes of noise alone bound T: the test rejects most often where the curve is flat, and less often where it
+    rises. Several bandwidths detect short dips and long ones [1]_ [2]_. Evaluation points are 101 quantiles of X.
 
-    Noise is the residual of each row from a local linear curve of the others, at the bandwidth of leave-one-out or the
-    narrowest of those by default, whichever is larger; it stays at its row, so that it may differ from row to row.
-    Standard errors are those of intervals of a slope: local noise times the norm of its shares. In each resample they
-    are found anew, from residuals of a new curve, since T is the largest of many ratios and prefers places where the
-    standard error happens to be small.
+    Noise is estimated by leave-one-out residuals of a local linear curve, at its leave-one-out bandwidth or the
+    smallest default bandwidth, whichever is larger. Residuals stay at their rows, which allows heteroscedastic noise.
+    Standard errors are those of intervals of a slope: local noise times the norm of its linear weights. Each resample
+    has its own standard errors, from residuals of a new curve, since T is the largest of many ratios and favours points
+    where the standard error happens to be small.
 
-    At 5 percent it rejects 5.1 percent of 1000 samples of 100 rows of a level curve with normal noise. A prototype by
+    At 5 percent it rejects 5.1 percent of 1000 samples of 100 rows of a flat curve with normal noise. A prototype by
     matrices rejected 5.0 percent, 4.5 of 600 where the sd of the noise grows along the curve, 6.3 of 1000 with
     noise of Student's t of three degrees of freedom, and 6.3 of 1000 where most rows are near one end; with 20, 30 and
     50 rows 6.6, 6.7 and 4.5 percent. With 5 or 10 rows it would reject 4.4 and 3.2 percent at 1 percent, which is why
     it asks for 20.
 
     The test of Bowman, Jones and Gijbels [3]_, by the least bandwidth at which the curve is monotone, is not offered.
-    It resamples from a curve that has been smoothed and smooths it again, which makes level parts rise: for two smooth
-    steps, n = 100, noise of sd .1, it rejected at 5 % in 72 % of the samples. At a level truth it was right.
+    It resamples from a smoothed curve and smooths it again, which makes flat parts rise: for two smooth
+    steps, n = 100, noise of sd .1, it rejected at 5 % in 72 % of the samples. For a flat curve its size was right.
 
     References
     ----------
@@ -149,7 +149,7 @@ def monotonicity_test(
     widths = usual if bandwidth is None else as_bandwidth(bandwidth, None)
     value = DIRECTIONS[direction] * sample.y[:, None]
     found = np.maximum(bandwidth_for(sample, kernel, None), usual[-1] * canonical_ratio(get_kernel(kernel)))
-    falls = _Falls.of(sample.X, found, widths, kernel, n_jobs)
+    falls = _StudentisedSlopes.of(sample.X, found, widths, kernel, n_jobs)
     residual = falls.residual(value)
     sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
     statistic = falls(value)[0]
@@ -161,27 +161,28 @@ def monotonicity_test(
 
 
 def _widths(x: Array) -> Array:
-    """Return bandwidths from a quarter of the range on, halved as long as there are rows for them."""
+    """Return bandwidths from a quarter of the range down, halved while there are enough rows."""
     span = float(np.ptp(x))
     narrow = [WIDEST * span * 0.5**k for k in range(MOST_WIDTHS)]
     return np.array([h for h in narrow if h * len(x) >= ROWS * span] or narrow[:1])
 
 
 @dataclass(frozen=True, eq=False)
-class _Falls:
-    """How surely columns of outputs fall where they fall most surely.
+class _StudentisedSlopes:
+    """Largest studentised slope against the null direction, for columns of outputs.
 
-    Standard errors are those of `variance/standard_errors.py`: local noise times the norm of the shares of a slope.
+    Standard errors are those of `variance/standard_errors.py`: local noise times the norm of the linear weights of a
+    slope.
     """
 
-    curve: SmootherMatrix  # at the rows, which residuals are of
+    curve: SmootherMatrix  # at the rows, for the residuals
     lines: list[
         tuple[SmootherMatrix, SmootherMatrix, Array]
     ]  # of each bandwidth: slopes, local means of squares, norms
 
     @classmethod
-    def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _Falls:
-        """Find the norms, which do not depend on outputs."""
+    def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _StudentisedSlopes:
+        """Compute the norms of linear weights, which do not depend on outputs."""
         places = np.quantile(x[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
 
         def at(rows: Array, h: ArrayLike, degree: int) -> SmootherMatrix:
@@ -192,11 +193,11 @@ class _Falls:
         return cls(at(x, curve, 1), [(line, mean, slope_norms(line)[:, 0]) for line, mean in lines])
 
     def residual(self, value: Array) -> Array:
-        """Return the residuals of each row from the curve of the others."""
+        """Return the leave-one-out residuals of each row from the curve."""
         return value - self.curve.predicted_from_others(value)
 
     def __call__(self, value: Array) -> Array:
-        """Return T of each column, minus infinity where no place has a slope and noise."""
+        """Return T of each column; minus infinity where no point has a slope and noise."""
         square = self.residual(value) ** 2
         largest = np.full(value.shape[1], -np.inf)
         for line, mean, norm in self.lines:

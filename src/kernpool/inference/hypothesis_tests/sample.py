@@ -24,13 +24,13 @@ from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
-SMALLEST, LARGEST = 1e-150, 1e150  # spread and size of outputs that have squares
-INTERPOLATES = 1e-6  # own residuals below this share of those from the others are of a fit through every row
+SMALLEST, LARGEST = 1e-150, 1e150  # least spread and largest size of outputs whose squares are in range
+INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residuals: the fit passes through every row
 
 
 @dataclass(frozen=True, eq=False)
 class TestSample:
-    """Inputs and one output, each row once.
+    """Inputs and one output of a test, with rows repeated by frequency.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class TestSample:
     y : ndarray of shape (n,)
         The output.
     code : ndarray of int, shape (n, k)
-        Level numbers of categorical columns.
+        Category codes of the categorical columns.
     categories : Categories
-        What they mean.
+        Categories of the codes.
     """
 
     X: Array
@@ -60,13 +60,13 @@ class TestSample:
         *,
         what: str = "the test",
     ) -> TestSample:
-        """Take rows, each as often as its weight says.
+        """Build a sample, repeating each row by its frequency weight.
 
         Raises
         ------
         ValueError
-            If there are fewer than five, y does not vary, is too large or too small for squares, or a weight is no
-            whole number.
+            If there are fewer than five rows, y does not vary, y is too large or too small for squares, or a weight is
+            not a whole number.
         """
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         units = unit_counts(weight, what)
@@ -89,22 +89,22 @@ class TestSample:
 
     @property
     def repeats(self) -> bool:
-        """Whether a row equals another one, inputs and output."""
+        """Whether any row equals another one, inputs and output."""
         return len(np.unique(np.column_stack([self.X, self.code, self.y]), axis=0)) < len(self)
 
     def take(self, numeric: list[int], categorical: list[int]) -> TestSample:
-        """Return the same rows with some of the columns."""
+        """Return the sample with a subset of its columns."""
         kernels, levels = self.categories.kernels, self.categories.levels
         some = Categories(tuple(kernels[a] for a in categorical), tuple(levels[a] for a in categorical))
         return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=some)
 
     @property
     def numeric(self) -> Array:
-        """The numeric columns, or one of zeros if there are none: then levels alone decide."""
+        """Numeric columns; a column of zeros if there are none, so that only categories matter."""
         return self.X if self.X.shape[1] else np.zeros((len(self), 1))
 
     def factors(self, smoothing: Array) -> Factors | None:
-        """Return the factors of rows with rows at these smoothings."""
+        """Return the categorical factors between all pairs of rows at given smoothings."""
         if not len(self.categories):
             return None
         return self.categories.factors(self.code, self.code, smoothing)
@@ -112,7 +112,8 @@ class TestSample:
     def test_bandwidth(self, kernel: Kernel) -> Array:
         r"""Return the bandwidths of pairs in a test: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.
 
-        Not those of a fit: they may be infinite for a column that hardly matters, and a test of it would see nothing.
+        The bandwidths of a fit are not used: they may be infinite for an irrelevant column, and its test would have no
+        power.
         """
         X = self.numeric
         spread = X.std(axis=0, ddof=1)
@@ -120,14 +121,14 @@ class TestSample:
         return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
     def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
-        """Refuse residuals from the others that are nothing but rounding, or from an own fit that interpolates.
+        """Raise ValueError if residuals are only rounding error, or the fit interpolates.
 
         Parameters
         ----------
         residual, own : ndarray
-            Of each row from a fit to the others, and to all of them.
+            Residuals from the leave-one-out fit, and from the fit to all rows.
         fit, remedy : str
-            What is fitted, and what helps if it interpolates, for the messages.
+            Description of the fit, and the remedy if it interpolates, for the messages.
         """
         if np.max(np.abs(residual)) <= nothing_left(self.y[:, None])[0]:
             raise ValueError(
@@ -147,7 +148,7 @@ def read_sample(
     what: str,
     code: NDArray[np.int64] | None = None,
 ) -> TestSample:
-    """Read numeric columns and one output that a caller passes.
+    """Validate numeric columns, one output and frequencies.
 
     Parameters
     ----------
@@ -158,9 +159,9 @@ def read_sample(
     sample_weight : array_like of shape (n,), optional
         Frequencies.
     what : str
-        What they are for, for messages.
+        Name of the test, for messages.
     code : ndarray of int, shape (n, k), optional
-        Level numbers that go with the rows.
+        Category codes of the rows.
 
     Raises
     ------
@@ -173,7 +174,7 @@ def read_sample(
 
 
 def read_inputs(X: ArrayLike) -> NDArray[Any]:
-    """Read numeric columns, of shape (n, d); dates and durations are days."""
+    """Validate numeric columns, of shape (n, d); dates and durations become days."""
     inputs = as_real_array("X", with_days("X", X)[0])
     if inputs.ndim not in (1, 2) or not inputs.size:
         raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
@@ -181,7 +182,7 @@ def read_inputs(X: ArrayLike) -> NDArray[Any]:
 
 
 def read_output(y: ArrayLike, rows: int, what: str) -> Array:
-    """Read one output for each row."""
+    """Validate one output per row."""
     output = as_real_array("y", y)
     if output.ndim == 2 and output.shape[1] > 1:
         raise ValueError(f"{what} is of one output, and y has {output.shape[1]}; test one column after the other")
@@ -191,7 +192,7 @@ def read_output(y: ArrayLike, rows: int, what: str) -> Array:
 
 
 def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
-    """Read the frequencies of rows."""
+    """Validate the frequencies of rows."""
     if sample_weight is None:
         return None
     try:
@@ -203,20 +204,21 @@ def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
 def bandwidth_for(
     sample: TestSample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None
 ) -> Array:
-    """Read bandwidths, or find those of a local linear fit by leave-one-out: for the Gaussian, and an equivalent one.
+    """Validate bandwidths, or find them by leave-one-out for a local linear fit with a Gaussian kernel.
 
-    With a compact kernel the best bandwidth may be one at which all windows are empty.
+    For other kernels the Gaussian bandwidth is converted: with a compact kernel the leave-one-out bandwidth may be one
+    at which all windows are empty.
 
     Parameters
     ----------
     sample : TestSample
         Rows with numeric columns.
     kernel : str or Kernel
-        Of the fit.
+        Kernel of the fit.
     bandwidth : array_like or None
-        What the caller passed.
+        The argument of the caller.
     y : ndarray of shape (n,), optional
-        What is fitted; by default the output.
+        Response of the fit; by default the output.
     """
     if bandwidth is not None:
         return as_bandwidth(bandwidth, sample.X.shape[1])
@@ -227,28 +229,28 @@ def bandwidth_for(
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class TestResult:
-    """The outcome of a test whose null distribution was resampled.
+    """Result of a hypothesis test whose null distribution was resampled.
 
     Parameters
     ----------
     statistic : float
-        Of the data. Large values speak against the null hypothesis.
+        Statistic of the data. Large values speak against the null hypothesis.
     p_value : float
         ``(1 + #{resampled >= statistic}) / (1 + n_resamples)``: between ``1 / (1 + n_resamples)`` and 1, never 0.
     n_resamples : int
-        How many samples were drawn under the null hypothesis.
+        Number of samples drawn under the null hypothesis.
     null : str
         The null hypothesis, in words.
     bandwidth : ndarray of shape (d,)
-        With which the statistic weighs pairs of rows, or smooths, in the units in which columns are compared.
+        Bandwidths of the statistic, in the units in which columns are compared.
     resampled : ndarray of shape (n_resamples,)
         The statistic of each drawn sample.
 
     Notes
     -----
-    With the data as one more draw, a p-value of at most alpha has under the null hypothesis at most probability alpha,
-    whatever the number of draws, as far as the draws have the distribution of the data [1]_. More draws make it
-    steadier: its standard deviation is about ``sqrt(p (1 - p) / n_resamples)``.
+    The data count as one more draw. So under the null hypothesis a p-value of at most alpha has probability at most
+    alpha, for any number of draws, provided that draws have the distribution of the data [1]_. More draws reduce the
+    Monte Carlo error: its standard deviation is about ``sqrt(p (1 - p) / n_resamples)``.
 
     References
     ----------
@@ -278,7 +280,7 @@ class TestResult:
 
     @classmethod
     def of(cls, statistic: Any, resampled: Array, *, null: str, bandwidth: Array) -> TestResult:
-        """Compare a statistic with those of resamples; parameters as of the class."""
+        """Build a result from a statistic and its resampled values; parameters as of the class."""
         draws = len(resampled)
         p_value = (1 + int(np.count_nonzero(resampled >= statistic))) / (1 + draws)
         return cls(float(statistic), p_value, draws, null, np.atleast_1d(bandwidth), resampled)
@@ -306,7 +308,7 @@ def resample(
     n_resamples: int,
     seed: int,
 ) -> Array:
-    """Return a statistic of outputs under the null hypothesis, residuals times random multipliers.
+    """Return a statistic for outputs resampled under the null hypothesis (wild bootstrap).
 
     Parameters
     ----------
@@ -315,11 +317,11 @@ def resample(
     middle : ndarray of shape (n,)
         The fit under the null hypothesis.
     residual : ndarray of shape (n,)
-        What is multiplied.
+        Residuals to be multiplied.
     kind : {"wild", "mammen", "gaussian"}
-        By what.
+        Distribution of the multipliers.
     n_resamples, seed : int
-        How many, and the seed.
+        Number of resamples, and the seed.
 
     Returns
     -------
@@ -335,5 +337,5 @@ def resample(
 
 
 def check_kind(kind: str) -> None:
-    """Refuse an unknown kind of multipliers."""
+    """Raise ValueError for an unknown kind of multipliers."""
     check_choice("kind", kind, KINDS)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ZhengStatistic:
-    """T, for columns of residuals."""
+    """Zheng's test statistic T, for columns of residuals."""
 
     near: SmootherMatrix
     squared: SmootherMatrix
@@ -38,7 +38,7 @@ class ZhengStatistic:
 
     @classmethod
     def of(cls, recipe: Recipe, X: Array, factors: Factors | None = None) -> ZhengStatistic:
-        """Weigh pairs of rows.
+        """Compute the kernel weights of pairs of rows.
 
         Parameters
         ----------
@@ -47,12 +47,12 @@ class ZhengStatistic:
         X : ndarray of shape (n, d)
             Numeric columns.
         factors : Factors, optional
-            Of categorical ones.
+            Factors of categorical columns.
 
         Raises
         ------
         ValueError
-            If no two rows have a weight.
+            If no pair of rows has positive weight.
         """
         near = SmootherMatrix.at_rows(recipe, X, factors).without_self()
         squared, factor = near.squared()
@@ -82,14 +82,14 @@ def compare_pairs(
     seed: int,
     null: str,
 ) -> TestResult:
-    """Test by T.
+    """Run a wild bootstrap test with Zheng's statistic.
 
     Parameters
     ----------
     statistic : ZhengStatistic
-        What pairs weigh.
+        The statistic.
     residuals : callable
-        Residuals of outputs of shape (n, columns) from the model of the null hypothesis.
+        Maps outputs of shape (n, columns) to their residuals from the model of the null hypothesis.
     y : ndarray of shape (n,)
         The output.
     middle, left : ndarray of shape (n,)
@@ -108,12 +108,12 @@ def compare_pairs(
     return TestResult.of(of(y[:, None])[0], resampled, null=null, bandwidth=bandwidth)
 
 
-REPEATED = "rows that have their equals among the others are predicted by them: fit each once, without weights"
+REPEATED = "repeated rows are predicted by their own copies: fit each row once, without weights"
 
 
 @dataclass(frozen=True)
 class Draws:
-    """How many resamples, of which kind, and their seed."""
+    """Number, kind and seed of resamples."""
 
     n_resamples: int
     kind: str
@@ -123,7 +123,7 @@ class Draws:
 def columns_by_residuals(
     sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: Draws
 ) -> TestResult:
-    r"""Test whether columns matter, by the residuals of the fit without them.
+    r"""Test whether columns matter, using residuals of the fit without them.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def columns_by_residuals(
     restricted : SmootherMatrix
         The fit without the tested ones, at the rows.
     smoothing : ndarray of shape (k,)
-        Of the categorical columns in the fit with all of them.
+        Smoothings of the categorical columns in the full fit.
     tested : list of int
-        Which categorical columns are tested. Their smoothing is at most :math:`n^{-2/(4 + d)}`, so that the test sees
-        what a fit that has smoothed them away does not.
+        Categorical columns to test. Their smoothing is at most :math:`n^{-2/(4 + d)}`, so that the test has power even
+        if the fit has smoothed them away.
     null : str
         The null hypothesis, in words.
     how : Draws
@@ -144,12 +144,12 @@ def columns_by_residuals(
     Returns
     -------
     TestResult
-        With the bandwidths of pairs.
+        Its `bandwidth` is that of the pairs.
     """
     n, d = len(sample), sample.X.shape[1]
     sharp = smoothing.copy()
     sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
-    # Which kernel hardly matters; the Gaussian leaves no row without neighbours.
+    # The choice of kernel hardly matters; the Gaussian leaves no row without neighbours.
     recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
     statistic = ZhengStatistic.of(recipe, sample.numeric, sample.factors(sharp))
     value = sample.y[:, None]
@@ -172,18 +172,18 @@ def columns_by_residuals(
 def columns_by_slopes(
     sample: TestSample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: Draws
 ) -> TestResult:
-    """Test whether numeric columns matter, by their slopes in the fit with them.
+    """Test whether numeric columns matter, using their slopes in the full fit.
 
     Parameters
     ----------
     sample : TestSample
         All columns.
     recipe : Recipe
-        The fit with all of them.
+        The full fit.
     factors : Factors or None
-        Of categorical columns.
+        Factors of categorical columns.
     tested : list of int
-        Which numeric columns are tested.
+        Numeric columns to test.
     null : str
         The null hypothesis, in words.
     how : Draws
@@ -192,7 +192,7 @@ def columns_by_slopes(
     Returns
     -------
     TestResult
-        With the bandwidths of the fit.
+        Its `bandwidth` is that of the fit.
     """
     fit = SmootherMatrix.at_rows(recipe, sample.X, factors)
     value = sample.y[:, None]
@@ -209,12 +209,12 @@ def columns_by_slopes(
 
 @dataclass(frozen=True, eq=False)
 class SlopeStatistic:
-    r"""Mean squares of slopes over their standard errors, for columns of outputs.
+    r"""Mean squared t-statistic of slopes, for columns of outputs.
 
     .. math:: I = \frac1n \sum_i \sum_{a \in S} \Big(\frac{\hat\beta_{ia}}{s_i \lVert l^{(a)}_i \rVert}\Big)^2, \qquad
               s_i^2 = \frac{\sum_j K_{ij} y_j^2}{\sum_j K_{ij}} - \Big(\frac{\sum_j K_{ij} y_j}{\sum_j K_{ij}}\Big)^2
 
-    with the slopes of local planes, the norms of their shares in y, and the local variance of R's np.
+    with the slopes of local planes, the norms of their linear weights, and the local variance of R's np.
 
     Parameters
     ----------
@@ -223,9 +223,9 @@ class SlopeStatistic:
     means : SmootherMatrix
         The same weights, local constant.
     norm : ndarray of shape (n, len(tested))
-        Of the shares of the slopes, per bandwidth.
+        Norms of the linear weights of the slopes, per bandwidth.
     tested : list of int
-        Which slopes.
+        Numeric columns of the slopes.
     """
 
     planes: SmootherMatrix
@@ -235,13 +235,13 @@ class SlopeStatistic:
 
     @classmethod
     def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
-        """Find the norms, which do not depend on outputs."""
+        """Compute the norms of linear weights, which do not depend on outputs."""
         planes = SmootherMatrix.at_rows(replace(recipe, degree=1), X, factors)
         means = SmootherMatrix.at_rows(replace(recipe, degree=0), X, factors)
         return cls(planes, means, slope_norms(planes)[:, tested], tested)
 
     def __call__(self, value: Array) -> Array:
-        """Return I of each column."""
+        """Return the statistic I of each column of outputs."""
         value = value - value.mean(axis=0)  # the variance is a difference of squares
         columns = value.shape[1]
         slope = self.planes.local(value).slope[:, self.tested, :]
@@ -254,7 +254,7 @@ class SlopeStatistic:
 
 
 def slope_norms(planes: SmootherMatrix) -> Array:
-    """Return the norms of the shares of outputs in the slopes of local planes, per bandwidth, of shape (m, d)."""
+    """Return the norms of the linear weights of local slopes, per bandwidth, of shape (m, d)."""
     recipe, problem = planes.recipe, planes.of(np.zeros((len(planes.problem.key), 1)))
 
     def sums(problem: Problem) -> PoolState:

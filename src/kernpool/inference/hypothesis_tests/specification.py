@@ -44,35 +44,34 @@ def specification_test(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> TestResult:
-    r"""Test whether a parametric model has the right form, against any smooth alternative.
+    r"""Test whether a parametric model is correctly specified, against any smooth alternative.
 
     .. math:: T = \sum_i u_i \sum_{j \ne i} K_{ij} u_j \Big/ \sqrt{2 \sum_i u_i^2 \sum_{j \ne i} K_{ij}^2 u_j^2},
               \qquad u = y - \hat y
 
-    If the model is right its residuals u tell nothing of each other; where it is not, those of neighbours have the same
-    sign.
+    If the model is right, its residuals u are unrelated; where it is wrong, residuals of neighbours have the same sign.
 
     Parameters
     ----------
     X : array_like of shape (n, d) or frame
-        Inputs, as the model takes them. In a frame of pandas or polars columns may be categorical. Dates and durations
-        become days since 1970-01-01 UTC and days; only a frame goes to `model` as it is.
+        Inputs of the model. In a frame of pandas or polars columns may be categorical. Dates and durations become days
+        since 1970-01-01 UTC and days; only a frame is passed to `model` unchanged.
     y : array_like of shape (n,)
         Output.
     model : scikit-learn regressor, optional
         The model of the null hypothesis, with few parameters; by default ``LinearRegression()``. It is cloned and
         fitted to y, and to each resample.
     sample_weight : array_like of shape (n,), optional
-        Frequencies: whole numbers. The model is fitted to each row as often as its weight says.
+        Frequencies: whole numbers. The model is fitted to rows repeated by their frequencies.
     bandwidth : float or array_like of shape (d,), optional
-        How far neighbours reach; by default the standard deviation of each column times :math:`n^{-1/(4 + d)}`.
+        Bandwidth of K; by default the standard deviation of each column times :math:`n^{-1/(4 + d)}`.
     kernel : str, default="gaussian"
-        What neighbours weigh; see `kernpool.kernel_names`.
+        Kernel K; see `kernpool.kernel_names`.
     kind : {"wild", "mammen", "gaussian"}, default="wild"
-        What the residuals of a resample are multiplied by: random signs, the two points of Mammen, or normal numbers.
-        They stay at their rows, so that noise may differ from row to row.
+        Multipliers of the residuals in a resample: random signs, Mammen's two points, or normal numbers. Residuals stay
+        at their rows, which allows heteroscedastic noise.
     n_resamples : int, default=399
-        How many. Unless the model is ``LinearRegression()`` each takes a fit.
+        Number of resamples. Unless the model is ``LinearRegression()`` each takes a fit.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the draws.
     n_jobs : int, optional
@@ -81,7 +80,7 @@ def specification_test(
     Returns
     -------
     TestResult
-        With the `bandwidth` of neighbours.
+        Its `bandwidth` is that of K.
 
     Raises
     ------
@@ -97,13 +96,12 @@ def specification_test(
 
     Notes
     -----
-    The statistic of Zheng [1]_ and of Li and Wang [2]_, and of ``npcmstest`` of R's np [3]_, whose J is this T. The
-    normal limit is not used: it comes slowly, and the test would reject too rarely. A flexible model, such as a forest,
-    leaves residuals that are negatively related, and the test has no power against it.
+    The statistic is that of Zheng [1]_ and of Li and Wang [2]_, and of ``npcmstest`` of R's np [3]_, whose J is this T.
+    The normal limit is not used: convergence is slow, and the test would reject too rarely. A flexible model, such as a
+    forest, has negatively correlated residuals, and the test has no power against it.
 
-    Ordinary least squares has its resamples fitted by one decomposition of X. Then the time is that of two passes over
-    pairs of rows, one column of values for each resample. Levels of categorical columns are neighbours of others with
-    the factor :math:`n^{-2/(4 + d)}`.
+    Ordinary least squares fits all resamples by one decomposition of X. Then the time is that of two passes over pairs
+    of rows, one column of values for each resample. Different categories have the factor :math:`n^{-2/(4 + d)}`.
 
     References
     ----------
@@ -164,7 +162,7 @@ def _name(model: Any) -> str:
 
 
 def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSample, Any]:
-    """Read rows, and return inputs as the model takes them, each as often as its weight says."""
+    """Validate rows, and return inputs in the model's format, repeated by frequency."""
     encoding = Encoding.fit(X) if is_frame(X) else None
     if encoding is None:
         table: Any = read_inputs(X)
@@ -196,7 +194,7 @@ def _is_least_squares(model: Any) -> bool:
 
 
 def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
-    """Return what maps columns of outputs to what the model predicts at its own rows."""
+    """Return a function that maps columns of outputs to the model's fitted values."""
     from sklearn.base import clone
 
     if _is_least_squares(model):
@@ -219,7 +217,7 @@ def _predicted(model: Any, inputs: Any) -> Array:
 
 
 def _basis(X: Array) -> Array:
-    """Return an orthonormal basis of the centered columns, of as many directions as they span."""
+    """Return an orthonormal basis of the column space of the centered columns."""
     centered = X - X.mean(axis=0)
     unit = np.max(np.abs(centered), axis=0)
     left, size, _ = np.linalg.svd(centered / np.where(unit > 0, unit, 1.0), full_matrices=False)

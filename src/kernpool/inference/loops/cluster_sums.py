@@ -13,12 +13,12 @@ TILE = 512
 
 @bare_part
 def tilt_shares(share, offset, weight, q, key, first, bandwidth, base, tilt, scale):
-    """Add weight times a polynomial of offsets, times a scale, to the shares of a tile."""
+    """Add weight times a polynomial of offsets, times a scale, to the linear weights of a tile."""
     d, size = q.size, share.size
     for j in range(size):
         offset[0, j] = base
     for a in range(tilt.size):
-        # Behind the offsets come their products, (0, 0), (0, 1), ..., (1, 1), ...
+        # The offsets are followed by their products, (0, 0), (0, 1), ..., (1, 1), ...
         b, c = a, a
         if a >= d:
             place, b = a - d, 0
@@ -38,9 +38,10 @@ def tilt_shares(share, offset, weight, q, key, first, bandwidth, base, tilt, sca
 
 @bare_part
 def add_segments(share, residual, inverse_weight, first, ends, group, total, own, variance, sizes):
-    """Add a tile to the sums of its clusters, and what is complete to the sums over clusters; return the next cluster.
+    """Add a tile to the sums of its clusters, and finished clusters to the totals; return the next cluster.
 
-    `total` holds the sum of shares times residuals of the cluster so far, by output, `own` that of squared shares.
+    `total` holds the sum of linear weights times residuals of the current cluster, by output, `own` that of squared
+    linear weights.
     """
     start = 0
     while start < share.size:
@@ -88,11 +89,11 @@ def sum_clusters(
     variance,
     sizes,
 ):
-    """Write, for each query, sums over clusters: of squares by output, of sums of squared shares, and of their squares.
+    """Write, for each query, cluster sums: squares by output, sums of squared linear weights, and their squares.
 
-    Shares are those of a linear combination of local fits, whose numbers come along the first axis of `bandwidth`,
-    `tables`, `log_mass`, `base` and `tilt`. Keys and their columns are (columns, n), `ends` says before which key each
-    cluster ends. Queries without a key in some window are left as they are.
+    Linear weights are those of a linear combination of local fits, which run along the first axis of `bandwidth`,
+    `tables`, `log_mass`, `base` and `tilt`. Keys and their columns are (columns, n); `ends` has the index after the
+    last key of each cluster. Queries with an empty window are left unchanged.
     """
     n, terms = key.shape[1], bandwidth.shape[0]
     weight_buffer, s_buffer, share_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)

@@ -36,14 +36,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SmootherMatrix:
-    """A fit as a linear map from values of the keys to values at the queries.
+    """Kernel fit as a linear map from outputs of the keys to values at the queries.
 
     Parameters
     ----------
     problem : Problem
-        Its queries, keys and weights; the values in it are not used.
+        Queries, keys and weights; its values are ignored.
     recipe : Recipe
-        How it is summed: algorithm, threads, ridge, and what empty windows become.
+        Algorithm, threads, ridge, and the policy for empty windows.
     """
 
     problem: Problem
@@ -53,37 +53,37 @@ class SmootherMatrix:
     def at_rows(
         cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None
     ) -> SmootherMatrix:
-        """Return the fit at the keys themselves.
+        """Build the smoother matrix at the keys themselves.
 
         Parameters
         ----------
         recipe : Recipe
-            How to pool.
+            Kernel, bandwidths and algorithm.
         X : ndarray of shape (n, d)
             Numeric columns.
         factors : Factors, optional
-            Of categorical ones, rows with rows.
+            Factors of categorical columns between all pairs of rows.
         weight : ndarray of shape (n,), optional
             Frequencies.
         """
         return cls(recipe.problem(X, X, np.zeros(len(X)), key_weight=weight, factors=factors), recipe)
 
     def of(self, value: Array) -> Problem:
-        """Return the problem with these values, of shape (n, columns)."""
+        """Return the problem with given values, of shape (n, columns)."""
         center = center_of_values(value, self.problem.key_weight, None)
         return replace(self.problem, value=subtract(value, center), value_center=center)
 
     def without_self(self) -> SmootherMatrix:
-        """Return the fit that leaves one unit of each query's own key out; queries are the keys."""
+        """Return the leave-one-out smoother matrix; queries are the keys."""
         return replace(self, problem=replace(self.problem, self_index=np.arange(len(self.problem.key))))
 
     def local(self, value: Array) -> LocalFit:
-        """Return the local fits of these values, for empty windows zero."""
+        """Return the local fits to given values; zero in empty windows."""
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
         return local_fit(self.of(value), self.recipe.algorithm, self.recipe.n_jobs, complete=False, ridge=ridge)
 
     def fit(self, value: Array) -> Array:
-        """Return the fit of each column of values, of shape (m, columns); for empty windows as the recipe says."""
+        """Return the fit to each column of values, of shape (m, columns); empty windows by the recipe."""
         found = self.local(value)
         if found.occupied.all():
             return found.intercept
@@ -93,9 +93,9 @@ class SmootherMatrix:
         return np.where(found.occupied[:, None], found.intercept, 0.0 if self.recipe.empty == "zero" else np.nan)
 
     def means_of_squares(self, square: Array) -> Array:
-        """Return local means of columns of squares, for empty windows zero.
+        """Return local means of columns of squares; zero in empty windows.
 
-        Not their center is taken off, but the least of them, which costs no digits where squares are small.
+        Columns are shifted by their minimum and not by their mean, which keeps digits where squares are small.
         """
         center = np.min(square, axis=0)
         problem = replace(self.problem, value=subtract(square, center), value_center=center)
@@ -103,20 +103,20 @@ class SmootherMatrix:
         return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
 
     def look(self, value: Array) -> None:
-        """Warn, once, of empty windows, or raise, as the recipe says; `fit` does not."""
+        """Warn once of empty windows, or raise, by the recipe's policy; `fit` does neither."""
         if self.recipe.empty in ("nan", "raise", "nearest"):
             found = self.local(value[:, :1])
             self.recipe.fill_empty(found.intercept, found.occupied, lambda rows: found.intercept[rows])
 
     def predicted_from_others(self, value: Array) -> Array:
-        """Return the leave-one-out fit of each column at the keys; isolated rows have the mean of the others."""
+        """Return leave-one-out fits at the keys; isolated rows get the mean of the others."""
         others = self.without_self()
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
         found = leave_one_out(others.of(value), algorithm=self.recipe.algorithm, n_jobs=self.recipe.n_jobs, ridge=ridge)
         return found.prediction
 
     def sums(self, value: Array) -> Array:
-        """Return the sums of weight times value themselves, of shape (m, columns)."""
+        """Return the unnormalised sums of weight times value, of shape (m, columns)."""
         problem = self.of(value)
         plan = choose(problem, self.recipe.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=self.recipe.n_jobs)
@@ -124,7 +124,7 @@ class SmootherMatrix:
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
 
     def squared(self) -> tuple[SmootherMatrix, float]:
-        """Return the same with all weights of pairs squared, up to a factor, and that factor; weights of rows stay."""
+        """Return the smoother with squared pair weights, up to a factor, and that factor; row weights stay."""
         problem, term = self.problem, square(self.problem.similarity.kernel)
         columns = problem.key.shape[1] if problem.similarity.composition == "product" else 1
         factors = problem.factors
@@ -142,7 +142,7 @@ KINDS = (*draws.MULTIPLIERS, "residual", "pairs", "poisson")
 
 @dataclass(frozen=True)
 class Resampling:
-    """How to resample, checked when it is made; parameters as of `bootstrap`."""
+    """Options of a bootstrap, validated on construction; parameters as of `bootstrap`."""
 
     kind: str = "wild"
     n_resamples: int = 999
@@ -156,7 +156,7 @@ class Resampling:
             raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
 
     def check_request(self, statistic: Statistic | None, size: int) -> None:
-        """Refuse, before anything is drawn, what is no statistic, or without one fits of so many numbers."""
+        """Raise before drawing if the statistic is not callable, or the result would be too large."""
         if statistic is None:
             self.check_size(size)
         elif not callable(statistic):
@@ -184,7 +184,7 @@ class Resampling:
         return found
 
     def check_size(self, size: int) -> None:
-        """Refuse a result of so many numbers for each resample, if that is too large."""
+        """Raise ValueError if a result with so many numbers per resample exceeds `max_bytes`."""
         needed = 8 * size * self.n_resamples
         if needed > self.max_bytes:
             raise ValueError(
@@ -204,7 +204,7 @@ def bootstrap(
     flat: bool = True,
     progress: Progress | None = None,
 ) -> Array:
-    """Resample a fit to arrays.
+    """Bootstrap a fit to arrays.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def bootstrap(
     statistic : callable, optional
         Takes a resampled fit of shape (m,) or (m, c), and returns a number or an array; by default the fit itself.
     groups : array_like of shape (n,), optional
-        Labels of clusters, which are drawn as a whole.
+        Cluster labels; clusters are drawn as a whole.
     flat : bool, default=True
         Whether fits of one output have shape (m,).
     progress : callable, optional
@@ -233,7 +233,7 @@ def bootstrap(
     Raises
     ------
     ValueError
-        If weights are no whole numbers, there are fewer than five rows or two clusters, or the result needs more than
+        If weights are not whole numbers, there are fewer than five rows or two clusters, or the result needs more than
         ``how.max_bytes``.
     """
     n, c = value.shape
@@ -254,7 +254,7 @@ def bootstrap(
 
 
 def as_numbers(returned: Any) -> Array:
-    """Return what a statistic returned as an array.
+    """Convert the result of a statistic to an array.
 
     Examples
     --------
@@ -269,14 +269,14 @@ def as_numbers(returned: Any) -> Array:
 
 
 def as_clusters(groups: ArrayLike, n: int) -> Integers:
-    """Return the number of the cluster of each row.
+    """Validate cluster labels and number the clusters; at least two are needed.
 
     Parameters
     ----------
     groups : array_like of shape (n,)
         Labels.
     n : int
-        How many rows there are.
+        Number of rows.
 
     Raises
     ------
@@ -301,7 +301,7 @@ def _of_values(
     how: Resampling,
     seed: int,
 ) -> Iterator[Array]:
-    """Yield fits of resampled outputs."""
+    """Yield fits to resampled outputs."""
     n, c = value.shape
     middle = fit.fit(value)
     there.look(value)
@@ -318,7 +318,10 @@ def _of_values(
     if how.kind == "residual":
         size = n if units is None else int(units.sum())
         noise = (
-            (block, np.stack([_exchanged(residual, units, seed, b, size) for b in _numbers(block)], axis=1))
+            (
+                block,
+                np.stack([_draw_residuals(residual, units, seed, b, size) for b in _resample_numbers(block)], axis=1),
+            )
             for block in draws.blocks(how.n_resamples, size * c)
         )
     else:
@@ -329,14 +332,14 @@ def _of_values(
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
-    """Say that resamples which are all the same are no certainty."""
+    """Warn that identical resamples, due to zero residuals, do not mean certainty."""
     none = np.flatnonzero(np.max(np.abs(residual), axis=0) <= nothing_left(value))
     if none.size:
         of = "" if value.shape[1] == 1 else f" of output {none[0]}"
         remedy = "; kind='wild' takes each row's residual from the others" if kind == "residual" else ""
         warn_caller(
-            f"all residuals{of} are zero, so that every resample is the fit itself: these rows have no noise to judge "
-            f"by, which is no certainty{remedy}",
+            f"all residuals{of} are zero, so that every resample is the fit itself: these rows do not show the size of "
+            f"the noise, which is no certainty{remedy}",
             InferenceWarning,
         )
 
@@ -365,20 +368,20 @@ def _of_rows(
 def resampled_counts(
     kind: str, seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
 ) -> Integers:
-    """Draw how often rows count in a resample.
+    """Draw the frequency of each row in a resample.
 
     Parameters
     ----------
     kind : {"pairs", "poisson"}
-        As many as there are, with replacement, or independently of each other.
+        Draw as many rows as there are with replacement, or Poisson counts independently for each row.
     seed, number : int
-        Of all resamples, and of this one.
+        Seed of all resamples, and number of this one.
     rows : int
-        How many.
+        Number of rows.
     units : ndarray of int, shape (rows,), optional
-        Unit rows that each stands for, each of which is drawn.
+        Number of unit rows that each row represents; each unit is drawn.
     cluster : ndarray of int, shape (rows,), optional
-        Cluster of each row, which are drawn as a whole.
+        Cluster of each row; clusters are drawn as a whole.
 
     Returns
     -------
@@ -397,7 +400,7 @@ def resampled_counts(
 
 
 def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
-    """Say once that windows of resamples hold no row."""
+    """Warn once that resamples have empty windows."""
     if empty:
         warn_caller(
             f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
@@ -405,7 +408,7 @@ def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
         )
 
 
-def _numbers(block: slice) -> range:
+def _resample_numbers(block: slice) -> range:
     return range(block.start, block.stop)
 
 
@@ -413,8 +416,8 @@ def _width(block: slice) -> int:
     return int(block.stop - block.start)
 
 
-def _exchanged(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
-    """Return the residuals of drawn unit rows, in the mean over those that a row stands for."""
+def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
+    """Return residuals drawn with replacement from unit rows, averaged over each row's units."""
     row = draws.drawn_rows(seed, number, size)
     if units is None:
         return residual[row]
@@ -429,28 +432,28 @@ def bootstrap_chunks(
     statistic: Statistic | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """Resample a fit to chunks, in one pass over them: all resamples keep their sums.
+    """Bootstrap a fit to chunks in one pass, keeping the sums of all resamples.
 
     Parameters
     ----------
     chunks : Chunks
         Pairs.
     asked : QueryBatch
-        How they are pooled, and where.
+        How pairs are pooled, and at which queries.
     how : Resampling
-        Of the kind ``"poisson"``.
+        Options, of the kind ``"poisson"``.
     statistic, progress
         As of `bootstrap`; progress counts rows, if their number is known.
 
     Returns
     -------
     ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
-        As of the arrays that the chunks make.
+        The same as for the concatenated arrays.
 
     Raises
     ------
     ValueError
-        If the kind is another, which needs the fit at each row.
+        If the kind is not ``"poisson"``; other kinds need the fit at each row.
     """
     if how.kind != "poisson":
         raise ValueError(
@@ -474,7 +477,7 @@ def bootstrap_chunks(
 
 
 def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
-    """Return how many equal rows each row stands for (None if one each), and how many these are."""
+    """Return how many unit rows each row represents (None if one each), and their total."""
     units = draws.unit_counts(chunk.weight, "the bootstrap")
     return units, len(chunk.key) if units is None else int(units.sum())
 
@@ -488,31 +491,31 @@ def resampled_state(
     first: int,
     n_resamples: int,
 ) -> tuple[PoolState, int]:
-    """Add chunks to the states of all resamples.
+    """Add chunks to the pooling states of all resamples.
 
     Parameters
     ----------
     state : PoolState
-        Of all resamples at all places, one resample after the other.
+        State of all resamples at all queries, one resample after the other.
     asked : QueryBatch
-        How pairs are pooled, and where.
+        How pairs are pooled, and at which queries.
     chunks : iterable of Chunk
         Pairs.
     center : ndarray of shape (c,)
-        What is taken off the values.
+        Center that is subtracted from the values.
     seed : int
-        Of all resamples.
+        Seed of all resamples.
     first : int
         Number of the first unit row.
     n_resamples : int
-        How many.
+        Number of resamples.
 
     Returns
     -------
     PoolState
-        With these pairs.
+        The state with these pairs added.
     int
-        Number of the unit row behind them.
+        Number of the next unit row.
     """
     for chunk in chunks:
         units, size = unit_rows(chunk)
@@ -538,12 +541,12 @@ def collect_states(
     how: Resampling,
     statistic: Statistic | None,
 ) -> Array:
-    """Return the statistic of each resample, from the states of all of them.
+    """Return the statistic of each resample, given its pooling state.
 
     Parameters
     ----------
     state : PoolState or None
-        Of `resampled_state`.
+        State of all resamples, from `resampled_state`.
     asked, center
         As there.
     flat : bool

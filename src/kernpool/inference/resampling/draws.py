@@ -18,7 +18,7 @@ from kernpool.execution.messages import abbreviate
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Numbers of a block of columns, for the sake of memory; each column of a narrow block takes longer.
+# Size of a block of columns, to limit memory; each column of a block with few columns takes longer.
 NUMBERS, LEAST_COLUMNS, MOST_COLUMNS = 1 << 23, 8, 64
 MOST_UNITS = 1 << 28
 LARGEST_SEED = (1 << 128) - 1  # a key of Philox
@@ -27,12 +27,12 @@ GOLDEN_SECTION = (np.sqrt(5.0) + 1.0) / 2.0
 
 
 def as_seed(random_state: Any) -> int:
-    """Turn a random state into a seed.
+    """Convert a random state to an integer seed.
 
     Parameters
     ----------
     random_state : int, RandomState, Generator or None
-        An integer is the seed itself, so that results are the same each time; another state is asked for one.
+        An integer is the seed itself, so that results are reproducible; a seed is drawn from any other state.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def as_seed(random_state: Any) -> int:
     Raises
     ------
     ValueError
-        If it is none of them, negative, or 2**128 or more.
+        If it is of another type, negative, or 2**128 or more.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def as_seed(random_state: Any) -> int:
 
 
 def as_random(random_state: Any, *, generators: bool = True) -> Any:
-    """Return the source of random numbers that scikit-learn reads from `random_state`, or a Generator as it is.
+    """Convert `random_state` as scikit-learn does; a Generator is returned unchanged.
 
     Examples
     --------
@@ -88,30 +88,30 @@ def as_random(random_state: Any, *, generators: bool = True) -> Any:
 
 
 def as_count(name: str, given: Any) -> int:
-    """Read how many resamples are drawn, at least one."""
+    """Validate a number of resamples, at least one."""
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
         raise ValueError(f"{name} must be a positive integer such as 399, got {abbreviate(given)}")
     return int(given)
 
 
 def generator(seed: int, number: int) -> Generator:
-    """Return the random numbers of a resample, which no other resample shares.
+    """Return the independent random generator of one resample.
 
-    Philox counts in its first word as it draws. So resamples differ in the last one: in the first, the numbers of one
-    would be those of the one before, four later.
+    Philox increments the first word of its counter as it draws, so resamples differ in the last word. If they differed
+    in the first, each resample would repeat the numbers of the previous one, shifted by four.
 
     Parameters
     ----------
     seed : int
-        Of all resamples.
+        Seed of all resamples.
     number : int
-        Of this one.
+        Number of this resample.
     """
     return Generator(Philox(key=seed, counter=[0, 0, 0, number]))
 
 
 def blocks(n_resamples: int, numbers: int) -> list[slice]:
-    """Cut resamples into blocks of columns, so that what takes `numbers` for each stays small."""
+    """Cut resamples into blocks so that arrays of `numbers` per resample stay small."""
     columns = min(max(NUMBERS // max(numbers, 1), LEAST_COLUMNS), MOST_COLUMNS)
     return [slice(start, min(start + columns, n_resamples)) for start in range(0, n_resamples, columns)]
 
@@ -142,7 +142,7 @@ MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
 
 
 def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
-    """Draw multipliers of residuals, one column for each resample.
+    """Draw bootstrap multipliers of residuals, one column for each resample.
 
     Parameters
     ----------
@@ -153,12 +153,12 @@ def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
     which : slice
         Numbers of the resamples.
     size : int
-        Rows.
+        Number of rows.
 
     Returns
     -------
     ndarray of shape (size, resamples)
-        Independent, of mean 0 and variance 1.
+        Independent, with mean 0 and variance 1.
 
     Examples
     --------
@@ -174,32 +174,32 @@ def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
 
 
 def drawn_rows(seed: int, number: int, size: int) -> Integers:
-    """Draw as many rows as there are, with replacement."""
+    """Draw `size` row indices with replacement."""
     return generator(seed, number).integers(0, size, size)
 
 
 def poisson_counts(seed: int, number: int, first: int, rows: int) -> Integers:
-    """Draw how often each row counts in a resample, from a hash of its number.
+    """Draw the Poisson frequency of each row in a resample, from a hash of its number.
 
     Parameters
     ----------
     seed : int
         From `as_seed`.
     number : int
-        Of the resample.
+        Number of the resample.
     first : int
         Number of the first row, among the rows of all partitions.
     rows : int
-        How many.
+        Number of rows.
 
     Returns
     -------
     ndarray of int, shape (rows,)
-        Poisson of mean 1.
+        Poisson counts with mean 1.
 
     Notes
     -----
-    A row gets the same count in whichever chunk or partition it comes [1]_. The hash is the finalizer of SplitMix64
+    A row gets the same count in any chunk or partition [1]_. The hash is the finalizer of SplitMix64
     [2]_, applied to the seed and the number of the resample, and again with the number of the row.
 
     References
@@ -230,7 +230,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1)
 def _poisson_steps() -> Array:
-    """Return the distribution function of the Poisson distribution of mean 1 at 0, 1, ..., up to where it is 1."""
+    """Return the distribution function of the Poisson distribution with mean 1, up to where it equals 1."""
 
     def terms() -> Iterator[float]:
         term = float(np.exp(-1.0))
@@ -242,14 +242,14 @@ def _poisson_steps() -> Array:
 
 
 def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
-    """Return how many unit rows each row stands for, None for one each.
+    """Validate whole-number frequencies and return the number of unit rows of each row; None if one each.
 
     Parameters
     ----------
     weight : array_like of shape (rows,) or None
         Frequencies.
     what : str
-        What needs them, for the message.
+        Name of the method that needs them, for messages.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
     Raises
     ------
     ValueError
-        If one is no whole number, or there are very many.
+        If one is not a whole number, or the total is too large.
     """
     if weight is None:
         return None
@@ -279,7 +279,7 @@ def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
 
 
 def sums_of_units(drawn: NDArray[Any], units: Integers) -> NDArray[Any]:
-    """Return the sums over the unit rows of each row, zero for a weight of zero."""
+    """Return the sum of draws over each row's units; zero for a weight of zero."""
     ends = np.cumsum(units)
     starts = ends - units
     kept = units > 0
@@ -299,29 +299,29 @@ def multiplied(
     cluster: Integers | None = None,
     results: int = 0,
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield residuals times random multipliers, a block of resamples at a time.
+    """Yield residuals times random multipliers, in blocks of resamples.
 
     Parameters
     ----------
     residual : ndarray of shape (n, c)
-        One of each unit row that a row stands for.
+        Residual of each row's units.
     kind : str
         As of `draws.multipliers`.
     seed, n_resamples : int
-        Of all, and how many.
+        Seed, and number of resamples.
     units : ndarray of int, shape (n,), optional
-        Unit rows that each row stands for. Each has a multiplier of its own, of which a row has the mean.
+        Number of unit rows that each row represents. Each unit has its own multiplier; the row gets their mean.
     cluster : ndarray of int, shape (n,), optional
-        Clusters, whose rows have one multiplier together.
+        Clusters, whose rows share one multiplier.
     results : int, default=0
-        How many numbers each column is to become, if that is more than there are rows.
+        Number of results of each column, if larger than the number of rows; limits the size of blocks.
 
     Yields
     ------
     block : slice
         Numbers of the resamples.
     values : ndarray of shape (n, resamples, c)
-        Outputs, for all of these at once.
+        Multiplied residuals of all of these resamples.
     """
     n, c = residual.shape
     size = n if units is None else int(units.sum())
@@ -333,7 +333,7 @@ def multiplied(
 
 
 def means_of_units(drawn: Array, units: Integers | None) -> Array:
-    """Return means over the unit rows of each row; for a weight of zero nothing counts."""
+    """Return the mean of draws over each row's units; zero for a weight of zero."""
     return drawn if units is None else sums_of_units(drawn, units) / np.maximum(units, 1)[:, None]
 
 

@@ -44,14 +44,14 @@ PAIRS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The clusters of the training rows, and how far rows are from fits without theirs.
+    """Clusters of the training rows, with leave-cluster-out residuals.
 
     Parameters
     ----------
     code : ndarray of int64, shape (n,)
         Number of the cluster of each row.
     residual : ndarray of shape (n, c)
-        Output less the fit to the rows of all other clusters; where none is in the window, less their mean. Zero for
+        Output minus the fit to the rows of all other clusters; minus their mean where none is in the window. Zero for
         rows of weight zero.
     """
 
@@ -60,14 +60,14 @@ class Clusters:
 
 
 def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
-    """Return the number of the cluster of each row.
+    """Validate cluster labels and number the clusters.
 
     Parameters
     ----------
     groups : array_like of shape (n,)
-        Labels: numbers, strings, or whatever can be sorted.
+        Labels: numbers, strings, or other values that can be sorted.
     weight : ndarray of shape (n,)
-        Frequencies; clusters without weight do not count.
+        Frequencies; clusters without positive weight are ignored.
 
     Returns
     -------
@@ -98,19 +98,19 @@ def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
 
 
 def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
-    """Fit each training row to the rows of all other clusters.
+    """Compute leave-cluster-out residuals of the training rows.
 
     Parameters
     ----------
     smoother : Smoother
-        Of any degree.
+        Smoother of any degree.
     code : ndarray of int64, shape (n,)
         From `number_clusters`.
 
     Returns
     -------
     Clusters
-        By one pass over pairs of rows, or some on a line (`kernpool.pooling.choice`).
+        Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.choice`).
     """
     problem = smoother.problem(smoother.training).with_groups(code, code)
     fit = smoother.settled(problem, smoother.sums(problem))
@@ -120,10 +120,10 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
 
 
 def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:
-    r"""Return the same clusters with residuals of the fit to all rows: CR0, or CR1 if they are corrected.
+    r"""Return the clusters with residuals of the fit to all rows: CR0, or CR1 if `corrected`.
 
     CR1 multiplies variances by :math:`\frac{G}{G - 1} \frac{W - 1}{W - \operatorname{tr} H}`, with G clusters and W
-    rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters for the trace.
+    rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters in place of the trace.
     """
     kept = training.weight > 0
     factor = 1.0
@@ -141,16 +141,16 @@ def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> 
 
 
 class ClusterErrors(NamedTuple):
-    """How sure an estimate at m places is, of rows in clusters.
+    """Cluster-robust standard errors of an estimate at m points.
 
     Parameters
     ----------
     error : ndarray of shape (m, c)
-        Standard error; NaN where a window is empty, or all shares are zero.
+        Standard error; NaN where a window is empty, or all linear weights are zero.
     df : ndarray of shape (m,)
-        Number of clusters that count, less one; NaN as the error.
+        Effective number of clusters minus one; NaN where the error is.
     size : ndarray of shape (m,)
-        Norm of the shares of unit rows; NaN where a window is empty.
+        Norm of the linear weights of unit rows; NaN where a window is empty.
     """
 
     error: Array
@@ -159,7 +159,7 @@ class ClusterErrors(NamedTuple):
 
 
 def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> ClusterErrors:
-    """Return standard errors of an estimate, their degrees of freedom, and the norm of its shares.
+    """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights.
 
     Parameters
     ----------
@@ -168,18 +168,18 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     found : Estimate
         Linear in the outputs.
     clusters : Clusters
-        Of its rows.
+        Clusters of its rows.
 
     Returns
     -------
     ClusterErrors
-        By one pass over all pairs.
+        Takes one pass over all pairs.
     """
     order = np.argsort(clusters.code, kind="stable")
     order = order[smoother.weight[order] > 0]
     problem = found.terms[0][1].problem
     tables = WeightTables(found.terms, order, smoother.weight[order])
-    residual, ends = clusters.residual[order], _ends(clusters.code[order])
+    residual, ends = clusters.residual[order], _cluster_ends(clusters.code[order])
     variance, sizes = np.zeros((len(problem.query), residual.shape[1])), np.zeros((len(problem.query), 2))
     kernel = problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
@@ -195,13 +195,13 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     return ClusterErrors(error, np.asarray(count - 1.0), np.where(occupied, np.sqrt(sizes[:, 0]), np.nan))
 
 
-def _ends(code: Integers) -> Integers:
-    """Return before which row each cluster ends; rows lie cluster by cluster."""
+def _cluster_ends(code: Integers) -> Integers:
+    """Return the end index of each cluster; rows are sorted by cluster."""
     return np.append(np.flatnonzero(np.diff(code)) + 1, len(code)).astype(np.int64)
 
 
 def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array) -> None:
-    """Sum by tables of shares, some places at a time."""
+    """Sum by tables of linear weights, in batches of points."""
     starts = np.append(0, ends[:-1])
     for rows in cut(len(variance), max(1, tables.places // residual.shape[1])):
         share = tables.rows(rows)
@@ -216,7 +216,7 @@ def _sum_by_loops(
 ) -> None:
     """Sum by compiled loops, blocks of queries on threads."""
     from kernpool.algorithms.brute.products import read_only
-    from kernpool.algorithms.brute.staged import kernel_of  # with what loads Numba, which small problems never do
+    from kernpool.algorithms.brute.staged import kernel_of  # with code that loads Numba, which small problems never do
     from kernpool.inference.loops.cluster_sums import sum_clusters
 
     shares = [share for _, share in tables.terms]
@@ -246,7 +246,7 @@ def _sum_by_loops(
 
 
 def _levels(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
-    """Return levels of queries and keys, and one array of all tables of factors, with a last row for unseen levels."""
+    """Return category codes of queries and keys, and all factor tables, with a last row for unseen categories."""
     from kernpool.algorithms.brute.products import read_only
 
     if problem.factors is None:

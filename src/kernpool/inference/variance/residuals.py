@@ -39,12 +39,12 @@ from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Summed, inner,
 Array = NDArray[np.float64]
 
 NEIGHBOURS = 3
-MORE = 8  # than are needed, to find those that are as far as the farthest
+MORE = 8  # more than needed, to find ties with the farthest
 ROUNDING = 1e-12  # of distances, and of sums of fractional weights
 
 
 def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array:
-    r"""Return squared differences from the mean of the nearest other rows, times J / (J + 1).
+    r"""Return nearest-neighbour squared residuals: differences from neighbour means, times J / (J + 1).
 
     .. math:: \hat\sigma_j^2 = \frac{J_j}{J_j + 1} \Big( y_j - \frac{1}{J_j} \sum_{i \in N_j} y_i \Big)^2
 
@@ -53,12 +53,12 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
     smoother : Smoother
         Its rows are compared in its units, bandwidths where there are several columns.
     neighbours : int, default=3
-        How many unit rows are wanted. All rows as far as the farthest of them count too, which makes J larger.
+        Number of unit rows. All ties with the farthest of them are included too, which makes J larger.
 
     Returns
     -------
     ndarray of shape (n, c)
-        Rows of other levels are neighbours only where there are not enough of the same.
+        Rows of other categories are neighbours only where there are not enough of the same.
 
     Notes
     -----
@@ -87,7 +87,7 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
 
 
 def _levels(code: NDArray[np.int64], points: Array) -> Array:
-    """Return coordinates by which rows of other levels are farther than all of the same."""
+    """Return coordinates that put rows of other categories farther away than all rows of the same."""
     extent = float(np.linalg.norm(np.ptp(points, axis=0))) if points.size else 0.0
     step = 2.0 * extent + 1.0
     columns = [np.eye(int(column.max()) + 1)[column] * step for column in code.T]
@@ -97,7 +97,7 @@ def _levels(code: NDArray[np.int64], points: Array) -> Array:
 def _on_a_line(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Grow a run of places around each row, by the nearer end, or by both where they are equally far."""
+    """Grow a run of points around each row by the nearer end, or by both if they are equally far."""
     x, last = place[:, 0], len(place) - 1
     low, high = group.copy(), group.copy()
     count, sums = mass[group], total[group]
@@ -118,7 +118,7 @@ def _on_a_line(
 def _in_space(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Look for the nearest places in a tree, and take all that are as far as the farthest that is needed."""
+    """Find the nearest points with a tree, including all ties with the farthest one needed."""
     from scipy.spatial import KDTree
 
     tree = KDTree(place)
@@ -146,21 +146,21 @@ ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, of a million rows twelv
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The training rows in their own fit, and in the fit without them.
+    """Fitted and leave-one-out values of the training rows, with leverages.
 
     Parameters
     ----------
     value, fitted, deleted : ndarray of shape (n, c)
-        Outputs, the fit at their places, and the fit there without one unit of the row: the mean of the others where
-        nothing else is in its window.
+        Outputs, fitted values, and leave-one-out values (without one unit of the row): the mean of the others where no
+        other row is in its window.
     leverage : ndarray of shape (n,)
-        Share of one unit of each row in its own fit, the diagonal of the hat matrix.
+        Linear weight of one unit of each row in its own fit, the diagonal of the hat matrix.
     weight : ndarray of shape (n,)
         Frequencies.
     alone : int
-        How many rows have nothing else in their window.
+        Number of rows with no other row in their window.
     shares : tuple of (ndarray of shape (n,), ndarray of shape (n,), ndarray of shape (n, regressors)), or None
-        Of the fits: log mass, base and tilt, as of `LinearWeights`, where somebody wants them.
+        Linear weights of the fits: log mass, base and tilt, as of `LinearWeights`; None unless requested.
     """
 
     value: Array
@@ -183,17 +183,17 @@ class Training:
 
 
 def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
-    """Fit the training rows with and without themselves, by one pass.
+    """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
 
-    Sums without a row, plus the row itself, are those with it: nothing is subtracted, so that a row of leverage nearly
-    one keeps its digits.
+    The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
+    leverage near one keeps its digits.
 
     Parameters
     ----------
     smoother : Smoother
-        Of any degree.
+        Smoother of any degree.
     with_shares : bool, default=False
-        Whether to return the shares of the fits as well, which are as large as the rows and more.
+        Whether to return the linear weights of the fits as well, which take as much memory as the rows, or more.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
 
 
 def nothing_left(value: Array) -> Array:
-    """Return up to which size residuals are nothing but rounding.
+    """Return the size below which residuals are only rounding error.
 
     Parameters
     ----------
@@ -262,16 +262,16 @@ def nothing_left(value: Array) -> Array:
 
 
 def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:
-    """Return the squared residuals of unit rows.
+    """Return squared residuals of unit rows, by a heteroscedasticity-consistent estimator.
 
     Parameters
     ----------
     smoother : Smoother
-        That was fitted.
+        The fit.
     training : Training
         Its rows.
     kind : {"hc3", "hc2", "hc1", "hc0", "nn"}, default="hc3"
-        See above.
+        See the module docstring.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3")
     Raises
     ------
     ValueError
-        If there is no such kind, or the fit takes all degrees of freedom.
+        If `kind` is unknown, or the fit takes all degrees of freedom.
     """
     check_choice("residuals", kind, RESIDUALS)
     freedom = training.rows - training.trace
@@ -308,15 +308,15 @@ WINDOW = 2.0  # bandwidths of the fit
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The noise around m places.
+    """Local noise variance at m points.
 
     Parameters
     ----------
     variance : ndarray of shape (m, c)
-        Of one observation; NaN where the window is empty.
+        Variance of one observation; NaN where the window is empty.
     df : ndarray of shape (m,)
-        Effective number of residuals that it is a mean of: Kish's number, which is Satterthwaite's for a mean of
-        squares. NaN where the window is empty.
+        Effective number of residuals in the mean: Kish's number, which is Satterthwaite's for a mean of squares. NaN
+        where the window is empty.
     """
 
     variance: Array
@@ -324,24 +324,24 @@ class Noise:
 
 
 def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, sums: Summed | None = None) -> Noise:
-    """Average squared residuals around some places.
+    """Estimate the local noise variance at given evaluation points.
 
     Parameters
     ----------
     smoother : Smoother
-        The fit; its bandwidths are doubled, and its levels stay as near to each other as they are, because their noise
-        may differ.
+        The fit; its bandwidths are doubled, and smoothings of categories stay as they are, because the noise of
+        categories may differ.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     squared : ndarray of shape (n, c)
         Squared residuals of the rows.
     sums : callable, optional
-        Sums without values, some of which may be known; by default those of the smoother.
+        Computes sums without values, and may cache them; by default those of the smoother.
 
     Returns
     -------
     Noise
-        Two passes over the keys.
+        Takes two passes over the keys.
     """
     wide = smoother.of_degree(0).widened(WINDOW, levels=False)
     fitted = fit_squares(wide, places, squared)
@@ -352,25 +352,25 @@ def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, su
 
 
 def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) -> Fitted:
-    """Average squares around some places, without loss of digits where they are small.
+    """Return local means of squares at given evaluation points, keeping the digits of small ones.
 
     Parameters
     ----------
     smoother : Smoother
-        Of degree 0.
+        Smoother of degree 0.
     places : EvaluationPoints
-        Where.
+        Evaluation points.
     squared : ndarray of shape (n, c)
         Squares of the rows.
 
     Returns
     -------
     Fitted
-        One pass over the keys.
+        Takes one pass over the keys.
     """
     problem = smoother.problem(places)
-    # A sum of squares has no center to be taken off, which would cost digits where there is little noise. Algorithms
-    # want a constant column to be zero.
+    # A sum of squares is not centred, which would cost digits where there is little noise. Algorithms need a constant
+    # column to be zero.
     kept = np.ones(len(squared), dtype=bool) if problem.key_weight is None else problem.key_weight > 0
     low, high = squared[kept].min(axis=0), squared[kept].max(axis=0)
     center = np.where(low == high, low, 0.0)

@@ -24,32 +24,32 @@ from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, 
 
 Array = NDArray[np.float64]
 
-# What each kind of variance takes for squared residuals; "local" averages them first.
+# Squared residuals of each kind of variance; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
-LEFT_OUT = ("local", "sandwich", "hc3")  # which with clusters all are of fits without the whole cluster
+LEFT_OUT = ("local", "sandwich", "hc3")  # all of which are leave-cluster-out with clusters
 OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")
-NO_SLOPE = 1e-12  # shares per bandwidth, in units of those of a mean of all rows
+NO_SLOPE = 1e-12  # linear weights per bandwidth, in units of those of a mean of all rows
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """How sure estimates at m places are.
+    """Standard errors and degrees of freedom of estimates at m points.
 
     Parameters
     ----------
     standard_error : ndarray of shape (m, c)
-        NaN where a window is empty, or its rows tell no slope; zero where residuals are nothing but rounding.
+        NaN where a window is empty, or its rows do not identify the slope; zero where residuals are only rounding.
     df : ndarray of shape (m,)
         Degrees of freedom.
     noise : Noise or None
-        Of an observation around each place; None with clusters, which do not ask for it.
+        Noise of an observation at each point; None with clusters, which do not need it.
     residual : ndarray of shape (n, c) or (n, 1)
-        What errors are made of: the error at a place is the sum of shares times these times independent numbers of mean
-        0 and variance 1, one for each unit row. Ones where the noise is local: it cancels.
+        Residuals r of the error at a point, ``sum_j l_j r_j xi_j``, with linear weights l and independent numbers xi of
+        mean 0 and variance 1, one for each unit row. Ones where the noise is local: it cancels.
     spread : ndarray of shape (m, c) or (m, 1)
         Standard deviation of that sum.
     cluster : ndarray of int, shape (n,), or None
-        Of each row; rows of one have one of these numbers together.
+        Cluster of each row; rows of a cluster share one xi.
     """
 
     standard_error: Array
@@ -61,12 +61,12 @@ class Errors:
 
 
 def check_variance(variance: str, *, clustered: bool = False) -> None:
-    """Refuse an unknown kind of variance, and with clusters those of residuals that leave single rows out, or none."""
+    """Raise ValueError if the variance is unknown, or does not allow clusters."""
     check_choice("variance", variance, VARIANCES)
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
-            f"variance={variance!r} is of independent rows, and groups make clusters, whose residuals are of fits "
-            "without all of their rows, or of the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
+            f"variance={variance!r} is for independent rows; with groups, residuals are leave-cluster-out, or those of "
+            "the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
         )
 
 
@@ -78,7 +78,7 @@ def errors_of(
     variance: str = "local",
     clusters: Clusters | None = None,
 ) -> Errors:
-    """Estimate the standard errors of one estimate: the first of `errors_of_each`."""
+    """Compute the standard errors of one estimate; see `errors_of_each`."""
     return errors_of_each(smoother, training, places, [found], variance, clusters)[0]
 
 
@@ -90,35 +90,35 @@ def errors_of_each(
     variance: str = "local",
     clusters: Clusters | None = None,
 ) -> list[Errors]:
-    """Estimate standard errors.
+    """Compute the standard errors of several estimates at the same points.
 
     Parameters
     ----------
     smoother : Smoother
-        The fit that residuals are of.
+        The fit that gives the residuals.
     training : Training
         Its rows, of `fit_training`.
     places : EvaluationPoints
-        Where the estimates are.
+        Points of the estimates.
     found : sequence of Estimate
         Estimates, such as of the slope by each column.
     variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
-        Local noise times the norm of the shares; or a sandwich of leave-one-out residuals, which is ``"hc3"``, of those
-        from nearest neighbours, or of those that least squares has.
+        Local noise times the norm of the linear weights; or a sandwich of leave-one-out residuals (``"sandwich"``, the
+        same as ``"hc3"``), of nearest-neighbour residuals, or of residuals as in least squares.
     clusters : Clusters, optional
-        Of `fit_clusters`. Then sums over the rows of a cluster take the place of rows, and residuals are of fits
-        without it; of the fit itself with ``"hc0"`` and ``"hc1"``.
+        From `fit_clusters`. Then sums over the rows of a cluster replace rows, and residuals are leave-cluster-out;
+        those of the fit itself with ``"hc0"`` and ``"hc1"``.
 
     Returns
     -------
     list of Errors
-        Two passes for the noise; for the norm one, or three of corrected estimates, some of which may be known already.
+        The noise takes two passes; the norm takes one, or three for corrected estimates, some of which may be cached.
         A sandwich takes the latter for each output; clusters take all pairs.
 
     Warns
     -----
     RankDeficiencyWarning
-        If the rows around a place tell no slope.
+        If the rows around a point do not identify the slope.
     """
     check_variance(variance, clustered=clusters is not None)
     if clusters is not None:
@@ -149,7 +149,7 @@ def errors_of_each(
 
 
 def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
-    """Return errors of rows in clusters; zero where residuals are nothing but rounding, NaN where there is no slope."""
+    """Return cluster-robust errors; zero if residuals are only rounding, NaN where a slope is not estimable."""
     spread, df, size = cluster_errors(smoother, found, clusters)
     quiet = np.max(np.abs(clusters.residual), axis=0) <= rounding_of(training)
     error = np.where(quiet & np.isfinite(spread), 0.0, spread)
@@ -159,20 +159,20 @@ def _of_clusters(smoother: Smoother, training: Training, found: Estimate, cluste
 
 
 def rounding_of(training: Training) -> Array:
-    """Return up to which size residuals of each output are nothing but rounding."""
+    """Return the size below which residuals of each output are only rounding error."""
     return nothing_left(training.value[training.weight > 0])
 
 
 def _where_occupied(found: Estimate, error: Array) -> Array:
-    """Return errors, NaN where a window is empty: a sum over no rows is zero, and zero would look certain."""
+    """Return errors, with NaN instead of zero where a window is empty."""
     return np.where(np.isfinite(found.log_mass)[:, None], error, np.nan)
 
 
 def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:
-    """Return errors of slopes, NaN where the rows of a window tell none.
+    """Return errors of slopes, with NaN where a window's rows do not identify the slope.
 
-    Shares are nothing but rounding there, or those of a plane that is on its way to a constant: a slope near zero, with
-    an error as small, would look sure.
+    Linear weights are only rounding there, or belong to a plane that degenerates to a constant: a slope near zero with
+    an equally small error would look precise.
     """
     bandwidth = found.terms[0][1].problem.similarity.bandwidth[found.column]
     (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
@@ -188,50 +188,50 @@ def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array
     return error
 
 
-# Standard errors between the corrected fit and the fit itself. At bandwidths found by leave-one-out, where intervals of
-# one column cover 94 to 98 percent, none of 285 samples had a place beyond 1.5 (n = 50 and 200, both degrees); of two
+# Bias correction in standard errors. At bandwidths found by leave-one-out, where intervals of
+# one column cover 94 to 98 percent, none of 285 samples had a point beyond 1.5 (n = 50 and 200, both degrees); of two
 # columns 5 of 16 had one beyond 2, at the top of a hill that is covered in 89 percent. At given bandwidths of .06 to .3
-# places beyond 2 were covered in 14 to 49 percent (one column, 1967 places) and in 1 to 68 (two columns, 624 places).
+# points beyond 2 were covered in 14 to 49 percent (one column, 1967 points) and in 1 to 68 (two columns, 624 points).
 MUCH_BIAS = 2.0
 FEW_DF = 1.0 - 1e-9
-# Norms of shares are quotients of sums of weights, which are known as logarithms: a logarithm of -1e13 is rounded to
-# 2e-3, and so is the norm. With a Gaussian that is a place three million bandwidths away.
+# Norms of linear weights are quotients of sums of weights, known as logarithms: a logarithm of -1e13 is rounded to
+# 2e-3, and so is the norm. With a Gaussian that is a point three million bandwidths away.
 ROUNDED = 8.0 * np.finfo(np.float64).eps
 LOST = 0.01
 TOO_FAR = "are so far from all rows that rounding of their weights leaves no digit"
 
 
 class InferenceWarning(RuntimeWarning):
-    """A standard error or an interval does not say what it seems to: no noise, too few rows, or much bias."""
+    """A standard error or interval is unreliable: no noise, too few rows, or large bias."""
 
 
 class ExtrapolationWarning(UserWarning):
-    """Some queries are so far from the training rows that the answer is extrapolation.
+    """Some queries are so far from the training rows that predictions are extrapolation.
 
-    Given once per call by every method of the estimators that answers at new rows. The rule looks at X alone: a query
+    Issued once per call by every method of the estimators that predicts at new rows. The rule uses X alone: a query
     is extrapolation if one of its numeric columns is beyond the range of the training rows
 
     - by more than two bandwidths, and than three times the median step from a value to the next one, so that a series
-      may be continued; for local planes, which go on beyond the rows, by more than half of the range even where the
+      may be continued; for local planes, which extrapolate linearly, by more than half of the range even where the
       bandwidth is larger or infinite; and
-    - by more than the tail of the training rows lets expect of new rows like these: beyond the quantile that one of 700
-      such rows exceeds, in any column, by Weissman's estimate from the outermost eighth of the rows (3 to 12) without
-      the last one, and never more than six times as far from the median as these reach. A single outlier does not
-      change it. For local planes it reaches half of the range beyond the second largest value at most.
+    - by more than the tail of the training rows predicts for new rows from the same distribution: beyond the quantile
+      that one of 700 such rows exceeds, in any column, by Weissman's estimate from the outermost eighth of the rows (3
+      to 12) without the last one, and never more than six times as far from the median as these reach. A single
+      outlier does not change it. For local planes it reaches half of the range beyond the second largest value at most.
 
-    Of rows in chunks and on a cluster the range is known and no tail, so that the first part is the rule. Columns
-    compared by rank are meant in ranks, learned similarities in the space that rows are mapped to.
+    For rows in chunks and on a cluster only the range is known, not the tail, so that only the first part applies.
+    Columns compared by rank are judged in ranks, learned similarities in the space that rows are mapped to.
 
-    Of new rows that are drawn as the training rows were less than 1 percent are extrapolation, with 60, 200 and 1000
-    rows of 1, 2, 3 and 5 columns, whatever the bandwidth. On average: uniform 0.04 percent,
+    Among new rows from the distribution of the training rows less than 1 percent are extrapolation, with 60, 200 and
+    1000 rows of 1, 2, 3 and 5 columns, whatever the bandwidth. On average: uniform 0.04 percent,
     normal 0.2, exponential 0.1, lognormal 0.2, Student's t with 3 degrees of freedom 0.5; the most is 0.9 for 60 rows
-    of 5 such columns. With local planes 60 rows of long tails have more of them: 1 percent in one column and 3 to 6 in
-    five, where the slope of a few rows is followed by more than half of the range.
+    of 5 such columns. With local planes and 60 rows with long tails there are more: 1 percent in one column and 3 to 6
+    in five, where the slope of a few rows is extrapolated by more than half of the range.
 
     A query within the range of each column is not extrapolation by this rule, even in a corner or a hole of the cloud
     of rows: `effective_sample_size` shows those. Kernels of compact support have empty windows beyond the rows, which
-    `EmptyWindowWarning` reports instead, but for classifiers that answer their priors. Means with a constant kernel, or
-    an infinite bandwidth, are the same everywhere. Predictions for Dask queries warn when they are computed.
+    `EmptyWindowWarning` reports instead, except for classifiers that return their priors. Means with a constant kernel,
+    or an infinite bandwidth, are the same everywhere. Predictions for Dask queries warn when they are computed.
 
     Examples
     --------
@@ -246,7 +246,7 @@ class ExtrapolationWarning(UserWarning):
 
 
 def warn_of_empty(found: Estimate) -> None:
-    """Warn of places without training rows."""
+    """Warn of points without training rows in their window."""
     (empty,) = np.nonzero(~np.isfinite(found.log_mass))
     if empty.size:
         warn_caller(
@@ -258,16 +258,16 @@ def warn_of_empty(found: Estimate) -> None:
 
 
 def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> None:
-    """Report places whose rows determine no plane; warn of those that determine a plane and no quadratic.
+    """Report rank-deficient local planes, and warn of rank-deficient local quadratics.
 
     Parameters
     ----------
     found : Estimate
-        What is made of planes or quadratics.
+        Estimate from local planes or quadratics.
     columns : int
-        Numeric ones.
+        Number of numeric columns.
     report_rank : callable
-        Who hears of planes.
+        Callback for rank-deficient planes.
     """
     occupied = np.isfinite(found.log_mass)
     report_rank(found.rank, occupied, columns)
@@ -277,20 +277,20 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
 
 
 def within_range(problem: Problem) -> NDArray[np.bool_]:
-    """Return which queries are within the range of the keys: estimators have warned of the others."""
+    """Return which queries are within the range of the keys; estimators warn of the others."""
     query, key = problem.query, problem.key
     return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
 
 
 def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where they rest on too little; warn of these and zeros.
+    """Return standard errors and df, NaN where they rest on too few rows; warn of these and of zeros.
 
     Parameters
     ----------
     found : Estimate
         The estimate.
     errors : Errors
-        Its errors, of clusters of which two have to count, or of residuals, of one row at least.
+        Its errors. At least two clusters, or residuals worth at least one row, have to have weight.
 
     Returns
     -------
@@ -305,8 +305,8 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
         (between,) = np.nonzero(lost & within_range(found.terms[0][1].problem))
         if between.size:
             warn_caller(
-                f"{_which('', between, found)} {TOO_FAR} of a standard error, and it becomes NaN; nothing is known of "
-                "the curve there: leave these places out, or use a larger bandwidth",
+                f"{_which('', between, found)} {TOO_FAR} of a standard error, and it becomes NaN; the data say nothing "
+                "about the curve there: omit these queries, or use a larger bandwidth",
                 ExtrapolationWarning,
             )
     (few,) = np.nonzero(df < FEW_DF - rounded)
@@ -316,29 +316,29 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
             "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
             "NaN; use a larger bandwidth, or finer groups"
             if errors.cluster is not None
-            else "residuals of less than one row tell how large the noise is, and standard errors become NaN; "
+            else "the noise would be estimated from less than one row, and standard errors become NaN; "
             "effective_sample_size shows where rows are, and weights are frequencies of rows"
         )
         warn_caller(f"{_which('around ', few, found)} {reason}", InferenceWarning)
     (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
     if zero.size:
         warn_caller(
-            f"{_which('around ', zero, found)} all residuals are zero, and so is the standard error: these rows have "
-            "no noise to judge by, which is no certainty",
+            f"{_which('around ', zero, found)} all residuals are zero, and so is the standard error: these rows do not "
+            "show the size of the noise, which is no certainty",
             InferenceWarning,
         )
     return error, np.maximum(df, 1.0)
 
 
 def warn_of_bias(found: Estimate, error: Array) -> None:
-    """Warn of places where the correction is large beside the standard error."""
+    """Warn of points where the bias correction is large compared with the standard error."""
     with np.errstate(invalid="ignore"):
         much = np.abs(found.center - found.plain) > MUCH_BIAS * error
-    (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # of no noise there is another warning
+    (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # zero noise has a warning of its own
     if far.size:
         warn_caller(
             f"{_which('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
-            "that is left may be of that size too, and the interval covers less than it says; use a smaller bandwidth",
+            "that remains may be as large, and coverage is below the nominal level; use a smaller bandwidth",
             InferenceWarning,
         )
 
