@@ -74,7 +74,7 @@ def test_intervals_are_of_clusters(folder, fitted):
     assert b"--variance nn is of independent rows" in refused.stderr
     assert b"leave --variance out" in refused.stderr
     refused = kernpool(*asked, "--groups", "class")
-    assert (refused.returncode, b"--groups is of kernpool fit" in refused.stderr) == (2, True)
+    assert (refused.returncode, b"--groups is an option of kernpool fit" in refused.stderr) == (2, True)
     assert refused.stdout == b""
 
 
