@@ -27,7 +27,7 @@ ALGORITHMS = ("auto", "dense", "fused")
 
 @dataclass(frozen=True)
 class Request:
-    """One call of `attention_pool`, whose parameters these are.
+    """Arguments of one call of `attention_pool`, validated.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Request:
         algorithm: str = "auto",
         return_weights: bool = False,
     ) -> Request:
-        """Make one of the arguments of `attention_pool`, or say what is wrong."""
+        """Validate the arguments of `attention_pool` and return them as a request."""
         shape = check_inputs(query, key, value, attn_mask)
         check_dropout(dropout_p)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
@@ -85,7 +85,7 @@ class Request:
 def check_algorithm(
     algorithm: str, degree: int, similarity: Similarity, dropout_p: float, return_weights: bool
 ) -> None:
-    """Refuse options that do not go together.
+    """Raise ValueError if algorithm, degree, similarity, dropout and `return_weights` are incompatible.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ MOST_LOGITS = 1 << 24  # beyond, 64 MiB in float32, and several tables of them, 
 
 @dataclass(frozen=True)
 class Route:
-    """A way to pool, and why this one.
+    """A pooling algorithm, and the reason for its choice.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Route:
 
 
 def choose_route(request: Request) -> Route:
-    """Choose a way to pool, as fast as may be, in memory linear in keys and queries; nothing is computed.
+    """Choose the fastest algorithm with memory linear in keys and queries, without computing.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _why_not_by_attention(request: Request) -> str:
 
 
 def _is_itself(similarity: nn.Module) -> bool:
-    """Whether its forward is not overridden, and has no hooks."""
+    """Return whether the similarity is one of this package, without an overridden ``forward`` or hooks."""
     if similarity._forward_hooks or similarity._forward_pre_hooks:
         return False
     return type(similarity).forward in (
@@ -225,7 +225,7 @@ def _is_itself(similarity: nn.Module) -> bool:
 
 
 def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
-    """Choose how the engine gets the gradient by bandwidths.
+    """Choose how the compiled loops compute the gradient with respect to bandwidths.
 
     Pooling sees places in bandwidths alone, so the gradient by bandwidths follows from those by queries and keys, which
     for one column or many take less time than a second pass of pairs.

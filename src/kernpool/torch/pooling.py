@@ -59,7 +59,7 @@ def attention_pool(
     algorithm: str = "auto",
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Pool values by the similarity of their keys to each query, differentiably.
+    r"""Pool values by the similarity of their keys to each query (differentiable).
 
     .. math:: \hat y_i = \sum_j \operatorname{softmax}_j(s(q_i, k_j))\, v_j
 
@@ -176,7 +176,7 @@ def attention_pool(
 
 @explain_calls
 class AttentionPooling(nn.Module):
-    r"""Attention pooling with an exchangeable, learnable similarity.
+    r"""Attention pooling layer with a replaceable, learnable similarity.
 
     .. math:: \hat y_i = \sum_j \operatorname{softmax}_j(s(q_i, k_j))\, v_j
 
@@ -252,7 +252,7 @@ class AttentionPooling(nn.Module):
         self.similarity, self.dropout, self.degree, self.algorithm = similarity, dropout, degree, algorithm
 
     def extra_repr(self) -> str:
-        """Show what is not the default."""
+        """Return the settings that differ from their defaults, for ``repr``."""
         shown = {"dropout": (self.dropout, 0.0), "degree": (self.degree, 0), "algorithm": (self.algorithm, "auto")}
         return ", ".join(f"{name}={value!r}" for name, (value, default) in shown.items() if value != default)
 
@@ -268,7 +268,7 @@ class AttentionPooling(nn.Module):
         exclude_self: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool; parameters and result as in `attention_pool`."""
+        """Pool; parameters and return value as in `attention_pool`."""
         return attention_pool(
             query,
             key,
