@@ -187,7 +187,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> NadarayaWatsonClassifier:
-        """Store the training rows and find the bandwidth.
+        """Store the training rows and choose the bandwidth.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Find the share of the priors at the bandwidths that were found or given, and what probabilities mean."""
+        """Choose the weight of the class priors, and fit the recalibration maps."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
         rows = len(label) if weight is None else float(weight.sum())
@@ -249,7 +249,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
 
     @classmethod
     def _upgraded(cls, header: dict[str, Any]) -> dict[str, Any]:
-        """Return a header with no share of the priors where there is none, as in files up to version 0.1."""
+        """Set the weight of the priors to zero in headers of files up to version 0.1, which lack it."""
         parameters, results = header["parameters"], header["results"]
         if not (isinstance(parameters, dict) and isinstance(results, dict)) or "prior_share" in parameters:
             return header
@@ -258,13 +258,13 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
 
     @property
     def class_prior_(self) -> Array:
-        """Weighted shares of the classes among the training rows, of shape (n_classes,)."""
+        """Class priors: weighted class frequencies of the training rows, of shape (n_classes,)."""
         of = self.value_, self.key_weight_
         found: Array = self.__dict__.setdefault("_prepared", Prepared()).get("prior", of, lambda: class_prior(*of))
         return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of the highest probability.
+        """Predict the most probable class.
 
         Parameters
         ----------

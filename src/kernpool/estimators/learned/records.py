@@ -131,7 +131,7 @@ def record_of(model: Any) -> Record:
 
 
 def restored(kind: type[Any], record: Record) -> Any:
-    """Return the learned model of a record, which is not believed; raise if its entries and arrays are not of one."""
+    """Rebuild a learned model from an untrusted record; raise if entries or arrays are invalid."""
     classifies = hasattr(kind, "predict_proba")
     # Files up to version 0.1 have no share, and only those of columns without names have labels.
     header = {"prior_share": 0.0 if classifies else None, "labels": None} | record.header
@@ -182,7 +182,7 @@ def restored(kind: type[Any], record: Record) -> Any:
 
 
 def _checked(record: Record, expected: dict[str, tuple[int, ...]]) -> dict[str, NDArray[np.float64]]:
-    """Return the arrays of a record, all of them float64 and of the expected shapes."""
+    """Return the arrays of a record after checking that they are float64 of the expected shapes."""
     for name, shape in expected.items():
         if name not in record.arrays:
             raise ModelFileError(f"{record.source}: there is no tensor {name!r}; fit the model again")

@@ -42,12 +42,12 @@ Array = NDArray[np.float64]
 
 
 class Inference:
-    """Standard errors and intervals of a regressor."""
+    """Standard errors and confidence intervals of a regressor."""
 
     def standard_error(
         self, X: ArrayLike, *, variance: str = "local", of: str = "fit", groups: ArrayLike | None = None
     ) -> Array:
-        r"""Estimate the standard deviation of a prediction, as an estimate of the curve.
+        r"""Estimate the standard error of predictions, as estimates of the curve.
 
         .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
 
@@ -133,7 +133,7 @@ class Inference:
         n_resamples: int = 999,
         random_state: Any = 0,
     ) -> Interval:
-        r"""Find intervals that cover the true curve, each place by itself or all of it at once.
+        r"""Compute pointwise confidence intervals or a simultaneous band for the true curve.
 
         .. math:: \tilde m(x) \pm t_{\nu(x)} \, \hat\sigma(x)\, \lVert \tilde l(x) \rVert, \qquad
                   \tilde m = 2 \hat m_h - \hat m_{\sqrt 2 h}
@@ -287,7 +287,7 @@ class Inference:
         return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
 
     def summary(self) -> Summary:
-        """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.
+        """Summarise the fit: effective parameters, residual variance, R2, leave-one-out R2 and criteria.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class Inference:
 
 
 def default_method(model: Any, of: str) -> str:
-    """Return the method of intervals that covers: the quadratic one unless the rows chose the bandwidth.
+    """Return the default method of confidence intervals: "quadratic" unless the bandwidth was chosen from the rows.
 
     A bandwidth that minimises an error leaves a bias that the default correction removes; a larger one does not. The
     local quadratic fit is no better for slopes, and is for one to three numeric columns.
@@ -405,7 +405,7 @@ class Diagnostics:
         simultaneous: bool = True,
         fewest_rows: float = 5.0,
     ) -> SlopeMap:
-        """Find where the curve rises and falls for certain, at many bandwidths: the map called SiZer.
+        """Compute the SiZer map: significant increases and decreases of the curve at many bandwidths.
 
         Parameters
         ----------
@@ -507,7 +507,7 @@ class Diagnostics:
 
 
 def _many(key: Array, bandwidth: float) -> Array:
-    """Return bandwidths to look at."""
+    """Return bandwidths for a slope map."""
     width = float(np.ptp(key)) or 1.0
     low, high = min(NARROWEST * width / len(key), width / 2), width
     if np.isfinite(bandwidth):
