@@ -28,7 +28,7 @@ REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on eit
 
 
 def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
-    """Ask an estimator for its intervals along a section.
+    """Compute the confidence intervals of an estimator along a section.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: An
 
 
 def curve_along(estimator: Any, section: InputGrid, of: str) -> Array:
-    """Return the predictions of an estimator along a section, or their slopes, as `of` says."""
+    """Return the predictions of an estimator along a section, or their slopes for ``of="derivative"``."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -88,7 +88,7 @@ def curve_along(estimator: Any, section: InputGrid, of: str) -> Array:
 
 
 def need_intervals(bands: Sequence[Interval], x: Array) -> None:
-    """Refuse intervals at other places than those of a curve."""
+    """Raise ValueError unless the intervals have the evaluation points of the curve."""
     if any(np.shape(interval.center) != x.shape for interval in bands):
         raise ValueError(
             f"bands must hold intervals for the {x.size} places of the curve, of one output and one column, got "
@@ -97,7 +97,7 @@ def need_intervals(bands: Sequence[Interval], x: Array) -> None:
 
 
 def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Return an interval with its places in another order; if there are others, as it is, for the display to refuse."""
+    """Reorder the points of an interval; return it unchanged if the sizes differ, for the display to refuse."""
     if np.shape(interval.center) != order.shape:
         return interval
     return replace(_part(interval, order), df=interval.df[order])
@@ -109,7 +109,7 @@ def _part(interval: Interval, which: Any) -> Interval:
 
 
 def label_of(interval: Interval) -> str:
-    """Say in plain words what an interval covers.
+    """Return the legend label of an interval: pointwise or simultaneous.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def label_of(interval: Interval) -> str:
 
 
 def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
-    """Shade intervals, the widest palest and below the others; gaps where they are not known."""
+    """Draw intervals as bands, the widest palest and lowest; gaps where the limits are not finite."""
     shades = []
     for depth, interval in enumerate(bands):
         alpha = PALE if len(bands) > 1 and depth == 0 else DARK
@@ -137,14 +137,14 @@ def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, A
 
 
 def leaves(curve: Array, interval: Interval) -> bool:
-    """Whether the center of an interval is to be seen beside a curve."""
+    """Return whether the center of an interval differs visibly from a curve."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(interval.center - curve) > SEEN * 0.5 * interval.width
     return bool(np.any(apart))
 
 
 def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
-    """Keep shades that are wide where rows are few from pressing all else flat; they run out of the picture there."""
+    """Limit the y axis where bands are very wide, so that they do not flatten the curve."""
     values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
     values = values[np.isfinite(values)]
     ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])

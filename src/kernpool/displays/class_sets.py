@@ -46,7 +46,7 @@ ONE, SEVERAL = 0.42, 0.2  # ink of the regions
 
 @dataclass(frozen=True)
 class Region:
-    """All places of one set, or of sets of one size.
+    """Grid points with the same prediction set, or with sets of the same size.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Region:
 def regions_of(
     member: NDArray[np.bool_], classes: Sequence[Any], colors: Sequence[Any]
 ) -> tuple[NDArray[np.intp], list[Region]]:
-    """Return the number of the region of each place, and the regions: empty sets first, then by size and class.
+    """Return the region index of each grid point, and the regions: empty sets first, then by size and class.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def regions_of(
 
 
 def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int, ...]]]:
-    """Return the number of the set of each place, and the sets: the empty one first, then by size and class.
+    """Return the set index of each grid point, and the sets: the empty one first, then by size and class.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int
 
 
 def name_of(kind: Sequence[int], classes: Sequence[Any]) -> str:
-    """Say which classes a set holds.
+    """Return the legend label of a prediction set.
 
     Examples
     --------
@@ -140,7 +140,7 @@ BEYOND = 0.04  # share of the range of the rows that is shown beyond them, on ei
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Where regions are drawn.
+    """Grid over two columns on which regions are drawn.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Plane:
         *,
         instead: str,
     ) -> Plane:
-        """Lay a grid over two columns of the training inputs.
+        """Create a grid over two columns of the training inputs.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their d
 
 @explain_calls
 class ClassSetDisplay:
-    """Regions of two columns, colored by the set of classes that a new row there is expected to be of.
+    """Map of the prediction sets of a classifier over two columns.
 
     Plain regions have one class; hatched ones several, which the training rows do not separate at this level. Dotted
     ones are empty sets (``allow_empty=True``): the model is not sure enough of any class there, typically between
@@ -329,7 +329,7 @@ class ClassSetDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> ClassSetDisplay:
-        """Find sets of classes on a grid over two columns, the others at their medians, and draw.
+        """Compute prediction sets on a grid over two columns, the others at their medians, and draw them.
 
         Parameters
         ----------
@@ -416,7 +416,7 @@ class ClassSetDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> ClassSetDisplay:
-        """Draw given sets.
+        """Draw given prediction sets.
 
         Parameters
         ----------
@@ -534,7 +534,7 @@ class ClassSetDisplay:
         return self
 
     def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:
-        """Scatter the training rows, class by class."""
+        """Draw the training rows, class by class."""
         if self.X_train is None or self.y_train is None:
             return []
         crowd, drawn = min(1.0, 100 / max(len(self.y_train), 1)), []

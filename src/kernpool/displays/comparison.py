@@ -24,7 +24,7 @@ LINES = ("-", "--", "-.", ":")
 
 @explain_calls
 class CurveComparisonDisplay:
-    """The curves of groups of rows, with the p-value that they are equal, or parallel.
+    """Curves of several groups, with the p-value of the test that they are equal or parallel.
 
     Shades show where the curves would be if they were equal, or parallel: where they leave theirs, they differ. Of two
     groups whose equality was tested both have the same one; otherwise each has its own, in its color, since curves that
@@ -105,7 +105,7 @@ class CurveComparisonDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CurveComparisonDisplay:
-        """Fit the curves that a test compared, at its bandwidth, and draw.
+        """Draw the curves compared by a test, fitted at its bandwidth.
 
         Parameters
         ----------

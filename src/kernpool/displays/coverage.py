@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CoveredRows:
-    """Rows with an interval.
+    """Rows with the indicator that their interval covers.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class CoveredRows:
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike, interval: Any, level: float | None) -> CoveredRows:
-        """Read rows, values and intervals.
+        """Read rows, values and intervals, and compare them.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class CoveredRows:
 
 
 def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
-    """Return the ends of intervals, and what they promise."""
+    """Return the limits of intervals, and their nominal coverage."""
     lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
     if lower is None or upper is None:
         if not isinstance(interval, tuple | list) or len(interval) != 2:
@@ -109,7 +109,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
 
 
 def is_training(estimator: Any, X: Any) -> bool:
-    """Whether rows are those that an estimator of numeric columns holds."""
+    """Return whether rows are the training rows of an estimator of numeric columns."""
     key = getattr(estimator, "key_", None)
     if key is None or getattr(estimator, "encoding_", None) is not None:
         return False
@@ -119,7 +119,7 @@ def is_training(estimator: Any, X: Any) -> bool:
 
 
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
-    """Return a column of rows, and its name; dates stay dates.
+    """Return a column of rows and its name; dates stay dates.
 
     Examples
     --------
@@ -141,7 +141,7 @@ MOST_LABELS = 30
 
 @dataclass(frozen=True, eq=False)
 class CoverageBins:
-    """Slices of rows, in the order of a column.
+    """Bins of rows along a column.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ class CoverageBins:
 
     @property
     def coverage(self) -> Array:
-        """Shares of rows that are inside, of shape (s,)."""
+        """Empirical coverage of each bin, of shape (s,)."""
         return np.asarray(self.inside / self.rows)
 
     @classmethod
     def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int, confidence: float) -> CoverageBins:
-        """Cut rows into slices of about the same size; rows of one value stay together.
+        """Cut rows into bins of nearly equal size; rows with equal values share a bin.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class CoverageBins:
 
 
 def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
-    """Return exact limits of a probability: Clopper and Pearson, Biometrika 26 (1934), 404-413.
+    """Return exact (Clopper-Pearson) confidence limits of a probability, Biometrika 26 (1934), 404-413.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confiden
 
 @explain_calls
 class CoverageDisplay:
-    """Share of values inside their intervals, by slices of a column or of the prediction, with binomial bars.
+    """Empirical coverage of intervals, by bins of a column or of the prediction, with binomial error bars.
 
     An interval that holds 90 percent of all values may hold 75 percent where they scatter most and all of them
     elsewhere: slices show it. A bar is what chance leaves possible for its slice by itself: at 95 percent confidence
@@ -288,7 +288,7 @@ class CoverageDisplay:
 
     @property
     def coverage(self) -> float:
-        """Share of all rows that are inside."""
+        """Empirical coverage over all rows."""
         return float(self.slices.inside.sum() / self.slices.rows.sum())
 
     @classmethod
@@ -308,7 +308,7 @@ class CoverageDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
-        """Find prediction intervals of rows that were held out, and draw how many hold their value.
+        """Draw the coverage of prediction intervals on held-out rows.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class CoverageDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
-        """Draw how many of given intervals hold their value.
+        """Draw the coverage of given intervals.
 
         Parameters
         ----------
@@ -500,7 +500,7 @@ class CoverageDisplay:
         return self
 
     def summary(self) -> str:
-        """Return what is true of all rows, in one line."""
+        """Return the coverage over all rows, in one line."""
         parts = [f"all {self.slices.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
         parts += [f"{self.infinite} intervals infinite"] * (self.infinite > 0)
         parts += [f"{self.unknown} rows without interval left out"] * (self.unknown > 0)

@@ -45,7 +45,7 @@ PALE = 0.13
 
 
 def expected_along(estimator: Any, section: InputGrid, level: float | None, method: str) -> PredictionInterval | None:
-    """Ask an estimator for its prediction intervals along a section; None if there is no level.
+    """Compute the prediction intervals of an estimator along a section; None if no level is given.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def expected_along(estimator: Any, section: InputGrid, level: float | None, meth
 
 
 def need_places(interval: PredictionInterval | None, x: Array) -> None:
-    """Refuse intervals at other places than those of a curve."""
+    """Raise ValueError unless the prediction intervals have the evaluation points of the curve."""
     if interval is not None and np.shape(interval.lower) != x.shape:
         raise ValueError(
             f"prediction_interval must be for the {x.size} places of the curve, of one output, got shape "
@@ -79,7 +79,7 @@ def need_places(interval: PredictionInterval | None, x: Array) -> None:
 
 
 def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.intp]) -> PredictionInterval | None:
-    """Return an interval with its places in another order; if there are others, as it is, for the display to refuse."""
+    """Reorder the points of a prediction interval; return it unchanged if the sizes differ."""
     if interval is None or np.shape(interval.lower) != order.shape:
         return interval
     center, lower, upper = interval.center[order], interval.lower[order], interval.upper[order]
@@ -87,7 +87,7 @@ def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.int
 
 
 def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
-    """Shade a prediction interval; gaps where it is infinite. Returns a PolyCollection, or None."""
+    """Draw a prediction interval as a band with gaps where it is infinite; return it, or None."""
     if interval is None:
         return None
     from matplotlib.colors import to_rgba
@@ -103,7 +103,7 @@ CENTER = "center of the shades: bias taken off"
 
 @explain_calls
 class KernelCurveDisplay:
-    """A fitted curve over one input column, with the training samples, how sure it is, and, if known, the truth.
+    """Fitted curve over one column, with training samples, intervals and, if known, the true function.
 
     Parameters
     ----------

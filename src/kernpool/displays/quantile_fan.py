@@ -37,7 +37,7 @@ PALEST, DARKEST = 0.25, 0.6  # share of ink in the outermost shade and in the in
 
 @explain_calls
 class QuantileFanDisplay:
-    """Conditional quantiles over one input column: a shade between each low level and its counterpart, and the median.
+    """Conditional quantiles over one column: bands between symmetric quantiles, and the median.
 
     Where the fan is wide, values scatter; where its halves differ, they are skewed. Shades are about values of y, not
     about how well a curve is known.
@@ -139,7 +139,7 @@ class QuantileFanDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> QuantileFanDisplay:
-        """Find quantiles on a grid over one column, the others at their medians, and draw.
+        """Compute quantiles on a grid over one column, the others at their medians, and draw them.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class QuantileFanDisplay:
         return display.plot(ax=ax, **style)
 
     def pairs(self) -> Sequence[tuple[int, int]]:
-        """Return the columns between which there are shades, the outermost first."""
+        """Return the pairs of quantile columns that bound the bands, the outermost first."""
         last = len(self.levels) - 1
         return [(low, last - low) for low in range(len(self.levels) // 2)]
 
@@ -335,7 +335,7 @@ class QuantileFanDisplay:
 
 
 def label_of(low: float, high: float) -> str:
-    """Say what lies between two quantiles.
+    """Return the legend label of the band between two quantiles.
 
     Examples
     --------

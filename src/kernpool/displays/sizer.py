@@ -24,7 +24,7 @@ LABELS = ("falls", "rises or falls: cannot be told", "rises", "too few rows")
 
 @explain_calls
 class SiZerDisplay:
-    """Map of the places and bandwidths at which a curve rises or falls for certain (SiZer).
+    """SiZer map: where and at which bandwidths a curve increases or decreases significantly.
 
     Each row of the map is a curve at its bandwidth, with the simultaneous interval of its slope. What is blue at many
     bandwidths is a rise that the data show; what is colored in a few narrow rows alone is a wiggle of the noise or a
@@ -91,7 +91,7 @@ class SiZerDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> SiZerDisplay:
-        """Find the slopes of a fitted regressor at many bandwidths, and draw.
+        """Compute the slope map of a fitted regressor, and draw it.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class SiZerDisplay:
 
 
 def _edges(centers: Array) -> Array:
-    """Return the ends of cells around increasing centers."""
+    """Return the edges of cells around increasing centers."""
     if len(centers) == 1:
         return np.asarray(centers[0] + np.array([-0.5, 0.5]))
     middle = 0.5 * (centers[1:] + centers[:-1])

@@ -33,7 +33,7 @@ PLACES = 401  # of the truth
 
 @dataclass(frozen=True)
 class ShownRows:
-    """One draw of a generator: what a class sees when it draws again."""
+    """One sample of a generator."""
 
     generator: str
     seed: int
@@ -42,7 +42,7 @@ class ShownRows:
 
 @dataclass(frozen=True)
 class ExplorerModel:
-    """A fitted model with what is known beside it.
+    """Fitted model with its data, names and settings, as shown by the explorer.
 
     Parameters
     ----------
@@ -78,19 +78,19 @@ class ExplorerModel:
 
     @property
     def rows(self) -> int:
-        """How many rows the model holds."""
+        """Number of rows of the model."""
         return len(self.model.key_)
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the target has classes."""
+        """Whether the target is categorical."""
         return isinstance(self.model, NadarayaWatsonClassifier)
 
 
 def subject_of_model(
     model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
 ) -> ExplorerModel:
-    """Read a fitted model.
+    """Create the explorer's model from a fitted model.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def subject_of_model(
 
 
 def column_names(model: Any) -> tuple[str, ...]:
-    """Return the names of the columns that a model was fitted to; without names they are x, or x1, x2 and so on."""
+    """Return the column names of a model; unnamed columns are x, or x1, x2 and so on."""
     known: Sequence[Any] | None = model.encoding_.names if model.encoding_ is not None else None
     if known is None:
         known = vars(model).get("feature_names_in_")
@@ -148,7 +148,7 @@ def column_names(model: Any) -> tuple[str, ...]:
 
 
 def axes_of(model: Any) -> list[int]:
-    """Return which numeric columns a curve runs along: not those of two levels, unless there are no others."""
+    """Return the numeric columns that a curve can be drawn along; binary columns only if there are no others."""
     encoding = model.encoding_
     kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
     lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
@@ -156,7 +156,7 @@ def axes_of(model: Any) -> list[int]:
 
 
 def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
-    """Choose what is shown first.
+    """Set the column and the query that are shown first.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[A
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
-    """Return the true function on places along the first numeric column.
+    """Return the true function along the first numeric column.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
 def subject_of_generator(
     name: str, seed: int, title: str | None, model: Any = None, target: str = "y"
 ) -> ExplorerModel:
-    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class.
+    """Create the explorer's model from a generator, with samples of other seeds and of the other generator.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def subject_of_generator(
 
 
 def middle_of(model: Any) -> tuple[list[float], list[int]]:
-    """Return the query that a page begins with: medians of numeric columns, the most frequent level of others."""
+    """Return the initial query: medians of numeric columns, most frequent categories."""
     encoding = model.encoding_
     numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
     if encoding is not None:  # of two levels, read as 0 and 1, there is none between
@@ -274,7 +274,7 @@ def middle_of(model: Any) -> tuple[list[float], list[int]]:
 
 
 def model_of_sample(subject: ExplorerModel, sample: int | None) -> Any:
-    """Return the model of the rows that a page shows: those of the subject, or of one of its samples.
+    """Return the model fitted to the rows shown: those of the subject, or of one of its samples.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ EXACT_ROWS = 5000  # up to so many the page visits every pair itself
 def payload_of(
     subject: ExplorerModel, *, language: str | None = None, kept: NDArray[np.intp] | None = None
 ) -> dict[str, Any]:
-    """Return what a page needs to know of a subject.
+    """Return the data of the page as a JSON-compatible dictionary.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def payload_of(
 
 
 def _python(subject: ExplorerModel) -> dict[str, Any]:
-    """Return what "copy as Python" has to know beyond what the page shows."""
+    """Return the data that "Copy as Python" needs in addition to the settings shown."""
     model = subject.model
     return {
         "load": subject.load,
@@ -369,7 +369,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """Return what the search found, of numeric columns and then of those of levels: as settings have them."""
+    """Return the relevances found by the search, numeric columns first, then categorical ones."""
     found = getattr(model, "relevance_", None)
     if found is None:
         return None
@@ -379,7 +379,7 @@ def _relevance(model: Any) -> list[float] | None:
 
 
 def settings_of(model: Any) -> dict[str, Any]:
-    """Return how a fitted model pools, as the page says it."""
+    """Return the settings of a fitted model, as the page represents them."""
     recipe = recipe_of(model)
     columns = model.key_.shape[1]
     ridge, limits = recipe.ridge_weight(columns), limits_of(model)
@@ -397,17 +397,17 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def floats(array: ArrayLike) -> dict[str, str]:
-    """Return numbers as base64 of little-endian float64."""
+    """Encode numbers as base64 of little-endian float64."""
     return {"f64": b64encode(np.asarray(array, dtype="<f8").tobytes()).decode("ascii")}
 
 
 def integers(array: ArrayLike) -> dict[str, str]:
-    """Return integers as base64 of little-endian int32."""
+    """Encode integers as base64 of little-endian int32."""
     return {"i32": b64encode(np.asarray(array, dtype="<i4").tobytes()).decode("ascii")}
 
 
 def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Return the columns in their order: numbers, or levels with what their kernel wants to know.
+    """Return the columns in order: numbers, or category codes with the parameters of their kernel.
 
     A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
     """
@@ -444,7 +444,7 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
 
 
 def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
-    """Return levels as they are shown, and as Python has them: a ZIP code is text, whatever it looks like."""
+    """Return categories as shown and as in Python: a ZIP code stays text even if it looks like a number."""
     plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
     return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
 
