@@ -24,7 +24,7 @@ from kernpool import (
 )
 from tests.support.pictures import pixels_of
 
-POINTWISE, SIMULTANEOUS = "pointwise: each place by itself", "simultaneous: the whole curve at once"
+POINTWISE, SIMULTANEOUS = "pointwise interval", "simultaneous band"
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_shades_are_the_intervals_of_the_model(rows, model, of, band):
     (curve,) = display.lines_
     np.testing.assert_array_equal(curve.get_ydata(), (model.predict(at) if of == "fit" else model.derivative(at)[:, 0]))
     words = [f"90 % {SIMULTANEOUS}"] * (band == "simultaneous") + [f"90 % {POINTWISE}"]
-    words += ["prediction" if of == "fit" else "slope", "center of the shades: bias taken off"]
+    words += ["prediction" if of == "fit" else "slope", "bias-corrected curve"]
     assert entries(display.ax_) == ["training samples"] * (of == "fit") + words
     assert display.ax_.get_ylabel() == ("yield" if of == "fit" else "slope of yield per unit of x")
     assert display.center_line_.get_linestyle() == ":"

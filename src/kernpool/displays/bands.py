@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
-PALE, DARK = 0.16, 0.3  # of the simultaneous shade and of the other
-SEEN = 0.02  # half widths between curve and center: less is not to be seen
-REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
+PALE, DARK = 0.16, 0.3  # opacity of the simultaneous band and of pointwise intervals
+SEEN = 0.02  # in half widths: smaller distances between curve and center are invisible
+REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y axis on either side
 
 
 def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
@@ -63,7 +63,7 @@ def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: An
             "band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
         )
     with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps.
+        # The caller did not choose the points of the grid; where windows are empty, the band has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
         found = [ask(section.query, simultaneous=band == "simultaneous", **options)]
         if band == "simultaneous":
@@ -117,12 +117,12 @@ def label_of(interval: Interval) -> str:
     >>> from kernpool import Interval
     >>> one = np.zeros(1)
     >>> label_of(Interval(one, one, one, one, one, 0.95, "robust"))
-    '95 % pointwise: each place by itself'
+    '95 % pointwise interval'
     """
     percent = f"{100 * interval.level:.6g} %"
     if interval.critical is None:
-        return f"{percent} pointwise: each place by itself"
-    return f"{percent} simultaneous: the whole curve at once"
+        return f"{percent} pointwise interval"
+    return f"{percent} simultaneous band"
 
 
 def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:

@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 Color = tuple[float, float, float]
 
 NAMED = 6  # so many sets of several classes are told apart; if there are more, they go by their size
-EMPTY = "not sure enough of any class"
+EMPTY = "no class probable enough"
 HATCHES = ("////", "\\\\\\\\", "xxx", "---", "|||", "+++")
 ONE, SEVERAL = 0.42, 0.2  # ink of the regions
 
@@ -115,7 +115,7 @@ def name_of(kind: Sequence[int], classes: Sequence[Any]) -> str:
     Examples
     --------
     >>> name_of((0, 2, 3), ["oak", "elm", "ash", "fir"]), name_of((), ["oak"])
-    ('oak, ash or fir', 'not sure enough of any class')
+    ('oak, ash or fir', 'no class probable enough')
     """
     names = [str(classes[c]) for c in kind]
     return EMPTY if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -232,7 +232,7 @@ class ClassSetDisplay:
     """Map of the prediction sets of a classifier over two columns.
 
     Plain regions have one class; hatched ones several, which the training rows do not separate at this level. Dotted
-    ones are empty sets (``allow_empty=True``): the model is not sure enough of any class there, typically between
+    ones are empty sets (``allow_empty=True``): no class is probable enough there, typically between
     classes when the classifier is accurate.
 
     Parameters

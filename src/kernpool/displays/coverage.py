@@ -1,7 +1,7 @@
 """Empirical coverage of intervals by slices of a column, with binomial error bars.
 
-The share of responses inside their intervals is counted per slice, with Clopper and Pearson limits, and compared with
-the nominal coverage. Intervals come from an estimator, or as arrays from the caller.
+The fraction of responses inside their intervals is computed per slice, with Clopper and Pearson limits, and compared
+with the nominal coverage. Intervals come from an estimator, or as arrays from the caller.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class CoverageDisplay:
         infinite: int = 0,
         unknown: int = 0,
         x_label: str = "x",
-        y_label: str = "share of values inside the interval",
+        y_label: str = "fraction of values inside the interval",
     ) -> None:
         self.slices = slices
         self.level = level
@@ -435,7 +435,7 @@ class CoverageDisplay:
             infinite=rows.infinite,
             unknown=rows.unknown,
             x_label=x_label,
-            y_label=f"share of {target} inside the interval",
+            y_label=f"fraction of {target} inside the interval",
         )
         display.x_kind = "numeric" if kinds is None else kinds[0]
         return display.plot(ax=ax, **style)

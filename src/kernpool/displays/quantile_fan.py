@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-PALEST, DARKEST = 0.25, 0.6  # share of ink in the outermost shade and in the innermost of several
+PALEST, DARKEST = 0.25, 0.6  # fraction of color in the outermost band and in the innermost of several
 
 
 @explain_calls
@@ -295,9 +295,9 @@ class QuantileFanDisplay:
         ax : matplotlib Axes, optional
             Where; a new figure by default.
         color : color, default=blue
-            Of the shades: mixed with white, the outermost most.
+            Color of the bands, mixed with white, the outermost most.
         band_kwargs, median_kwargs, scatter_kwargs : dict, optional
-            Passed to matplotlib for the shades, the line in the middle and the samples.
+            Passed to matplotlib for the bands, the median line and the samples.
 
         Returns
         -------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PLACES = 200
-WIDTH = 2.0  # standard deviations of the noise that the shade is wide, on either side
+WIDTH = 2.0  # half width of the noise band, in standard deviations
 
 
 @explain_calls
@@ -50,7 +50,7 @@ class ResidualDisplay:
     scatter_ : matplotlib PathCollection
         Residuals.
     noise_ : matplotlib PolyCollection
-        The shade, two standard deviations on either side.
+        Band of two standard deviations on either side.
     marked_ : matplotlib Line2D or None
         Rows of the largest leverage.
 
@@ -129,7 +129,7 @@ class ResidualDisplay:
 
         Notes
         -----
-        Over the column of a model of one column, the shade is the local noise that its intervals are made of. Over the
+        Over the column of a model of one column, the band is the local noise that its intervals are made of. Over the
         fit, or one of several columns, it is the root of a kernel mean of that variance, at Scott's bandwidth.
         """
         ask = getattr(estimator, "residuals", None)
@@ -185,7 +185,7 @@ class ResidualDisplay:
         subsample : int or None, default=2000
             Draw at most so many evenly chosen residuals, and those marked; None draws all.
         scatter_kwargs, noise_kwargs : dict, optional
-            Passed to matplotlib for the residuals and the shade.
+            Passed to matplotlib for the residuals and the band.
 
         Returns
         -------

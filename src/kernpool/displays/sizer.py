@@ -136,7 +136,7 @@ class SiZerDisplay:
             slopes,
             bandwidth=float(estimator.bandwidth_[0]),
             x_label="x" if names is None else str(names[0]),
-            y_label="bandwidth h" if is_raw else "bandwidth h, share of the rows",
+            y_label="bandwidth h" if is_raw else "bandwidth h, fraction of the rows",
         )
         display.x_kind = kind_of(estimator, 0)
         if display.x_kind != "numeric" and is_raw:

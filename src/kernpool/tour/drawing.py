@@ -249,7 +249,7 @@ def draw_uncertainty(n: Namespace, words: Words) -> Figures:
     for ax, of, name in zip(axes, ("fit", "derivative"), ("progression", "slope of the curve"), strict=True):
         display = KernelCurveDisplay.from_estimator(
             n["curve"], n["blood_fat"], n["progress"], of=of, band="simultaneous", ax=ax, name=words["the curve"],
-            center_kwargs={"label": words["bias taken off"]}, scatter_kwargs={"label": words["patients"]},
+            center_kwargs={"label": words["bias-corrected"]}, scatter_kwargs={"label": words["patients"]},
         )  # fmt: skip
         for shade, kind in zip(display.bands_, ("simultaneous", "pointwise"), strict=True):
             shade.set_label(words[kind])
@@ -271,7 +271,7 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
     fan.line_.set_label(words["median"])
     both = KernelCurveDisplay.from_estimator(
         n["curve"], n["blood_fat"], n["progress"], band="confidence", prediction=0.9, ax=axes[1],
-        name=words["curve of means"], center_kwargs={"label": words["bias taken off"]},
+        name=words["curve of means"], center_kwargs={"label": words["bias-corrected"]},
         scatter_kwargs=samples,
     )  # fmt: skip
     both.expected_.set_label(words["next patient"])
