@@ -20,7 +20,7 @@ from kernpool.explorer.model import GENERATORS
 from kernpool.explorer.server import ExplorerServer, serve
 
 LARGEST_PORT = 65535
-# What options are where nobody gave them, of those that fit rows, and of those that read a table.
+# Defaults of the options that fit rows, and of those that read a table.
 FITTING = {
     "kernel": "gaussian", "bandwidth": None, "degree": 0, "smoothing": None, "composition": "radial", "scale": "raw",
     "extrapolate": None, "ridge": None,

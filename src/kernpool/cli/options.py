@@ -91,16 +91,13 @@ def add_table_options(command: argparse.ArgumentParser, *, levels: bool = False)
         "--format", choices=FORMATS, help="file format (default: by suffix; .gz, .bz2, .xz and .zst are unpacked)"
     )
     reading.add_argument(
-        "--sep", metavar="CHAR", help="column separator: comma, semicolon, tab, pipe, space, or any character"
+        "--sep", metavar="CHAR", help="column separator: comma, semicolon, tab, pipe, space, or another"
     )
     reading.add_argument(
-        "--decimal",
-        choices=[",", "."],
-        metavar="SIGN",
-        help="decimal sign, a comma or a point; the other one then separates thousands",
+        "--decimal", choices=[",", "."], metavar="SIGN", help="decimal sign, , or .; the other separates thousands"
     )
     reading.add_argument(
-        "--encoding", metavar="NAME", help="text encoding, such as utf-8, latin-1, cp1252, utf-16, gb18030"
+        "--encoding", metavar="NAME", help="text encoding: utf-8, latin-1, cp1252, utf-16, gb18030 ..."
     )
     reading.add_argument(
         "--na",
@@ -117,13 +114,9 @@ def add_table_options(command: argparse.ArgumentParser, *, levels: bool = False)
     if not levels:
         return
     kinds = command.add_argument_group("types of columns (default: text is categorical, all else numeric)")
+    kinds.add_argument("--unordered", metavar="A,B", help="nominal columns, such as codes; Y for classification")
     kinds.add_argument(
-        "--unordered", metavar="A,B", help="nominal columns, such as codes; the target for classification"
-    )
-    kinds.add_argument(
-        "--ordered",
-        metavar="A,B",
-        help="ordinal columns: years, or text with its order given, as in size=small:medium:large",
+        "--ordered", metavar="A,B", help="ordinal columns: years, or text in order as in size=small:medium:large"
     )
     kinds.add_argument(
         "--dates",
@@ -206,10 +199,7 @@ def build_parser() -> Parser:
 
 def _add_fit(commands: Any) -> None:
     fit = commands.add_parser(
-        "fit",
-        help="fit a model to a table",
-        description="Fit the target by kernel regression on the other columns, or classify it if it is text; one "
-        "bandwidth per column is chosen by cross-validation.",
+        "fit", help="fit a model to a table", description="Fit a regression, or a classifier if the target is text."
     )
     fit.add_argument(
         "data",
@@ -258,16 +248,10 @@ def _add_how(command: argparse.ArgumentParser) -> None:
         help="smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",
     )
     command.add_argument(
-        "--composition",
-        default="radial",
-        choices=["radial", "product"],
-        help="kernel of several features: of the distance, or product of one kernel per feature (default: radial)",
+        "--composition", default="radial", choices=["radial", "product"], help="for several features (default: radial)"
     )
     command.add_argument(
-        "--scale",
-        default="raw",
-        choices=["raw", "rank"],
-        help="use features as they are, or their ranks (default: raw)",
+        "--scale", default="raw", choices=["raw", "rank"], help="features, or their ranks (default: raw)"
     )
     command.add_argument(
         "--extrapolate",
@@ -284,11 +268,7 @@ def _add_how(command: argparse.ArgumentParser) -> None:
 
 
 def _add_predict(commands: Any) -> None:
-    predict = commands.add_parser(
-        "predict",
-        help="predict the rows of a table",
-        description="Predict the rows of a table with a saved model.",
-    )
+    predict = commands.add_parser("predict", help="predict the rows of a table", description="Predict with a model.")
     predict.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
     predict.add_argument(
         "data", metavar="DATA", type=stream_name, help="table with the model's features; - for standard input"
@@ -363,11 +343,7 @@ def _add_datasets(commands: Any) -> None:
 
 
 def _add_info(commands: Any) -> None:
-    info = commands.add_parser(
-        "info",
-        help="describe a saved model",
-        description="Print the settings of a saved model as JSON, or the summary of its fit.",
-    )
+    info = commands.add_parser("info", help="describe a model", description="Print a model as JSON or its summary.")
     info.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
     info.add_argument(
         "--summary", action="store_true", help="print effective parameters, error variance and R2 instead of JSON"

@@ -311,7 +311,7 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
         return found
     try:
         read, sign = table.floats(name), table.sign(name)
-    except TableError:  # nobody can tell what 1,234 is, and nobody needs to
+    except TableError:  # 1,234 is ambiguous, and copied as it is
         return found
     if not np.isfinite(read).all() or (as_text and sign == "."):
         return found

@@ -58,11 +58,11 @@ def pool_quantile(
     Parameters
     ----------
     query : array_like of shape (m,) or (m, d)
-        Where, in memory.
+        Evaluation points, in memory.
     key, value, target, features, key_weight
         As in `kernpool.dask.pool`.
     levels : float or array_like of shape (l,), default=0.5
-        Shares of the weight, between 0 and 1; by default the conditional median.
+        Quantile orders, between 0 and 1; by default the conditional median.
     kernel, bandwidth, composition, tol, algorithm, empty
         As in `kernpool.pool_quantile`.
     client, retries
@@ -166,7 +166,7 @@ def pool_cdf(
     Parameters
     ----------
     query : array_like of shape (m,) or (m, d)
-        Where, in memory.
+        Evaluation points, in memory.
     key, value, target, features, key_weight
         As in `kernpool.dask.pool`.
     y : float, or array_like

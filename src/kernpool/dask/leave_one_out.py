@@ -56,7 +56,7 @@ def leave_one_out_error(
     partitions : Partitions
         Keys, values and weights.
     places : sequence of ndarray of int
-        For each partition, which of its rows.
+        For each partition, the indices of its rows to predict.
     recipe : Recipe
         How to pool; empty windows are predicted by the weighted mean of the other rows.
     client, retries

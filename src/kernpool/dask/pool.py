@@ -154,7 +154,7 @@ def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | Non
     partitions : Partitions
         What is pooled.
     center : Delayed or ndarray of shape (c,)
-        What is taken off the values.
+        Subtracted from the values.
     limit : {None, "nearest", "mean"}
         As of `QueryBatch`.
 
@@ -186,7 +186,7 @@ def block_state(
     block : object
         From `Partitions`.
     center : ndarray of shape (c,)
-        What is taken off the values.
+        Subtracted from the values.
     outputs : int
         Their number of columns.
     places : ndarray of shape (m,), optional

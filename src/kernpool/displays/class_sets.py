@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Color = tuple[float, float, float]
 
-NAMED = 6  # so many sets of several classes are told apart; if there are more, they go by their size
+NAMED = 6  # up to so many sets of several classes have a color each; more are grouped by size
 EMPTY = "no class probable enough"
 HATCHES = ("////", "\\\\\\\\", "xxx", "---", "|||", "+++")
 ONE, SEVERAL = 0.42, 0.2  # ink of the regions
@@ -55,7 +55,7 @@ class Region:
     fill : tuple of three float
         Color.
     hatch : str or None
-        What tells it apart without colors: lines for several classes, dots for an empty set.
+        Hatching, for prints without colors: lines for several classes, dots for an empty set.
     only : int or None
         Number of the class, of a set of one.
     """
@@ -74,7 +74,7 @@ def regions_of(
     Parameters
     ----------
     member : ndarray of bool, shape (..., c)
-        Which classes are in the set of each place.
+        Which classes are in the set of each grid point.
     classes : sequence of length c
         Their labels.
     colors : sequence
@@ -135,7 +135,7 @@ def _region(
     return Region(name, mixed_with_white(tuple(paint), SEVERAL), HATCHES[several.index(kind) % len(HATCHES)], None)
 
 
-BEYOND = 0.04  # share of the range of the rows that is shown beyond them, on either side
+BEYOND = 0.04  # fraction of the range of the rows shown beyond them, on either side
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ class Plane:
         features : pair of int or str, optional
             Which columns; needed unless there are two.
         grid_resolution : int, default=150
-            Places along each of them.
+            Grid points along each of them.
         instead : str
             What to use where columns are categorical, for the message.
 
@@ -224,7 +224,7 @@ def _axis(values: Array, resolution: int) -> Array:
     return np.linspace(low - margin, high + margin, resolution)
 
 
-RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their draws
+RANDOMISED = ("aps", "raps")  # their sets are random, independently at each grid point
 
 
 @explain_calls
@@ -238,11 +238,11 @@ class ClassSetDisplay:
     Parameters
     ----------
     x : ndarray of shape (g,)
-        Places along the first column, increasing.
+        Grid points along the first column, increasing.
     y : ndarray of shape (k,)
-        Places along the second column, increasing.
+        Grid points along the second column, increasing.
     member : ndarray of bool, shape (k, g, c)
-        Which classes are in the set of each place.
+        Which classes are in the set of each grid point.
     classes : sequence of length c
         Their labels.
     X_train : ndarray of shape (n, 2), optional
@@ -344,12 +344,12 @@ class ClassSetDisplay:
         level : float, default=0.9
             Probability that a set holds the class of a new row.
         method : {"lac", "full"}, default="lac"
-            As in `predict_set`. Sets of ``"aps"`` and ``"raps"`` are drawn at random, place by place, and have no
+            As in `predict_set`. Sets of ``"aps"`` and ``"raps"`` are drawn at random, point by point, and have no
             regions.
         set_kwargs : dict, optional
             Further arguments of `predict_set`, such as `by_class`, `allow_empty` or `X_calibration`.
         grid_resolution : int, default=150
-            Places along each column.
+            Grid points along each column.
         subsample : int or None, default=1000
             Draw at most so many evenly chosen rows; None draws all.
         ax : matplotlib Axes, optional
@@ -366,7 +366,7 @@ class ClassSetDisplay:
         ------
         ValueError
             If `features` are no two columns, X has categorical columns, X and y differ in length, there are more
-            classes than colors, a level or method is none, or the method draws at random.
+            classes than colors, a level or method is invalid, or the method draws at random.
         TypeError
             If the estimator has no sets of classes.
         """
@@ -421,11 +421,11 @@ class ClassSetDisplay:
         Parameters
         ----------
         x : array_like of shape (g,)
-            Places along the first column, increasing.
+            Grid points along the first column, increasing.
         y : array_like of shape (k,)
-            Places along the second column, increasing.
+            Grid points along the second column, increasing.
         member : array_like of bool, shape (k, g, c)
-            Which classes are in the set of each place.
+            Which classes are in the set of each grid point.
         classes : sequence of length c
             Their labels.
         X_train, y_train : array_like of shape (n, 2) and (n,), optional

@@ -31,11 +31,11 @@ class CoveredRows:
     Parameters
     ----------
     x : ndarray of shape (n,)
-        By what they are to be sliced.
+        Column that defines the slices.
     inside : ndarray of bool, shape (n,)
         Whether their values are inside.
     level : float
-        What their intervals promise.
+        Nominal coverage of the intervals.
     infinite, unknown : int
         How many intervals have no end, and how many further rows have no interval.
     """
@@ -53,17 +53,17 @@ class CoveredRows:
         Parameters
         ----------
         x, y : array_like of shape (m,)
-            By what to slice, and values.
+            Column to slice by, and values.
         interval : PredictionInterval, Interval or pair of array_like
             Ends of shape (m,); NaN where there is no interval.
         level : float or None
-            What was promised; None is the level of `interval`.
+            Nominal coverage; None is the level of `interval`.
 
         Raises
         ------
         ValueError
             If shapes differ, x or y is not finite, an upper end is below its lower one, no row has an interval, or the
-            level is none.
+            level is invalid.
         TypeError
             If `interval` has no ends.
         """
@@ -230,15 +230,15 @@ class CoverageDisplay:
     """Empirical coverage of intervals, by bins of a column or of the prediction, with binomial error bars.
 
     An interval that holds 90 percent of all values may hold 75 percent where they scatter most and all of them
-    elsewhere: slices show it. A bar is what chance leaves possible for its slice by itself: at 95 percent confidence
-    one of twenty honest slices misses the line, on average.
+    elsewhere: slices show it. A bar is a confidence interval for the coverage of its slice: at 95 percent confidence
+    one of twenty slices with correct coverage misses the line, on average.
 
     Parameters
     ----------
     slices : CoverageBins
         Rows and hits, slice by slice.
     level : float
-        What was promised.
+        Nominal coverage.
     confidence : float, default=0.95
         Of the bars.
     infinite, unknown : int, default=0
@@ -392,13 +392,13 @@ class CoverageDisplay:
         Parameters
         ----------
         x : array_like of shape (m,)
-            By what to slice: numbers, dates, durations, or labels, each of which is a slice.
+            Column to slice by: numbers, dates, durations, or labels, each of which is a slice.
         y : array_like of shape (m,)
             Values that the intervals are to hold: observations, or the truth for intervals of a curve.
         interval : PredictionInterval, Interval or pair of array_like
             With `lower` and `upper` of shape (m,). Ends may be infinite; rows with NaN are left out, and counted.
         level : float, optional
-            What was promised; by default the level of `interval`.
+            Nominal coverage; by default the level of `interval`.
         slices : int, default=10
             How many slices of about the same number of rows; rows of one x stay together.
         confidence : float, default=0.95
@@ -421,7 +421,7 @@ class CoverageDisplay:
         ------
         ValueError
             If lengths differ, y or numbers x are NaN, an upper end is below its lower one, no row has an interval, or a
-            level or `slices` is none.
+            level or `slices` is invalid.
         """
         _check("confidence", confidence)
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:

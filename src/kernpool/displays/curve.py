@@ -228,8 +228,8 @@ class KernelCurveDisplay:
         method, variance : str
             As in `confidence_interval`.
         prediction : float, optional
-            Level of a band for the next value, such as 0.9, beside that for the curve: the former is as wide as values
-            scatter, the latter as narrow as many of them make it.
+            Coverage of a prediction interval for a new observation, such as 0.9, drawn in addition to the curve's: it
+            is as wide as values scatter, whereas intervals of the curve shrink with more rows.
         prediction_method : str, default="adaptive"
             Method of `prediction_interval`.
         truth : callable, optional

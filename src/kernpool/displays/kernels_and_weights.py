@@ -248,7 +248,7 @@ class AttentionDisplay:
         x_label, y_label : str
             Axis labels.
         distributions : bool, default=True
-            Insist that every row sums to one, or to zero where no key takes part.
+            Insist that every row sums to one, or to zero where no key is included.
         max_cells : int, default=512
             See the class.
         ax : matplotlib Axes, optional

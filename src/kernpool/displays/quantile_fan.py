@@ -39,8 +39,8 @@ PALEST, DARKEST = 0.25, 0.6  # fraction of color in the outermost band and in th
 class QuantileFanDisplay:
     """Conditional quantiles over one column: bands between symmetric quantiles, and the median.
 
-    Where the fan is wide, values scatter; where its halves differ, they are skewed. Shades are about values of y, not
-    about how well a curve is known.
+    Where the fan is wide, values scatter; where its halves differ, they are skewed. Bands describe values of y, not
+    the uncertainty of a curve.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class QuantileFanDisplay:
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
     bands_ : list of matplotlib PolyCollection
-        Shades, the widest first.
+        Bands, the widest first.
     line_ : matplotlib Line2D or None
         The median, or the quantile of another level in the middle; None if the number of levels is even.
     scatter_ : matplotlib PathCollection or None
@@ -173,7 +173,7 @@ class QuantileFanDisplay:
         ------
         ValueError
             If X has several columns and `feature` is not given or not one of them, X has categorical columns, there are
-            several outputs, or levels are none.
+            several outputs, or levels are invalid.
         TypeError
             If the estimator has no quantiles, or was fitted to chunks.
         """

@@ -98,7 +98,7 @@ class SiZerDisplay:
         estimator : NadarayaWatsonRegressor or LocalLinearRegressor
             Fitted to one column. The slopes are those of local lines for both.
         X : array_like of shape (g, 1), optional
-            Places; by default 201 over the training inputs.
+            Evaluation points; by default 201 over the training inputs.
         bandwidths : array_like of shape (b,), optional
             By default 40.
         level, method, variance, simultaneous, fewest_rows

@@ -413,13 +413,13 @@ def draw(
     Parameters
     ----------
     chunks : iterable of Chunk
-        Rows that follow each other; those of weight zero are none.
+        Consecutive rows; zero-weight rows are ignored.
     size : int
         How many; all if there are no more.
     seed : int
         From `seed_of`.
     first : int, default=0
-        The place of the first of these rows among all.
+        Index of the first of these rows among all.
     limit : float, default=1.0
         Draw only rows whose numbers, which are uniform between 0 and 1, are less.
     progress : callable, optional
@@ -439,7 +439,7 @@ def draw(
 
     Notes
     -----
-    O(n) time, O(size) memory beside the chunk, and nothing has to be known beforehand.
+    O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def compile_ahead(
     Parameters
     ----------
     kernels : iterable of str, optional
-        Which; by default all that have compiled loops.
+        Kernels to compile; by default all that have compiled loops.
     columns : iterable of int, default=(1, 2, 3, 4, 5, 8, 11, 16)
         Numbers of columns to compile for. Other numbers share most of their loops with the next larger one.
     processes : int, optional
@@ -74,7 +74,7 @@ def compile_ahead(
 
     Notes
     -----
-    Some minutes for everything. The folder is that of Numba: beside the modules, or below ``NUMBA_CACHE_DIR``, or the
+    Some minutes for everything. The folder is that of Numba: next to the modules, or below ``NUMBA_CACHE_DIR``, or the
     user's cache where the package may not be written to. Loops are compiled for this kind of processor, and for these
     versions of kernpool and Numba.
 

@@ -181,7 +181,7 @@ def warn_of_extrapolation(
     given : ndarray of shape (m, d), optional
         The queries as the caller knows them; by default `query`.
     kinds : sequence of d str, optional
-        What the columns hold; days are told as dates and durations.
+        What the columns hold; days are shown as dates and durations.
     """
     beyond = reach.beyond(query) if len(query) else None
     if beyond is None:

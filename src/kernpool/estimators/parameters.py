@@ -54,7 +54,7 @@ def isotonic_maps(probability: Array, label: Array, weight: Array | None = None)
     Parameters
     ----------
     probability : ndarray of shape (n, k)
-        Of rows that had no voice in them.
+        Leave-one-out probabilities.
     label : ndarray of shape (n, k)
         One-hot labels.
     weight : ndarray of shape (n,), optional
@@ -63,7 +63,7 @@ def isotonic_maps(probability: Array, label: Array, weight: Array | None = None)
     Returns
     -------
     ndarray of shape (points, 3)
-        The number of a class, a probability and what becomes of it, in this order; linear between points of a class,
+        Class index, probability and recalibrated probability, in this order; linear between points of a class,
         and constant beyond its first and last.
 
     Raises

@@ -242,9 +242,9 @@ class KernelRegressor(
             Queries.
         return_std : bool, default=False
             Whether to return the standard deviation of a new observation around the prediction too, as
-            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. How sure the curve is by
-            itself, `standard_error` says. After a fit with `groups` the observation is of a new cluster: noise is then
-            taken from residuals of fits without the whole cluster of a row, and has the shock of its cluster in it.
+            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. For the uncertainty of
+            the curve alone, see `standard_error`. After a fit with `groups` the observation is of a new cluster: the
+            noise is estimated from leave-cluster-out residuals, and includes the shock of its cluster.
 
         Returns
         -------
@@ -702,12 +702,12 @@ class LocalLinearRegressor(KernelRegressor):
         -------
         ndarray of shape (m, n)
             Rows sum to one, and their product with the training outputs is the prediction. Unlike those of a local
-            constant fit, shares may be negative: a plane is an extrapolation from one side to the other.
+            constant fit, linear weights may be negative: a plane extrapolates from one side to the other.
 
         Raises
         ------
         ValueError
-            If the shares need more than `max_bytes`.
+            If the weights need more than `max_bytes`.
 
         Warns
         -----

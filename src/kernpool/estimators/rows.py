@@ -180,7 +180,7 @@ def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) 
     Returns
     -------
     ndarray of shape (k,)
-        Shares, which add up to one.
+        Frequencies, which add up to one.
 
     Examples
     --------
@@ -201,12 +201,12 @@ def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDA
     prior : ndarray of shape (k,)
         Priors.
     share : float
-        Of the priors.
+        Weight of the priors.
 
     Returns
     -------
     ndarray of shape (m, k)
-        Of the type of `pooled`.
+        In the dtype of `pooled`.
 
     Examples
     --------

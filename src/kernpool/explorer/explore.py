@@ -39,7 +39,7 @@ class Explorer:
     Attributes
     ----------
     subject : ExplorerModel
-        The model and what is known beside it.
+        The model with its data, names and settings.
     language : {"en", "zh"} or None
         None follows the browser.
     """
@@ -158,7 +158,7 @@ def explore(
     y : array_like of shape (n,), optional
         Numbers, or labels of classes (text or booleans), of rows X.
     truth : callable or pair of array_like, optional
-        The true function along the first numeric column, vectorized, or its places and values.
+        The true function along the first numeric column, vectorized, or its points and values.
     degree : {0, 1}, optional
         Of the model that is fitted to rows: local constant (default) or local linear.
     seed : int, optional

@@ -53,7 +53,7 @@ class ExplorerModel:
     target : str
         Of y.
     title : str
-        What the page is called.
+        Title of the page.
     truth : tuple of (ndarray, ndarray), optional
         The true function along the first numeric column.
     samples : tuple of ShownRows, default=()
@@ -63,7 +63,7 @@ class ExplorerModel:
     column : int, default=0
         Which numeric column the curve runs along first.
     query : tuple of (tuple of float, tuple of int), optional
-        Numbers and level numbers of the first query; None is the middle of the rows.
+        Numbers and category codes of the first query; None is the middle of the rows.
     """
 
     model: Any
@@ -95,7 +95,7 @@ def subject_of_model(
     Raises
     ------
     TypeError
-        If it is none of those that can be explored, was fitted to chunks, or has several outputs.
+        If it cannot be explored, was fitted to chunks, or has several outputs.
     ValueError
         If no column is numeric, some are compared by rank, or probabilities are recalibrated.
     """
@@ -170,7 +170,7 @@ def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[A
     Raises
     ------
     ValueError
-        If there is no such column, or it has levels, or the row is none.
+        If there is no such column, it is categorical, or the row is invalid.
     """
     encoding, names = subject.model.encoding_, subject.names
     numeric = range(len(names)) if encoding is None else encoding.numeric
@@ -203,7 +203,7 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     Raises
     ------
     ValueError
-        If its values are not one finite number a place, or that column has two levels.
+        If there is not one finite value per point, or that column has two categories.
     """
     if axes_of(model)[0] != 0:
         raise ValueError(

@@ -44,7 +44,7 @@ from kernpool.pooling.weights import weight_rows
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-LARGEST_REQUEST = 4096  # places of a curve
+LARGEST_REQUEST = 4096  # points of a curve
 SHOWN_WEIGHTS = 200  # the heaviest rows of a query
 DRAWN_ROWS = 2000  # of a page whose sums an engine has: as many as are drawn as paths
 
@@ -71,7 +71,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     Raises
     ------
     RequestError
-        If a setting is none.
+        If a setting is invalid.
     """
     degree = settings.get("degree", model._degree)
     if degree not in (0, 1):
@@ -139,7 +139,7 @@ def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
     Raises
     ------
     RequestError
-        If it is none of these.
+        If the request is invalid.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     numeric : list of float
         One number per numeric column.
     codes : list of int
-        One level number per categorical column; -1 for an unseen level, if the model takes those.
+        One category code per categorical column; -1 for an unseen category, if the model accepts those.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     Raises
     ------
     RequestError
-        If they are none.
+        If they are invalid.
     """
     numbers = _numbers("query", numeric, model.key_.shape[1])
     counts = [len(levels) for levels in model.encoding_.levels] if model.encoding_ is not None else []

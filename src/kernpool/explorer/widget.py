@@ -40,14 +40,14 @@ class ExplorerWidget(anywidget.AnyWidget):
     query : list of float
         The query's numeric columns.
     levels : list of int
-        The query's level numbers.
+        The query's category codes.
     sample : int or None
         Which draw of a generator is shown, a number of ``widget.payload["samples"]``; None is the rows of the model.
 
     Notes
     -----
     All traits go both ways: set one and the page follows, move the page and ``widget.observe(function, "bandwidth")``
-    hears of it. What no page can show is a `TraitError`, and nothing changes.
+    is notified. An invalid value is a `TraitError`, and nothing changes.
     """
 
     payload = traitlets.Dict().tag(sync=True)

@@ -51,15 +51,15 @@ def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor
 def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Replace padding by zeros, since a weight of zero times NaN is NaN.
 
-    What takes part for no query is padding and may hold anything. So may a query that no key takes part for: its output
-    is zero, yet a NaN would get into the gradient of the width.
+    Keys that no query uses are padding and may hold anything. So may a query that uses no key: its
+    output is zero, but a NaN would enter the gradient of the bandwidth.
 
     Parameters
     ----------
     query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
         Never changed.
     mask : Tensor of bool, shape (..., L, S)
-        Who takes part.
+        True where a pair is included.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class Request:
     query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
         With NaN for infinity among queries and keys.
     participants : Participants
-        Which keys take part for which queries.
+        Which keys are included for which queries.
     similarity : callable
         From queries and keys to logits.
     dropout_p, degree, algorithm, return_weights
@@ -128,7 +128,7 @@ class Route:
         The compiled loops of `kernpool.pool`; torch's own ``scaled_dot_product_attention``; blocks of queries, whose
         weights are made again for the gradient; or all weights at once.
     reason : str
-        In words.
+        Explanation in words.
     """
 
     way: str
@@ -227,8 +227,8 @@ def _is_itself(similarity: nn.Module) -> bool:
 def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
     """Choose how the compiled loops compute the gradient with respect to bandwidths.
 
-    Pooling sees places in bandwidths alone, so the gradient by bandwidths follows from those by queries and keys, which
-    for one column or many take less time than a second pass of pairs.
+    Pooling depends on positions in units of bandwidths only, so the gradient by bandwidths follows from those by
+    queries and keys, which for one column or many take less time than a second pass over pairs.
 
     Parameters
     ----------

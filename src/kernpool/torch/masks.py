@@ -182,7 +182,7 @@ def without_infinity(rows: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        What takes part spreads from here, and padding is left out later.
+        NaN spreads from included rows; padding is left out later.
     """
     return rows.masked_fill(torch.isinf(rows), torch.nan)
 

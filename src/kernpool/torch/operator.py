@@ -92,7 +92,7 @@ class Sequences(NamedTuple):
         self_index: NDArray[np.intp] | None,
     ) -> Problem | None:
         if mask is not None:
-            # What takes part for no query is padding and may hold anything.
+            # Keys that no query uses are padding and may hold anything.
             used = np.any(mask, axis=0, keepdims=True).T
             query = np.where(np.any(mask, axis=1, keepdims=True), query, 0)
             key, value = np.where(used, key, 0), np.where(used, value, 0)

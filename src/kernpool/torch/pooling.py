@@ -72,14 +72,14 @@ def attention_pool(
     value : Tensor of shape (..., S, Ev)
         Values.
     attn_mask : Tensor, optional
-        Broadcasts to (..., L, S). Boolean: True takes part. Floating point: added to the logits.
+        Broadcasts to (..., L, S). Boolean: True is included. Floating point: added to the logits.
     similarity : callable
         ``(query, key) -> logits`` of shape (..., L, S), such as `GaussianSimilarity`.
     valid_lens : Tensor of int, optional
         Keys at and beyond this index are padding: one length per sequence, shape (...), or per query, shape (..., L).
     is_causal : bool, default=False
-        Let query i see keys 0 to i only, as in torch's ``scaled_dot_product_attention``; masks combine: what takes part
-        has to take part in each.
+        Let query i see keys 0 to i only, as in torch's ``scaled_dot_product_attention``; masks combine: a key is used
+        if all of them allow it.
     exclude_self : bool, default=False
         Leave key i out for query i (leave-one-out), by index and not by distance. Without it a learned width collapses
         to zero in training, since every training pair explains itself best. With `is_causal`, what remains are the

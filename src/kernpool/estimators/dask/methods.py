@@ -254,7 +254,7 @@ class DaskInference:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Where, in memory.
+            Evaluation points, in memory.
         statistic : callable, optional
             Takes the fit of a resample, of shape (m,) or (m, c), and returns a number or an array; by default the fit.
         n_resamples : int, default=999
@@ -329,9 +329,9 @@ class DaskInference:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places, in memory.
+            Evaluation points, in memory.
         level : float, default=0.9
-            Probability with which an interval is to cover.
+            Coverage of the intervals.
         method : {"adaptive", "split"}, default="adaptive"
             Others need the rows themselves.
         weights, X_calibration, y_calibration, calibration, groups
@@ -436,7 +436,7 @@ class DaskDistribution:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places, in memory.
+            Evaluation points, in memory.
         levels : float or array_like of shape (l,), default=0.5
             Probabilities, in any order; by default the conditional median.
 
@@ -472,7 +472,7 @@ class DaskDistribution:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places, in memory.
+            Evaluation points, in memory.
         y : float, or array_like of shape (t,), (m, t) or (m, c, t)
             Thresholds, as of `NadarayaWatsonRegressor.cdf`.
         y_bandwidth : float or array_like of shape (c,), optional

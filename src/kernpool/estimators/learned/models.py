@@ -236,7 +236,7 @@ def split_rows(
     strata : ndarray of int, shape (n,)
         Number of the stratum of each row, such as its class.
     fraction : float
-        Share of rows to hold out; at least one is, and two are not.
+        Fraction of rows to hold out; at least one row is, and at least two are not.
     generator : numpy.random.RandomState
         For the draw.
 
@@ -275,7 +275,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
     similarity : {"linear", "per_feature", "width", "encoder"}, default="linear"
         What learns: any linear map of the columns, as in metric learning for kernel regression [1]_; a bandwidth per
         column, or one factor for all, which is what a search finds in closed form; or a linear map with a perceptron
-        beside it, as in ModernNCA [2]_. Linear by default, since it finds directions that no bandwidth per column can.
+        in parallel, as in ModernNCA [2]_. Linear by default, since it finds directions that bandwidths cannot.
     output_size : int or None, default=None
         How many numbers a linear map or an encoder maps rows to; None for as many as columns. With fewer it starts from
         the principal directions of the rows, in units of bandwidths.
@@ -291,7 +291,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         On how far rows are moved from where the start has them, squared and in units of their squared length; a
         full linear map of a small table overfits without it.
     validation_fraction : float, default=0.15
-        Share of rows held out to tell which epoch is best, at least one. They are keys in the end.
+        Fraction of rows held out to choose the best epoch, at least one. They are keys in the end.
     patience : int, default=20
         Epochs without a better validation loss before learning ends.
     warm_start_bandwidth : bool, default=True
@@ -430,7 +430,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
               + s\, \pi_c
 
     The map f starts from the bandwidths of ``NadarayaWatsonClassifier(bandwidth="log_loss")`` and follows the gradient
-    of the leave-one-out negative log likelihood, while rows that are held out become more likely. The share s of the
+    of the leave-one-out negative log likelihood, while rows that are held out become more likely. The weight s of the
     class priors is found at the end, by leave-one-out of all rows.
 
     Parameters
@@ -449,9 +449,9 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes among the training rows.
+        Class frequencies of the training rows.
     prior_share_ : float
-        The share of the priors in `predict_proba`; see `NadarayaWatsonClassifier`.
+        The weight of the class priors in `predict_proba`; see `NadarayaWatsonClassifier`.
     history_ : dict of ndarray
         ``"training_loss"`` and ``"validation_loss"`` per epoch, in nats per row; entry 0 is the start.
     similarity_, key_, value_, best_epoch_, bandwidth_search_, n_features_in_, feature_names_in_
@@ -464,7 +464,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
 
     Notes
     -----
-    While it learns, the share of the priors is 1/(n + 1): a row that no other row of its class is near would count
+    While it learns, the weight of the priors is 1/(n + 1): a row that no other row of its class is near would count
     infinitely much without.
 
     It does not start from the least Brier score. Where many columns separate a few rows, that is at bandwidths so

@@ -39,7 +39,7 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     Raises
     ------
     ValueError
-        If one is; the message names it, what came, and what would do.
+        If a parameter is invalid; the message names it, its value and the valid range.
 
     Examples
     --------

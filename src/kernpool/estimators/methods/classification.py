@@ -46,7 +46,7 @@ class LeaveOneOutProbabilities(LeaveOneOut):
     prediction, error, occupied
         As of `LeaveOneOut`: pooled one-hot labels, of shape (n, k), and their Brier score.
     probability : ndarray of shape (n, k)
-        What `predict_proba` says of each row without it: the share of the priors of the other rows mixed in, within
+        Leave-one-out probabilities as in `predict_proba`: with the priors of the other rows mixed in, within
         [0, 1]. Before `recalibrate`, whose map is found on these.
     """
 
@@ -104,7 +104,7 @@ class ClassProbabilities:
         with the leave-one-out probabilities of the rows. Priors are means of labels as well, and count; that the share
         s and the bandwidth were found on the rows does not. With ``recalibrate="isotonic"`` it is the standard error
         of the probability before the map, whose steps have none. After the first call, which leaves each row out once,
-        one pass for each class beside the two of the probabilities; of two classes both have the same.
+        one pass for each class in addition to the two of the probabilities; of two classes both have the same.
 
         Examples
         --------
@@ -136,9 +136,9 @@ class ClassProbabilities:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.95
-            Probability that an interval covers; each place and class by itself.
+            Confidence level, pointwise and for each class.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class ClassProbabilities:
         Raises
         ------
         ValueError
-            If the level is none, or the model was fitted with `groups`.
+            If the level is invalid, or the model was fitted with `groups`.
 
         Warns
         -----
@@ -161,11 +161,11 @@ class ClassProbabilities:
         Notes
         -----
         The number of rows is :math:`1 / \sum_j \alpha_j^2 / w_j`, Kish's number in unit rows. The center is pooled
-        labels, without the share of the priors and before `recalibrate`: relative frequencies of what was seen around
+        labels, without the priors and before `recalibrate`: relative frequencies of what was seen around
         x, which need not be what `predict_proba` returns. Where nothing was seen of a class after n rows, the interval
         ends at :math:`z^2 / (n + z^2)`.
 
-        The bias of pooling is not taken off: the interval is for the mean of the class in the window of x. Two passes
+        The bias of pooling is not corrected: the interval is for the mean of the class in the window of x. Two passes
         over rows and places.
 
         References
@@ -195,7 +195,7 @@ class ClassProbabilities:
         -------
         LeaveOneOutProbabilities
             With `prediction` of shape (n, n_classes), the pooled labels, their Brier score `error`, `occupied` and
-            `empty_windows`; and `probability`, the same with the share of the priors, as in `predict_proba`. For a row
+            `empty_windows`; and `probability`, the same with the priors mixed in, as in `predict_proba`. For a row
             of weight 3 one unit is left out.
 
         Notes
@@ -325,7 +325,7 @@ class ClassSets:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.9
             Probability that a set holds the class.
         method : {"lac", "aps", "raps", "full"}, default="lac"
@@ -350,7 +350,7 @@ class ClassSets:
             Their labels.
         random_state : int, RandomState, Generator or None, default=None
             Seed of the draws of ``"aps"`` and ``"raps"``, one uniform number for each row that calibrates and each
-            place, in this order. None draws anew in every call, so that sets of a place differ between calls.
+            place, in this order. None draws anew in every call, so that the sets of a point differ between calls.
 
         Returns
         -------
@@ -360,7 +360,7 @@ class ClassSets:
         Raises
         ------
         ValueError
-            If the level, the method, or the calibration rows are none, or only one of `X_calibration` and
+            If the level, the method or the calibration rows are invalid, or only one of `X_calibration` and
             `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an
             empty window and ``empty="raise"``; or for ``"full"``, if there are calibration rows, or the model was
             fitted with `groups`.

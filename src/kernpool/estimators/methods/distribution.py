@@ -427,7 +427,8 @@ class ConditionalFunctions:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself, or without its group after a fit with `groups`.
+            Evaluation points. None is for the training rows, leave-one-out, or leave-cluster-out after a fit with
+            `groups`.
         y : float, or array_like of shape (t,) or (m, t)
             Thresholds: the same for all rows, or a row of them for each; ``y[:, None]`` is one per row. With several
             outputs (m, c, t) instead of (m, t), where axes may have length 1. May be infinite.
@@ -504,7 +505,7 @@ class ConditionalFunctions:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself or its group.
+            Evaluation points. None is for the training rows, leave-one-out or leave-cluster-out.
         y : float, or array_like of shape (t,) or (m, t)
             Where, as for `cdf`.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default="rule"
@@ -579,10 +580,10 @@ class ConditionalScores:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None, the default, is for the training rows, each without itself, or without its group after a fit
-            with `groups`: the distribution is then that of the other rows, and the check is an honest one.
+            Evaluation points. None, the default, is for the training rows, leave-one-out, or leave-cluster-out after a
+            fit with `groups`, so that no row checks a distribution that contains it.
         y : array_like of shape (m,) or (m, c), or None
-            The value at each place; None for the training rows.
+            The value at each point; None for the training rows.
         random_state : int, RandomState, Generator or None, default=None
             Of the U, uniform between 0 and 1, which count only where y equals a value exactly.
 
@@ -668,9 +669,9 @@ class ConditionalScores:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None, the default, is for the training rows, each without itself or its group.
+            Evaluation points. None, the default, is for the training rows, leave-one-out or leave-cluster-out.
         y : array_like of shape (m,) or (m, c), or None
-            The value at each place; None for the training rows.
+            The value at each point; None for the training rows.
 
         Returns
         -------
@@ -761,7 +762,8 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself, or without its group after a fit with `groups`.
+            Evaluation points. None is for the training rows, leave-one-out, or leave-cluster-out after a fit with
+            `groups`.
         levels : float or array_like of shape (l,), default=0.5
             Probabilities, in any order; by default the conditional median.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
@@ -861,11 +863,11 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         levels : float or array_like of shape (l,), default=0.5
             Of the quantiles, as for `quantile`.
         level : float, default=0.95
-            Probability that an interval covers the quantile at its place.
+            Confidence level: coverage of each interval.
 
         Returns
         -------
@@ -894,7 +896,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Notes
         -----
         As between order statistics of a sample: no density is estimated, and ends are values as quantiles are. The bias
-        of a window, within which the distribution changes, is not taken off, and rows are taken as independent. For a
+        of a window, within which the distribution changes, is not corrected, and rows are taken as independent. For a
         `LocalLinearRegressor` the prediction is taken as known: an error of it that all rows of the window share is in
         their residuals, too, with the other sign. In empty windows intervals are infinite, whatever `empty` says.
 
@@ -940,7 +942,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself or its group.
+            Evaluation points. None is for the training rows, leave-one-out or leave-cluster-out.
         size : int, default=1
             How many draws at each.
         random_state : int, RandomState or None, default=None

@@ -51,13 +51,13 @@ class Inference:
 
         .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
 
-        where l are the shares of the training outputs in the prediction, w the weights of the rows, and
+        where l are the linear weights of the training outputs, w the frequency weights of the rows, and
         :math:`\hat\sigma(x)` the standard deviation of the noise around x. Bias is not in it.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
             Where the noise is taken from. ``"local"``: the mean of squared leave-one-out residuals around x, in a
             window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own leave-one-out
@@ -141,9 +141,9 @@ class Inference:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.95
-            Probability that an interval covers the curve at its place, or a band the curve at all of them.
+            Confidence level: coverage of each interval, or of a band at all points together.
         method : {"robust", "quadratic", "naive", "undersmoothed", "auto"}, default="auto"
             ``"robust"`` corrects the bias of second order, and counts what that adds to the variance. So does
             ``"quadratic"``, in one to three numeric columns, by a local quadratic fit at the same bandwidth: with
@@ -410,7 +410,7 @@ class Diagnostics:
         Parameters
         ----------
         X : array_like of shape (g, 1), optional
-            Places; by default 201 from the least input to the largest.
+            Evaluation points; by default 201 from the least input to the largest.
         bandwidths : array_like of shape (b,), optional
             By default 40 in equal steps of their logarithms, from three mean distances between rows to the
             range of the inputs, and as far as half and twice the bandwidth of the model. With ``scale="rank"`` they
@@ -418,8 +418,8 @@ class Diagnostics:
         level : float, default=0.95
             Probability that all intervals of one bandwidth cover.
         method : str, default="naive"
-            As in `confidence_interval`. By default no bias is taken off: a row of the map is about the curve as it is
-            seen at its bandwidth.
+            As in `confidence_interval`. By default the bias is not corrected: a row of the map is about the curve
+            smoothed with its bandwidth.
         variance : str, default="local"
             As in `confidence_interval`.
         simultaneous : bool, default=True

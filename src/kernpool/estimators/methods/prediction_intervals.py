@@ -134,7 +134,7 @@ class ChunksWithout(Chunks):
     numbers : UniformRange
         Which of them are skipped.
     first : int, default=0
-        The place of the first of these rows among all.
+        Index of the first of these rows among all.
     rows : int or None
         How many are left, if that is known.
     """
@@ -222,7 +222,7 @@ def held_back(
     level_rows : int
         How many are needed for a finite interval.
     search : SearchDraw or None
-        What the search for the bandwidth drew; None if there was none, or nobody knows.
+        Rows seen by the bandwidth search; None if there was no search, or they are unknown.
     seed : int
         Of the numbers of rows, if nothing was drawn before.
     which : {None, "all", "unsearched"}
@@ -314,7 +314,7 @@ def interval_of_source(
     Raises
     ------
     TypeError
-        If the method needs all rows in memory, or `groups` or a pair of `weights` are of rows that nobody has numbered.
+        If the method needs all rows in memory, or `groups` or a pair of `weights` are for rows without numbers.
     ValueError
         As of ``prediction_interval``, or if there are too few rows to hold some back.
 
@@ -457,9 +457,9 @@ class PredictionIntervals:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.9
-            Probability with which an interval is to cover, between 0 and 1; of each output by itself.
+            Coverage of the intervals, between 0 and 1; for each output separately.
         method : str, default="adaptive"
             ``"adaptive"``: as above, as wide as the noise is around x. ``"full"``: full conformal, the shortest with a
             guarantee of `level`. ``"enclosure"``: contains it, for any number of rows. ``"jackknife+"`` and ``"cv+"``:

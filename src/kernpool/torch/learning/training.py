@@ -289,7 +289,7 @@ def learn_similarity(
     value : ndarray of shape (n, c)
         Outputs.
     start : Start
-        From where.
+        Initial values of the encoder.
     rows : tuple of ndarray
         Numbers of the rows to learn from, and of those that are held out.
     loss : {"squared_error", "log_loss"}
@@ -370,7 +370,7 @@ def as_device(device: Any) -> torch.device:
     Returns
     -------
     torch.device
-        Where learning takes place.
+        Device of the training.
 
     Raises
     ------
