@@ -113,7 +113,7 @@ def test_given_intervals_are_drawn_in_the_order_of_the_places(rows, model):
     np.testing.assert_array_equal(display.bands[0].df, intervals[1].df[order])
     both = LocalLinearRegressor(bandwidth=0.4).fit(rows[0], np.c_[rows[1], rows[1]]).confidence_interval(at[:, None])
     for wrong in (both, model.confidence_interval(at[:-1, None])):
-        with pytest.raises(ValueError, match="bands must hold intervals for the 40 places of the curve"):
+        with pytest.raises(ValueError, match="bands must hold intervals for the 40 points of the curve"):
             KernelCurveDisplay.from_predictions(at, at, bands=[wrong])
 
 
@@ -274,7 +274,7 @@ def test_the_map_of_slopes(rows, model):
     assert display.ax_.get_yscale() == "log"
     assert list(display.line_.get_ydata()) == [0.4, 0.4]
     assert entries(display.ax_) == [
-        "rises", "falls", "rises or falls: cannot be told", "too few rows", "bandwidth of the model",
+        "rises", "falls", "no significant slope", "too few rows", "bandwidth of the model",
     ]  # fmt: skip
     title = display.ax_.get_legend().get_title().get_text()
     assert title == "the curve, by 90 % intervals of its slope, simultaneous along each bandwidth"

@@ -205,7 +205,7 @@ def test_given_prediction_intervals(rows, model):
     assert to_rgba(display.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
     assert "mine" in entries(display.ax_)
     short = model.prediction_interval(at[:-1, None])
-    with pytest.raises(ValueError, match=r"must be for the 40 places of the curve, of one output, got shape \(39,\)"):
+    with pytest.raises(ValueError, match=r"must be for the 40 points of the curve, of one output, got shape \(39,\)"):
         KernelCurveDisplay.from_predictions(at, at, prediction_interval=short)
 
 

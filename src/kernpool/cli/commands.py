@@ -338,7 +338,7 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
     if options.ridge is not None:
         raise UsageError("--ridge is for --degree 1: means have no slopes")
     if options.extrapolate is not None:
-        raise UsageError("--extrapolate is for --degree 1: means do not leave the range of what they are of")
+        raise UsageError("--extrapolate is for --degree 1: local means never leave the range of Y")
     return NadarayaWatsonRegressor(options.kernel, bandwidth, **common)
 
 

@@ -241,7 +241,7 @@ def _classifiers(training: TrainingTable, seed: int, jobs: int) -> dict[str, tup
             False,
             lambda: HistGradientBoostingClassifier(categorical_features=_few(levels, numbers), random_state=seed),
         ),
-        "shares of classes": (False, lambda: DummyClassifier(strategy="prior")),
+        "class frequencies": (False, lambda: DummyClassifier(strategy="prior")),
     }
 
 

@@ -254,7 +254,7 @@ def choose_features(table: Table, target: str, listed: str | None, groups: str |
     features = parse_features(listed, target) or table.others(target, groups)
     if not features:
         others = repr(target) if groups is None else f"{target!r} and {groups!r}"
-        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")
+        raise UsageError(f"--features must name at least one column, and {table.source} has none besides {others}")
     return features
 
 

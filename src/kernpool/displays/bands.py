@@ -91,7 +91,7 @@ def need_intervals(bands: Sequence[Interval], x: Array) -> None:
     """Raise ValueError unless the intervals have the evaluation points of the curve."""
     if any(np.shape(interval.center) != x.shape for interval in bands):
         raise ValueError(
-            f"bands must hold intervals for the {x.size} places of the curve, of one output and one column, got "
+            f"bands must hold intervals for the {x.size} points of the curve, of one output and one column, got "
             f"shapes {[np.shape(interval.center) for interval in bands]}"
         )
 

@@ -297,8 +297,8 @@ class ClassSetDisplay:
         member, labels = np.asarray(member), np.asarray(classes).tolist()
         if member.dtype != np.bool_ or member.shape != (len(y), len(x), len(labels)):
             raise ValueError(
-                f"member must say True or False for {len(y)} x {len(x)} places and {len(labels)} classes, got dtype "
-                f"{member.dtype} and shape {member.shape}"
+                f"member must say True or False for {len(y)} x {len(x)} grid points and {len(labels)} classes, got "
+                f"dtype {member.dtype} and shape {member.shape}"
             )
         sizes = [None if array is None else len(array) for array in (X_train, y_train)]
         if sizes[0] != sizes[1]:
@@ -375,7 +375,7 @@ class ClassSetDisplay:
             raise TypeError(f"{type(estimator).__name__} has no predict_set; use NadarayaWatsonClassifier")
         if method in RANDOMISED:
             raise ValueError(
-                f"method={method!r} draws at random at each place, so that regions would be speckled; use method='lac' "
+                f"method={method!r} draws at random at each point, so that regions would be speckled; use method='lac' "
                 "or 'full', or draw sets that you have with ClassSetDisplay.from_sets"
             )
         plane = Plane.of(estimator, X, features, grid_resolution, instead="ClassSetDisplay.from_sets")

@@ -73,7 +73,7 @@ def need_places(interval: PredictionInterval | None, x: Array) -> None:
     """Raise ValueError unless the prediction intervals have the evaluation points of the curve."""
     if interval is not None and np.shape(interval.lower) != x.shape:
         raise ValueError(
-            f"prediction_interval must be for the {x.size} places of the curve, of one output, got shape "
+            f"prediction_interval must be for the {x.size} points of the curve, of one output, got shape "
             f"{np.shape(interval.lower)}"
         )
 

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 FALLING, NEITHER, RISING, FEW = range(4)
 COLORS = (RED, "#ece7f2", BLUE, "#8d9096")  # falling, neither, rising, too few rows
-LABELS = ("falls", "rises or falls: cannot be told", "rises", "too few rows")
+LABELS = ("falls", "no significant slope", "rises", "too few rows")
 
 
 @explain_calls

@@ -501,7 +501,7 @@ def rank_reporter(model: Any) -> ReportRank:
             said.append(True)
             warn_caller(
                 f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
-                "in some direction, and the planes that take the bias off are constant in it; use a larger bandwidth",
+                "in some direction, and the planes that correct the bias are constant in it; use a larger bandwidth",
                 RankDeficiencyWarning,
             )
 

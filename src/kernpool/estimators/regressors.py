@@ -198,7 +198,7 @@ class KernelRegressor(
     def _add(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         if "chunks_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
             raise TypeError(
-                "partial_fit adds rows to rows in memory, and chunks are none; write the new rows to a file beside the "
+                "partial_fit needs the earlier rows in memory, not in chunks; write the new rows to a file next to the "
                 "others and fit the folder again"
             )
         encodings = encoding_of(self, as_table(X)), vars(self).get("encoding_")

@@ -206,7 +206,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     is_known = isinstance(codes, list) and len(codes) == len(counts) and all(isinstance(code, int) for code in codes)
     if not is_known or any(not first <= code < count for code, count in zip(codes, counts, strict=True)):
         raise RequestError(
-            f"codes must be one level number a categorical column, of {counts} levels, got {abbreviate(codes)}"
+            f"codes must be one category code per categorical column, of {counts} categories, got {abbreviate(codes)}"
         )
     return numbers[None, :], np.array(codes, dtype=np.int64).reshape(1, -1)
 

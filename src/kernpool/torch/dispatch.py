@@ -197,7 +197,7 @@ def choose_route(request: Request) -> Route:
 def _why_not_by_engine(request: Request) -> str:
     similarity, device = request.similarity, request.query.device
     if not isinstance(similarity, KernelSimilarity) or not _is_itself(similarity):
-        return f"{type(similarity).__name__} is none of the similarities of distances of kernpool.torch"
+        return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
     if device.type != "cpu":
         return f"the engine runs on the processor, and the tensors are on {device}; move them with .cpu()"
     return "the mask adds to the logits; use a boolean one" if request.participants.adds_to_logits else ""
@@ -257,5 +257,5 @@ def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[
     else:
         return Route("pairs", "those by queries and keys would take another pass")
     if find_far(state).size:
-        return Route("pairs", "products of places and gradients would cancel for queries far from all keys")
+        return Route("pairs", "products of positions and gradients would cancel for queries far from all keys")
     return Route("places", reason)

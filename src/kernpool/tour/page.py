@@ -338,6 +338,6 @@ def _run(step: Step, namespace: dict[str, Any]) -> None:
 def read_texts(language: str) -> dict[str, Any]:
     """Load the texts of the tour in a language."""
     if language not in LANGUAGES:
-        raise ValueError(f"unknown language {language!r}; the tour is told in {' and '.join(LANGUAGES)}")
+        raise ValueError(f"unknown language {language!r}; the tour is available in {' and '.join(LANGUAGES)}")
     texts: dict[str, Any] = json.loads(files("kernpool.tour").joinpath(f"{language}.json").read_text(encoding="utf-8"))
     return texts

@@ -309,7 +309,7 @@ class DaskInference:
                 "draws row by row, or to_local() where they fit into memory"
             )
         if is_dask_collection(X):
-            raise TypeError("X must be in memory: all resamples keep their sums at every place of X; use X.compute()")
+            raise TypeError("X must be in memory: all resamples keep their sums at every point of X; use X.compute()")
         return bootstrap_partitions(self, X, how, statistic)
 
     def prediction_interval(

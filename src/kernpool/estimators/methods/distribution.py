@@ -207,7 +207,7 @@ def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
     if model._degree:
         need_rows(model, f"residuals of planes, which {what},")
     if X is None:
-        need_rows(model, "places of its training rows, each left out of its own window, need")
+        need_rows(model, "leave-one-out distributions of its training rows need")
     return True
 
 
@@ -727,9 +727,7 @@ class ConditionalScores:
         need_rows(self, what)
         if (X is None) != (y is None):
             given, missing = ("y", "X") if X is None else ("X", "y")
-            raise ValueError(
-                f"{given} needs {missing}: pass both, or neither for the training rows, each left out of its own window"
-            )
+            raise ValueError(f"{given} needs {missing}: pass both, or neither for leave-one-out of the training rows")
         weighed = WeightedOutcomes.of(self, X, what)
         if y is None:
             return weighed, weighed.output

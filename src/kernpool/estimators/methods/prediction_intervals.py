@@ -395,7 +395,11 @@ def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> 
 def _held(model: Any, source: Source, size: int, level_rows: int, calibration: str | None) -> CalibrationSplit:
     search: SearchDraw | None = vars(model).get("_search_draw")
     if calibration == "unsearched" and search is None:
-        why = "nobody knows which these are" if isinstance(model.bandwidth, str) else "it was given, and not searched"
+        why = (
+            "the model does not know which these are"
+            if isinstance(model.bandwidth, str)
+            else "it was given, and not searched"
+        )
         raise ValueError(
             f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and {why}; leave "
             "calibration out"
