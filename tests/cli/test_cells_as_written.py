@@ -284,7 +284,7 @@ def test_names_over_two_lines_are_refused():
 def test_folds_that_leave_one_class():
     wrote("t.csv", rows("x,g,y", *(f"{i},{i % 2},{'ab'[i % 2]}" for i in range(20))))
     said = refused("compare", "t.csv", "--target", "y", "--groups", "g", "--folds", "2")
-    assert "without the clusters of one fold one class alone is left" in said
+    assert "without the clusters of one fold a single class is left" in said
     wrote("t.csv", rows("x,y", *(f"{i},{'abc'[(i > 0) + (i > 9)]}" for i in range(20))))
     said = refused("compare", "t.csv", "--target", "y", "--folds", "2")
     assert "the smallest class has 1 row, which is less than --folds 2; drop its row" in said

@@ -186,7 +186,7 @@ def test_a_target_of_text_makes_a_classifier():
         (["--features", "dose,size", "--ordered", "size"], 1, "whose order is not declared; say it, as in"),
         (["--features", "dose,size", "--ordered", "size=S:M"], 1, "holds 'L', which is not in the order S:M"),
         (["--ordered", "size=S"], 2, "must list two levels or more"),
-        (["--dates", "day", "--unordered", "day"], 2, "named in --dates, and as levels"),
+        (["--dates", "day", "--unordered", "day"], 2, "named in --dates, and in --unordered or --ordered"),
         (["--sep", "ab"], 2, "--sep must be one character"),
         (["--encoding", "klingon"], 2, "--encoding klingon is unknown"),
         (["--features", "dose", "--bandwidth", "log_loss"], 2, "is of classifiers"),

@@ -61,7 +61,7 @@ def test_classes_and_levels():
     expected = -np.log(np.maximum(said, np.finfo(float).eps)).mean()
     assert by_name["RandomForestClassifier"]["log_loss"] == pytest.approx(expected)
     assert by_name["RandomForestClassifier"]["wrong"] == pytest.approx((said < 0.5).mean())
-    assert by_name["shares of classes"]["log_loss"] == pytest.approx(0.69, abs=0.02)
+    assert by_name["class frequencies"]["log_loss"] == pytest.approx(0.69, abs=0.02)
     assert len(found["results"]) == 4
 
 

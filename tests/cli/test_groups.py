@@ -74,7 +74,7 @@ def test_intervals_are_of_clusters(folder, fitted):
     assert b"--variance nn is for independent rows" in refused.stderr
     assert b"leave --variance out" in refused.stderr
     refused = kernpool(*asked, "--groups", "class")
-    assert (refused.returncode, b"--groups is of kernpool fit" in refused.stderr) == (2, True)
+    assert (refused.returncode, b"--groups is an option of kernpool fit" in refused.stderr) == (2, True)
     assert refused.stdout == b""
 
 
@@ -85,7 +85,7 @@ def test_intervals_are_of_clusters(folder, fitted):
         (["--groups", "y"], 2, "--groups names the target 'y'"),
         (["--groups", "class", "--bandwidth", "aicc"], 2, "--bandwidth aicc leaves no rows out; use regularised"),
         (["--groups", "class", "--memory", "1GiB"], 2, "--groups needs the rows in memory"),
-        (["--groups", "x"], 2, "--features must name at least one column, and one.csv has none beside 'y' and 'x'"),
+        (["--groups", "x"], 2, "--features must name at least one column, and one.csv has none besides 'y' and 'x'"),
         (["--groups", "empty"], 1, "row 1 (line 3), column 'empty' has no label, like 1 more cells of this column"),
         (["--groups", "same"], 1, "--groups has a single group"),
     ],

@@ -176,7 +176,7 @@ def test_unsearched_rows_that_nobody_knows_are_refused(tmp_path):
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")  # files do not say which rows were drawn
     assert "the bandwidth was found on the rows that calibrate" in again.prediction_interval(PLACES).guarantee
-    with pytest.raises(ValueError, match="nobody knows which these are"):
+    with pytest.raises(ValueError, match="the model does not know which these are"):
         again.prediction_interval(PLACES, calibration="unsearched")
 
 

@@ -119,7 +119,7 @@ def test_what_has_no_regions(rows):
     for options, message in (
         ({"level": 90}, "90 percent is"),
         ({"method": "best"}, "method must be one of"),
-        ({"method": "aps"}, "method='aps' draws at random at each place"),
+        ({"method": "aps"}, "method='aps' draws at random at each point"),
         ({"method": "raps"}, "use method='lac' or 'full'"),
         ({"grid_resolution": 1}, "grid_resolution must be at least 2, got 1"),
         ({"colors": ["red"], "grid_resolution": 4}, "3 classes need as many colors, got 1"),
@@ -133,7 +133,7 @@ def test_what_has_no_regions(rows):
         (
             ([0.0, 1.0], [0.0, 1.0], member.astype(int), ["a"]),
             {},
-            "True or False for 2 x 2 places and 1 classes, got dtype",
+            "True or False for 2 x 2 grid points and 1 classes, got dtype",
         ),
         (([0.0, 1.0], [0.0, 1.0], member, ["a", "b"]), {}, r"got dtype bool and shape \(2, 2, 1\)"),
         (([1.0, 0.0], [0.0, 1.0], member, ["a"]), {}, "x must be at least two places, increasing"),

@@ -24,7 +24,7 @@ from kernpool import (
 )
 from tests.support.pictures import pixels_of
 
-POINTWISE, SIMULTANEOUS = "pointwise: each place by itself", "simultaneous: the whole curve at once"
+POINTWISE, SIMULTANEOUS = "pointwise interval", "simultaneous band"
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_shades_are_the_intervals_of_the_model(rows, model, of, band):
     (curve,) = display.lines_
     np.testing.assert_array_equal(curve.get_ydata(), (model.predict(at) if of == "fit" else model.derivative(at)[:, 0]))
     words = [f"90 % {SIMULTANEOUS}"] * (band == "simultaneous") + [f"90 % {POINTWISE}"]
-    words += ["prediction" if of == "fit" else "slope", "center of the shades: bias taken off"]
+    words += ["prediction" if of == "fit" else "slope", "bias-corrected curve"]
     assert entries(display.ax_) == ["training samples"] * (of == "fit") + words
     assert display.ax_.get_ylabel() == ("yield" if of == "fit" else "slope of yield per unit of x")
     assert display.center_line_.get_linestyle() == ":"
@@ -113,7 +113,7 @@ def test_given_intervals_are_drawn_in_the_order_of_the_places(rows, model):
     np.testing.assert_array_equal(display.bands[0].df, intervals[1].df[order])
     both = LocalLinearRegressor(bandwidth=0.4).fit(rows[0], np.c_[rows[1], rows[1]]).confidence_interval(at[:, None])
     for wrong in (both, model.confidence_interval(at[:-1, None])):
-        with pytest.raises(ValueError, match="bands must hold intervals for the 40 places of the curve"):
+        with pytest.raises(ValueError, match="bands must hold intervals for the 40 points of the curve"):
             KernelCurveDisplay.from_predictions(at, at, bands=[wrong])
 
 
@@ -274,7 +274,7 @@ def test_the_map_of_slopes(rows, model):
     assert display.ax_.get_yscale() == "log"
     assert list(display.line_.get_ydata()) == [0.4, 0.4]
     assert entries(display.ax_) == [
-        "rises", "falls", "rises or falls: cannot be told", "too few rows", "bandwidth of the model",
+        "rises", "falls", "no significant slope", "too few rows", "bandwidth of the model",
     ]  # fmt: skip
     title = display.ax_.get_legend().get_title().get_text()
     assert title == "the curve, by 90 % intervals of its slope, simultaneous along each bandwidth"

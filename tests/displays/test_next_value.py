@@ -180,7 +180,7 @@ def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     inner = model.confidence_interval(display.x[:, None])
     np.testing.assert_array_equal(ends(shade)[1], inner.lower)
     assert entries(display.ax_)[:3] == [
-        "training samples", "80 % prediction: the next value", "95 % pointwise: each place by itself",
+        "training samples", "80 % prediction interval", "95 % pointwise interval",
     ]  # fmt: skip
     assert tuple(display.expected_.get_facecolor()[0][:3]) != tuple(shade.get_facecolor()[0][:3])
     assert display.expected_.get_linestyle() != shade.get_linestyle()  # dashed ends: to be told apart without colors
@@ -205,7 +205,7 @@ def test_given_prediction_intervals(rows, model):
     assert to_rgba(display.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
     assert "mine" in entries(display.ax_)
     short = model.prediction_interval(at[:-1, None])
-    with pytest.raises(ValueError, match=r"must be for the 40 places of the curve, of one output, got shape \(39,\)"):
+    with pytest.raises(ValueError, match=r"must be for the 40 points of the curve, of one output, got shape \(39,\)"):
         KernelCurveDisplay.from_predictions(at, at, prediction_interval=short)
 
 
@@ -267,7 +267,7 @@ def test_coverage_is_counted_slice_by_slice(model, new_rows):
     assert list(display.line_.get_ydata()) == [0.8, 0.8]
     assert title(display.ax_) == f"all 60 rows: {100 * inside.mean():.1f} % inside"
     assert entries(display.ax_)[:2] == ["promised: 80 %", "slices of 12 rows, 95 % binomial bars"]
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "share of yield inside the interval")
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "fraction of yield inside the interval")
     for artist in (display.line_, display.bars_[0].lines[0]):
         assert pixels_of(display.figure_, artist) > 50
 

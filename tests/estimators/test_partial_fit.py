@@ -124,7 +124,7 @@ def test_rows_that_do_not_fit():
     np.testing.assert_array_equal(model.key_, X)
     with pytest.raises(TypeError, match="numeric columns"):
         NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.1, unordered=[0]).partial_fit(np.round(X), y)
-    with pytest.raises(TypeError, match="chunks are none"):
+    with pytest.raises(TypeError, match="needs the earlier rows in memory, not in chunks"):
         NadarayaWatsonRegressor(bandwidth=0.5).partial_fit("rows.parquet", "y")
 
 

@@ -51,7 +51,7 @@ def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa:
         assert np.max(np.abs(values - few.predict(places[:, None]).ravel())) > 0.1  # so that the test can tell
         shown = facts(page)
         assert number(shown["Estimate"]) == pytest.approx(fitted.predict([now["query"]]).item(), rel=6e-4)
-        assert shown["Keys with a weight"].endswith(f"of {ROWS}")
+        assert shown["Keys with non-zero weight"].endswith(f"of {ROWS}")
         rows = page.locator("[data-panel=weights] tbody tr").all_inner_texts()
         heaviest = np.argmax(fitted.attention_weights([now["query"]])[0])
         assert int(rows[0].split("\t")[0]) == heaviest

@@ -184,7 +184,7 @@ def test_an_empty_window_is_spelled_out(page):
     assert "row 0" in message
     assert "NaN" in message
     assert facts(page)["Estimate"] == "–"
-    assert facts(page)["Keys with a weight"] == "0 of 50"
+    assert facts(page)["Keys with non-zero weight"] == "0 of 50"
     assert page.locator("circle.kp-mark").get_attribute("visibility") == "hidden"
     # Where the curve is missing it is interrupted, not drawn as zero.
     assert page.locator("path.kp-curve").get_attribute("d").count("M") > 1

@@ -36,7 +36,7 @@ def hooked():
 
 SMALL, LARGE, HUGE = (20, 20), (300, 400), (4100, 4100)  # queries and keys, of three columns
 FEW, MANY = "at most 65536 pairs times columns", "more than 65536 pairs times columns"
-NO_DISTANCE, ADDED = "is none of the similarities of distances", "the mask adds to the logits"
+NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the mask adds to the logits"
 FITS, TOO_MANY = "at most 16777216 pairs, whose weights fit", "more than 16777216 pairs"
 # Similarity, sizes, options, the way, and words of the reason.
 SITUATIONS = {

@@ -151,7 +151,7 @@ def test_half_precision_goes_through_the_engine(generator):
         ({"algorithm": "fused", "dropout_p": 0.5}, "dropout=0.5 needs the weights"),
         (
             {"algorithm": "fused", "similarity": AdditiveSimilarity(3, 3, 2, **double)},
-            "AdditiveSimilarity is none of the simil",
+            "AdditiveSimilarity is not one of",
         ),
         ({"algorithm": "fused", "attn_mask": torch.zeros(6, 6, **double)}, "the mask adds to the logits"),
         ({"degree": 1, "attn_mask": torch.zeros(6, 6, **double)}, "the mask adds to the logits"),
@@ -193,7 +193,7 @@ def test_what_users_change_is_what_they_get(generator):
     np.testing.assert_allclose(
         attention_pool(*tensors, similarity=similarity).detach(), narrower.detach(), rtol=0, atol=1e-12
     )
-    with pytest.raises(ValueError, match="Twice is none of the similarities"):
+    with pytest.raises(ValueError, match="Twice is not one of kernpool"):
         attention_pool(*tensors, similarity=similarity, algorithm="fused")
     plain = GaussianSimilarity(1.0, **double)
     plain.register_forward_hook(lambda _module, _given, logits: 2 * logits)

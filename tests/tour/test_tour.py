@@ -187,7 +187,7 @@ def test_folders(tmp_path, monkeypatch):
         make_tour(tmp_path / "no" / "where")
     with pytest.raises(OSError, match=r"cannot write there.*proc"):
         make_tour("/proc/tour")
-    with pytest.raises(ValueError, match="unknown language 'fr'; the tour is told in en and zh"):
+    with pytest.raises(ValueError, match="unknown language 'fr'; the tour is available in en and zh"):
         make_tour(tmp_path / "fr", language="fr")
     for seed in (-1, 2**53, 1.5):
         with pytest.raises(ValueError, match="seed must be"):

@@ -35,7 +35,7 @@ Answer = Callable[[Array], Columns]
 
 
 def fit_in_chunks(model: KernelRegressor, options: argparse.Namespace, memory: int) -> None:
-    """Fit a file by reference, report, save."""
+    """Fit a model to a file read in chunks, print the report and save the model."""
     if options.plot is not None:
         raise UsageError("--plot needs the rows in memory; leave --memory out, or draw a sample of the rows")
     if options.groups is not None:
@@ -89,7 +89,7 @@ def _say_fit(report: dict[str, Any], options: argparse.Namespace) -> None:
 
 
 def notes_of(chunks: Chunks, target: str) -> list[str]:
-    """Return what was assumed of columns: labels of rows are left out, a boolean target is 0 and 1."""
+    """Return notes on assumptions: row labels are dropped, a boolean target is 0 and 1."""
     left, notes = chunks.left_out, []
     if left:
         notes.append(f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise")
@@ -101,7 +101,7 @@ def notes_of(chunks: Chunks, target: str) -> list[str]:
 
 
 def _dates_of(chunks: Chunks, options: argparse.Namespace) -> list[str]:
-    """Return the columns of dates and durations, which --dates has to name or allow."""
+    """Return the date and duration columns to use; raise TableError unless --dates names or allows them."""
     kinds = zip(chunks.names or (), chunks.kinds or (), strict=False)
     found = [name for name, kind in kinds if kind != "numeric"]
     asked = found if options.dates == "" else listed(options.dates or "")
@@ -118,7 +118,7 @@ def _dates_of(chunks: Chunks, options: argparse.Namespace) -> list[str]:
 
 
 def refuse_in_chunks(options: argparse.Namespace) -> None:
-    """Refuse what needs all rows in memory."""
+    """Raise UsageError for options that need all rows in memory."""
     for name in IN_MEMORY:
         if vars(options).get(name) not in (None, False):
             raise UsageError(f"--{name} needs the rows in memory, here; leave --memory (or --cluster) out")
@@ -127,7 +127,7 @@ def refuse_in_chunks(options: argparse.Namespace) -> None:
 
 
 def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Return a model that predicts from columns of numbers, as the options want it to, and its header."""
+    """Load a model for prediction from numeric columns, with the options applied; return it and its header."""
     model = load_model(options.model, memory=memory)
     if not isinstance(model, KernelSmoother):
         raise TypeError(
@@ -143,7 +143,7 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
 
 
 def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: PredictionColumns) -> None:
-    """Predict some rows at a time, here or on a cluster."""
+    """Predict block by block, here or on a cluster, and write the predictions as they come."""
     if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
         raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
     refuse_in_chunks(options)
@@ -168,7 +168,7 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Pr
 
 
 def _refuse_levels(model: Any, folder: str) -> None:
-    """Refuse models of columns that chunks do not have."""
+    """Raise TableError for a model with categorical columns of text, which chunks do not have."""
     if model.encoding_ is not None:
         levels = (*model.encoding_.levels, *model.encoding_.pairs)
         if any(isinstance(level, str) for some in levels for level in some):
@@ -179,13 +179,13 @@ def _refuse_levels(model: Any, folder: str) -> None:
 
 
 def report_notes(asked: PredictionColumns, quiet: bool) -> None:
-    """Say what is guaranteed of what was written."""
+    """Print the coverage guarantee of each kind of interval or set that was written."""
     for note in () if quiet else asked.notes:
         say(f"guarantee  {note}")
 
 
 def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[Columns]:
-    """Predict block by block, and report the rows."""
+    """Yield predictions block by block, reporting progress over all rows."""
     start, listener = 0, current_progress()
     for block in blocks:
         before, size = start, len(block)
@@ -203,7 +203,7 @@ def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[C
 def open_queries(
     options: argparse.Namespace, model: Any, memory: int | None, features: list[str]
 ) -> tuple[int, Iterator[Any]]:
-    """Return how many queries there are, and blocks of them; one block if memory is no matter."""
+    """Return the number of queries and an iterator of blocks of them; a single block if `memory` is None."""
     if memory is None:
         table = read_table(options.data, options.format, form_of(options))
         query = read_queries(table, model, {"features": features})
@@ -244,7 +244,7 @@ def open_table(
 
 @contextmanager
 def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
-    """Yield what predicts: the model itself, or the workers of a cluster."""
+    """Yield the prediction function: that of the model itself, or one that runs on a Dask cluster."""
     if cluster is None:
         yield model.predict
         return

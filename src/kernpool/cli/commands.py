@@ -63,7 +63,7 @@ PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "em
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
-    """Describe a model.
+    """Return the settings of a model as a JSON-compatible dictionary.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
 
 
 def names_of(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
-    """Return bandwidths, and smoothing and levels if there are some, by the names of columns."""
+    """Return bandwidths, and smoothing and categories of categorical columns, keyed by column name."""
     encoding = model.encoding_
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
     # levels alone have one column of zeros, which has no name
@@ -138,7 +138,7 @@ Report = dict[str, Any]
 
 
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
-    """Describe a fit, and how well it predicts rows, or whole clusters, that it has not seen."""
+    """Return the report of a fit: settings and the leave-one-out (or leave-cluster-out) error."""
     result, y = model.leave_one_out(), training.target
     plan = choose(problem_of(model, None), model.algorithm, reuse=True)
     report: Report = {
@@ -187,7 +187,7 @@ def _of_classes(model: Any, result: Any, y: Any) -> Report:
 
 
 def say_report(report: Report) -> None:
-    """Print a report for people."""
+    """Print the report of a fit as text."""
     say(f"rows       {report['rows']}")
     say(f"columns    {', '.join(report['columns'])}")
     if "dates" in report:
@@ -232,7 +232,7 @@ LEAVE_NONE_OUT = ("aicc", "gcv", "plugin")  # bandwidths that leave no rows out,
 
 
 def run_fit(options: argparse.Namespace) -> None:
-    """Fit, report, save, draw; outputs are checked before the long work."""
+    """Run `kernpool fit`: fit, report, save and plot; output paths are checked before the computation."""
     memory = parse_memory(options.memory)
     model = build_model(options)
     check_outputs(options)
@@ -266,7 +266,7 @@ def run_fit(options: argparse.Namespace) -> None:
 
 
 def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, TrainingTable]:
-    """Fit a model to the rows that the options name; a target of classes makes it a classifier."""
+    """Fit a model to the training table given by the options; a categorical target makes it a classifier."""
     smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     training = training_rows(options)
     if training.classes:
@@ -294,12 +294,12 @@ def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, TrainingTabl
 
 
 def print_json(what: Any) -> None:
-    """Print a result on standard output; what is no number becomes null."""
+    """Print a result as JSON on standard output; NaN becomes null."""
     print(json.dumps(plain_json(what), indent=2, ensure_ascii=False))
 
 
 def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
-    """Return the unfitted classifier that the options ask for."""
+    """Return the unfitted classifier given by the options."""
     for name, given in (
         ("--degree 1", options.degree),
         ("--plot", options.plot is not None),
@@ -313,7 +313,7 @@ def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
 
 
 def build_model(options: argparse.Namespace) -> KernelRegressor:
-    """Return the unfitted model that the options ask for; what cannot be meant is a usage error."""
+    """Return the unfitted model given by the options; raise UsageError for contradictory options."""
     given = "regularised" if options.bandwidth in (None, *ONLY_FOR_CLASSES) else options.bandwidth
     bandwidth = parse_bandwidth(given, NAMED_BANDWIDTHS)
     if options.groups is not None and bandwidth in LEAVE_NONE_OUT:
@@ -338,12 +338,12 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
     if options.ridge is not None:
         raise UsageError("--ridge is for --degree 1: means have no slopes")
     if options.extrapolate is not None:
-        raise UsageError("--extrapolate is for --degree 1: means do not leave the range of what they are of")
+        raise UsageError("--extrapolate is for --degree 1: local means never leave the range of Y")
     return NadarayaWatsonRegressor(options.kernel, bandwidth, **common)
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse outputs that could not be written, before the long work."""
+    """Raise if an output could not be written, before the computation starts."""
     if options.summary:
         need_output("open it")
     if options.model is not None:
@@ -359,13 +359,13 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def import_matplotlib_early() -> None:
-    """Fail before the long work if pictures cannot be drawn, and draw without a screen."""
+    """Import matplotlib with a backend that needs no screen; fail before the computation if it is missing."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     import_pyplot()
 
 
 def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: str, path: Path) -> None:
-    """Draw the fitted curve, one panel per feature, into a file."""
+    """Plot the fitted curve into a file, one panel per feature."""
     plt = import_pyplot()
     size = (6.4 * len(features), 4.4)
     figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
@@ -380,7 +380,7 @@ def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: st
 
 
 def run_predict(options: argparse.Namespace) -> None:
-    """Predict the rows of a table."""
+    """Run `kernpool predict`: predict the rows of a table."""
     memory = parse_memory(options.memory)
     try:
         resolve_n_jobs(options.jobs)
@@ -417,7 +417,7 @@ def run_predict(options: argparse.Namespace) -> None:
 
 
 def run_info(options: argparse.Namespace) -> None:
-    """Describe a model on standard output: as JSON, or by the summary of its fit."""
+    """Run `kernpool info`: print a saved model as JSON, or the summary of its fit."""
     need_output("open it")
     model, header = load_model(options.model), read_header(options.model, MODELS)
     if options.summary:
@@ -430,7 +430,7 @@ def run_info(options: argparse.Namespace) -> None:
 
 
 def run_tour(options: argparse.Namespace) -> None:
-    """Write the tour, and show it if asked to."""
+    """Run `kernpool tour`: write the tour, and open it in the browser with --open."""
     if options.lang not in LANGUAGES:
         raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
     if not 0 <= options.seed < LARGEST_SEED:

@@ -39,20 +39,20 @@ MOST_BINS = 255  # of boosting, of a column of levels too
 
 @dataclass(frozen=True)
 class Score:
-    """What cross-validation says of one estimator.
+    """Cross-validated score of one estimator.
 
     Parameters
     ----------
     name : str
-        Of the estimator.
+        Name of the estimator.
     error : float
-        Mean squared error, or log loss, of rows of other folds; the mean over rows.
+        Mean squared error, or log loss, of held-out rows; the mean over rows.
     standard_error : float
-        Of the error, from its scatter over folds.
+        Standard error of the error, from its variance over folds.
     share : float
-        Share of the variance that is explained (R^2), or of the rows that are in the wrong class.
+        Explained fraction of the variance (R^2), or fraction of misclassified rows.
     seconds : float
-        To fit and to predict, all folds together.
+        Time to fit and to predict, summed over folds.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Score:
 
 
 def run_compare(options: argparse.Namespace) -> None:
-    """Read, cross-validate, print one table."""
+    """Run `kernpool compare`: read the table, cross-validate, print the scores."""
     need_output("open it")
     try:
         resolve_n_jobs(options.jobs)
@@ -93,7 +93,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 
 def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the rows to fit and to test of each fold: classes in the same shares, clusters as a whole."""
+    """Return the training and test indices of each fold, stratified by class; clusters are not split."""
     y, groups = training.target, training.groups
     n = len(y) if groups is None else len(np.unique(groups))
     if folds > n:
@@ -113,7 +113,7 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArr
     found = [(fit, test) for fit, test in split.split(np.zeros(len(y)), y, groups)]
     if training.classes and any(len(np.unique(y[fit])) < 2 for fit, _ in found):
         raise TableError(
-            "without the clusters of one fold one class alone is left, and no classifier can be fitted; leave --groups "
+            "without the clusters of one fold a single class is left, and no classifier can be fitted; leave --groups "
             "out, or name a column whose clusters have several classes"
         )
     return found
@@ -122,7 +122,7 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArr
 def compare(
     training: TrainingTable, folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], seed: int, jobs: int
 ) -> list[Score]:
-    """Cross-validate all estimators, best first."""
+    """Cross-validate all estimators; return their scores, best first."""
     makers = _classifiers(training, seed, jobs) if training.classes else _regressors(training, seed, jobs)
     listener, total, done, scores = current_progress(), len(makers) * len(folds), 0, []
     labels = np.unique(training.target)
@@ -156,7 +156,7 @@ def compare(
 
 
 def _losses(model: Any, X: Any, y: NDArray[Any], labels: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the squared error of each row, or its log loss; and whether its class is wrong."""
+    """Return the squared error or log loss of each row, and for classes whether the predicted class is wrong."""
     if not hasattr(model, "predict_proba"):
         return (model.predict(X) - y) ** 2, np.zeros(len(y))
     probability = np.zeros((len(y), len(labels)))
@@ -171,7 +171,7 @@ def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _as_numbers(training: TrainingTable) -> Array:
-    """Return columns with levels by their numbers, in the order of levels."""
+    """Return the features as numbers; categories become their codes, in the order of the categories."""
     X = training.features.X
     if not isinstance(X, MixedTable):
         return np.asarray(X)
@@ -241,7 +241,7 @@ def _classifiers(training: TrainingTable, seed: int, jobs: int) -> dict[str, tup
             False,
             lambda: HistGradientBoostingClassifier(categorical_features=_few(levels, numbers), random_state=seed),
         ),
-        "shares of classes": (False, lambda: DummyClassifier(strategy="prior")),
+        "class frequencies": (False, lambda: DummyClassifier(strategy="prior")),
     }
 
 
@@ -253,5 +253,5 @@ def _one_hot(levels: list[int], forest: Any) -> Any:
 
 
 def _few(levels: list[int], numbers: Array) -> list[int]:
-    """Return the columns that boosting can take for categories."""
+    """Return the categorical columns with few enough categories for gradient boosting."""
     return [i for i in levels if numbers[:, i].max() < MOST_BINS]

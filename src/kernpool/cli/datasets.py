@@ -19,7 +19,7 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class ShippedTable:
-    """A table that needs no download.
+    """An example table that needs no download.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class ShippedTable:
 
 
 def run_datasets(options: argparse.Namespace) -> None:
-    """List the tables, or write one."""
+    """Run `kernpool datasets`: list the example tables, or write one."""
     need_output("open it")
     if options.name is None:
         for name in ("rows", "seed"):
@@ -100,7 +100,7 @@ def _sine(power: str) -> Callable[[int, int], Columns]:
 
 
 def _of_sklearn(name: str, target: str, **options: Any) -> Callable[[int, int], Columns]:
-    """Return what loads a table of scikit-learn; classes get their names."""
+    """Return a loader of a scikit-learn table in which classes have their names."""
 
     def load(_: int, __: int) -> Columns:
         bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")(**options)

@@ -20,7 +20,7 @@ from kernpool.explorer.model import GENERATORS
 from kernpool.explorer.server import ExplorerServer, serve
 
 LARGEST_PORT = 65535
-# What options are where nobody gave them, of those that fit rows, and of those that read a table.
+# Defaults of the options that fit rows, and of those that read a table.
 FITTING = {
     "kernel": "gaussian", "bandwidth": None, "degree": 0, "smoothing": None, "composition": "radial", "scale": "raw",
     "extrapolate": None, "ridge": None,
@@ -30,7 +30,7 @@ READING |= {"target": None, "dates": None, "missing": "error"}
 
 
 def run_explore(options: argparse.Namespace) -> None:
-    """Write a page with --out; else serve one until Ctrl-C."""
+    """Run `kernpool explore`: write a page with --out, otherwise serve one until Ctrl-C."""
     if options.lang is not None and options.lang not in LANGUAGES:
         raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
     if not 0 <= options.port <= LARGEST_PORT:
@@ -49,7 +49,7 @@ def run_explore(options: argparse.Namespace) -> None:
 
 
 def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
-    """Return the explorer of a generator, of a saved model or of a table with a target, and notes of reading."""
+    """Return the explorer of a generator, a saved model or a table with a target, and notes on reading."""
     if options.data in GENERATORS:
         _refuse(options, READING | {"smoothing": None}, f"{options.data} makes its rows: one column of numbers and y")
         if options.bandwidth in ONLY_FOR_CLASSES:
@@ -81,21 +81,21 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
 
 
 def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
-    """Give columns the names of the table: models of numbers alone are fitted to arrays, which have none."""
+    """Set the column names of the table; models of numeric columns are fitted to arrays without names."""
     is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
     subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
     return Explorer(subject, explorer.language)
 
 
 def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) -> None:
-    """Refuse options that were given and have no effect."""
+    """Raise UsageError for given options that have no effect."""
     given = [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
     if given:
         raise UsageError(f"{', '.join(given)}: {why}; leave {'it' if len(given) == 1 else 'them'} out")
 
 
 def _loading(options: argparse.Namespace, training: TrainingTable) -> str:
-    """Return Python that makes X and y of a table: of one that pandas reads as we did, else a comment."""
+    """Return Python code that loads X and y; a comment if pandas would read the table differently."""
     readers = {".csv": "read_csv", ".parquet": "read_parquet"}
     suffix = Path(options.data).suffix.lower()
     is_plain = suffix in readers and not training.notes and options.missing != "drop"

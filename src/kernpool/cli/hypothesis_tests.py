@@ -27,7 +27,7 @@ NUMBERS = Advice("correct or drop such rows", "tests of a table are of columns o
 
 
 def run_test(options: argparse.Namespace) -> None:
-    """Test, and print the result on standard output."""
+    """Run `kernpool test`: test a hypothesis and print the result on standard output."""
     try:
         resolve_n_jobs(options.jobs)
     except ValueError as error:
@@ -43,7 +43,7 @@ def run_test(options: argparse.Namespace) -> None:
 
 
 def described(test: str, result: TestResult) -> dict[str, Any]:
-    """Return the result of a test as JSON can hold it.
+    """Return the result of a test as a JSON-compatible dictionary.
 
     Examples
     --------
@@ -131,7 +131,7 @@ TESTS = {
 
 
 def _shared(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what all tests of a table take."""
+    """Return the keyword arguments common to all tests of a table."""
     return {
         "bandwidth": None if options.bandwidth is None else parse_bandwidth(options.bandwidth),
         "n_resamples": options.resamples,
@@ -141,7 +141,7 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _table(options: argparse.Namespace) -> Table:
-    """Read DATA, without rows that miss a cell if that is asked for."""
+    """Read DATA; with --missing drop, without rows that have missing cells."""
     table = open_table(options)
     table.need([options.target])
     others = vars(options).get("groups")
@@ -155,7 +155,7 @@ def _table(options: argparse.Namespace) -> Table:
 
 
 def _features(table: Table, options: argparse.Namespace, *others: str) -> list[str]:
-    """Return the columns that y may depend on: those listed, or all that have no other part."""
+    """Return the explanatory columns: those listed, or all columns without another role."""
     table.need([options.target])
     features = parse_features(options.features, options.target) or table.others(options.target, *others)
     if not features:

@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def in_options(command: str, text: str) -> str:
-    """Return a message of the library in one line, with the options of a command for what functions call ``empty=``.
+    """Return a library message in one line, with parameter names replaced by options of the command line.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def in_options(command: str, text: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return an error's message as one sentence for people."""
+    """Return an error message as one sentence for the user."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error) or type(error).__name__
 
 
 def name_columns(text: str, names: Sequence[str] | None) -> str:
-    """Return a warning about an array with the names that its columns have in the table.
+    """Replace column numbers by the column names of the table in a warning about an array.
 
     Examples
     --------

@@ -32,18 +32,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class UncertaintyColumns:
-    """What is written beside predictions of the curve.
+    """Standard errors and confidence intervals that `kernpool predict` adds to predictions.
 
     Parameters
     ----------
     error : bool
-        Their standard errors.
+        Whether to add standard errors.
     level : float or None
-        Of intervals for the curve.
+        Confidence level of intervals for the curve.
     simultaneous : bool
-        Whether intervals cover all of the curve at once.
+        Whether the intervals form a simultaneous band.
     variance : str
-        Where the noise is taken from.
+        Estimator of the error variance.
     """
 
     error: bool
@@ -53,11 +53,11 @@ class UncertaintyColumns:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> UncertaintyColumns:
-        """Read options of ``kernpool predict``; what cannot be meant is a usage error."""
+        """Read the options of ``kernpool predict``; raise UsageError for contradictory ones."""
         if options.groups is not None:
             raise UsageError(
-                "--groups is of kernpool fit: what a model fitted with it says of --se and --interval is of clusters; "
-                "fit again with --groups, and leave it out here"
+                "--groups is an option of kernpool fit: --se and --interval of a model fitted with it are "
+                "cluster-robust; fit again with --groups, and leave it out here"
             )
         interval = options.interval
         if options.simultaneous and interval is None:
@@ -65,27 +65,27 @@ class UncertaintyColumns:
         for name, given in (("simultaneous", options.simultaneous), ("variance", options.variance is not None)):
             if given and options.method is not None:
                 raise UsageError(
-                    f"--{name} is of intervals for the curve, and --method of those for the next value; leave one of "
-                    "them out"
+                    f"--{name} is for confidence intervals of the curve, and --method for prediction intervals; leave "
+                    "one of them out"
                 )
         if options.variance is not None and interval is None and not options.se:
-            raise UsageError("--variance is of standard errors and intervals: say --se or --interval 0.95 too")
+            raise UsageError("--variance is for standard errors and confidence limits: say --se or --interval 0.95 too")
         if interval is not None:
             checked_level("--interval", interval)
         if options.simultaneous and options.memory is not None:
             raise UsageError(
-                "--simultaneous is of the whole curve, and --memory shows a part of DATA at a time; leave --memory out"
+                "--simultaneous needs all rows of DATA at once, and --memory reads a part at a time; leave --memory out"
             )
         of_curve = interval if options.method is None else None
         return cls(options.se, of_curve, options.simultaneous, options.variance or "local")
 
     @property
     def asked(self) -> list[str]:
-        """The options that ask for something."""
+        """The given options that need standard errors or confidence intervals."""
         return ["--se"] * self.error + ["--interval"] * (self.level is not None)
 
     def beside(self, model: Any, query: Array) -> dict[str, Array]:
-        """Return columns for the ends of names: of queries of a model that holds its rows."""
+        """Return the columns to add, keyed by the suffix of their names; the model must hold its rows."""
         columns: dict[str, Array] = {}
         if self.error:
             columns["se"] = model.standard_error(query, variance=self.variance)
@@ -98,7 +98,7 @@ class UncertaintyColumns:
 
 
 def checked_level(option: str, level: float) -> None:
-    """Refuse a level that is none, in the words of an option."""
+    """Raise UsageError, naming the option, if a confidence level is invalid."""
     try:
         check_level(level)
     except ValueError as error:
@@ -107,21 +107,21 @@ def checked_level(option: str, level: float) -> None:
 
 
 def need_rows(model: Any, folder: str, what: str) -> None:
-    """Refuse a model without rows of its own, from which uncertainty is told.
+    """Raise TypeError for a model without training rows in memory, which standard errors and intervals need.
 
     Parameters
     ----------
     model : object
         From `load_model`.
     folder : str
-        From where.
+        Folder of the model, for the message.
     what : str
-        What the user asked for.
+        Options that need the rows, for the message.
 
     Raises
     ------
     TypeError
-        If it is no regressor, or was fitted in chunks.
+        If the model is not a regressor, or was fitted in chunks.
     """
     if not isinstance(model, KernelRegressor):
         raise TypeError(f"{what} is for regressors, and {folder} holds a {type(model).__name__}")
@@ -134,7 +134,7 @@ def need_rows(model: Any, folder: str, what: str) -> None:
 
 
 def named_summary(model: Any, features: Sequence[str]) -> Summary | ClassSummary:
-    """Return the summary of a fit, in which columns have their names."""
+    """Return the summary of a fit with the column names of the table."""
     summary: Summary | ClassSummary = model.summary()
     if model.encoding_ is not None:  # which knows them
         return summary
@@ -144,30 +144,31 @@ def named_summary(model: Any, features: Sequence[str]) -> Summary | ClassSummary
 
 INPUTS = Advice("correct or drop such rows", "calibration rows have numbers in this column, as those of the fit")
 OUTPUTS = Advice("correct or drop such rows", "calibration rows need their outputs, as numbers")
-# Of places in turn: a part of them at a time would have other draws than the whole.
+# Methods that draw for one evaluation point after the other, so that chunks would get other draws than the whole
+# table; and a method without draws to use instead.
 DRAWS_BY_PLACE = {"rlcp": "localized", "aps": "lac", "raps": "lac"}
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectationColumns:
-    """What is written beside predictions of the next value.
+    """Quantiles, prediction intervals and prediction sets that `kernpool predict` adds to predictions.
 
     Parameters
     ----------
     quantiles : tuple of float
-        Levels of quantiles.
+        Quantile orders.
     level : float or None
-        Of prediction intervals.
+        Coverage of prediction intervals.
     sets : float or None
-        Level of sets of classes.
+        Coverage of prediction sets.
     method : str
-        How intervals or sets are found.
+        Method of prediction intervals or sets.
     calibration : str or None
-        File of further rows, which calibrate.
+        File of calibration rows.
     seed : int
-        Of methods that draw.
+        Random seed, for methods that draw.
     rows : tuple of two arrays, or None
-        Inputs and outputs of that file, once it was read.
+        Inputs and outputs of the calibration rows, once the file was read.
     """
 
     quantiles: tuple[float, ...]
@@ -180,20 +181,20 @@ class ExpectationColumns:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> ExpectationColumns:
-        """Read options of ``kernpool predict``; what cannot be meant is a usage error."""
+        """Read the options of ``kernpool predict``; raise UsageError for contradictory ones."""
         quantiles = () if options.quantiles is None else parse_levels(options.quantiles)
         sets, method = options.sets, options.method
         level = options.interval if method is not None and sets is None else None
         if sets is not None and options.interval is not None:
             raise UsageError("--interval is for regressors, and --sets for classifiers; ask for one of them")
         if method is not None and options.interval is None and sets is None:
-            raise UsageError("--method is of prediction intervals and of sets: say --interval 0.9 or --sets 0.9 too")
+            raise UsageError("--method is for prediction intervals and sets: say --interval 0.9 or --sets 0.9 too")
         asked = level is not None or sets is not None
         for name in ("calibration", "seed"):
             if getattr(options, name) is not None and not asked:
                 raise UsageError(
-                    f"--{name} is of prediction intervals and of sets: say --interval 0.9 --method "
-                    f"{'split' if name == 'calibration' else 'rlcp'}, or --sets 0.9, too"
+                    f"--{name} is for prediction intervals and prediction sets: say --interval 0.9 "
+                    f"--method {'split' if name == 'calibration' else 'rlcp'}, or --sets 0.9, too"
                 )
         if options.seed is not None and options.seed < 0:
             raise UsageError(f"--seed must not be negative, got {options.seed}")
@@ -213,21 +214,21 @@ class ExpectationColumns:
 
     @property
     def asked(self) -> list[str]:
-        """The options that ask for something."""
+        """The given options that need the distribution of a new observation."""
         given = ((self.quantiles, "--quantiles"), (self.level, "--interval"), (self.sets, "--sets"))
         return [name for value, name in given if value not in (None, ())]
 
     def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> ExpectationColumns:
-        """Refuse a model that cannot say what is asked, and read the rows that calibrate.
+        """Check that the model supports the requested columns, and read the calibration rows.
 
         Parameters
         ----------
         model : estimator
-            Loaded.
+            The loaded model.
         options : argparse.Namespace
-            Where the model is from, and how tables are written.
+            Options of the command: folder of the model, format of tables.
         header : dict
-            Its ``model.json``.
+            Content of the model's ``model.json``.
         """
         folder = options.model
         if self.sets is not None and not isinstance(model, NadarayaWatsonClassifier):
@@ -240,8 +241,7 @@ class ExpectationColumns:
         target = header["target"]
         if target is None:
             raise TableError(
-                f"{folder} does not know what its output is called, so that --calibration has no column for it; save "
-                "the model with target="
+                f"{folder} has no name of its target column, which --calibration needs; save the model with target="
             )
         table = open_table(options, self.calibration)
         table = without_missing(table, [*header["features"], target], options)
@@ -252,7 +252,7 @@ class ExpectationColumns:
         return replace(self, rows=(X, y))
 
     def beside(self, model: Any, query: Array) -> tuple[dict[str, Array], list[str]]:
-        """Return columns for the ends of names, and what is guaranteed of them."""
+        """Return the columns to add, keyed by the suffix of their names, and their coverage guarantees."""
         columns: dict[str, Array] = {}
         notes: list[str] = []
         if self.quantiles:
@@ -274,7 +274,7 @@ class ExpectationColumns:
 
 
 def _in_options(sentence: str) -> str:
-    """Return a guarantee with the options for what functions call ``X_calibration`` and ``method=``.
+    """Replace ``X_calibration`` and ``method=`` in a guarantee by the options of the command line.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def _check_method(method: str, known: tuple[str, ...], option: str) -> None:
 
 
 def _check_calibration(method: str, calibration: str | None) -> None:
-    """Refuse methods without the rows that they need, and rows that a method has no use for."""
+    """Raise UsageError if the method lacks the calibration rows it needs, or has no use for them."""
     record = METHODS.get(method)
     rows = "any" if record is None else record.rows
     if rows == "other" and calibration is None:
@@ -301,13 +301,13 @@ def _check_calibration(method: str, calibration: str | None) -> None:
         )
     if rows == "own" and calibration is not None:
         raise UsageError(
-            f"--method {method} takes the rows of the fit, left out one by one, and has no use for --calibration; use "
+            f"--method {method} uses leave-one-out of the training rows, and has no use for --calibration; use "
             "--method split or adaptive"
         )
 
 
 def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of classes as a model has them."""
+    """Return a column of classes with the type and spelling of the model's classes."""
     known = classes.tolist()
     labels = levels_in(table, name, known)
     row = next((row for row, label in enumerate(labels) if label not in known), None)
@@ -325,18 +325,18 @@ Predict = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class PredictionColumns:
-    """What is asked for beside predictions.
+    """All columns that `kernpool predict` writes in addition to predictions.
 
     Parameters
     ----------
     uncertainty : UncertaintyColumns
-        How sure the curve is.
+        Standard errors and confidence intervals of the curve.
     expectation : ExpectationColumns
-        What to expect of the next value.
+        Quantiles, prediction intervals and prediction sets.
     probabilities : bool
-        Of classes.
+        Whether to add class probabilities.
     notes : list of str
-        What is guaranteed of what was written so far, each once.
+        Coverage guarantees of the columns written so far, each once.
     """
 
     uncertainty: UncertaintyColumns
@@ -346,7 +346,7 @@ class PredictionColumns:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> PredictionColumns:
-        """Read options of ``kernpool predict``; what cannot be meant is a usage error."""
+        """Read the options of ``kernpool predict``; raise UsageError for contradictory ones."""
         found = cls(UncertaintyColumns.of(options), ExpectationColumns.of(options), options.proba)
         asked = found.uncertainty.asked + found.expectation.asked
         if asked and options.cluster is not None:
@@ -354,7 +354,7 @@ class PredictionColumns:
         return found
 
     def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> PredictionColumns:
-        """Refuse a model that cannot say what is asked, and read what else is needed; parameters as of its parts."""
+        """Check that the model supports the requested columns, and read calibration rows."""
         folder = options.model
         if self.uncertainty.asked:
             need_rows(model, folder, " or ".join(self.uncertainty.asked))
@@ -363,18 +363,18 @@ class PredictionColumns:
         return replace(self, expectation=self.expectation.ready(model, options, header))
 
     def columns(self, model: Any, query: Array, target: str, predict: Predict) -> Columns:
-        """Return predictions and what is asked for beside them: y, y_se, y_q0.5 and so on; y_0, y_0_se of several.
+        """Return all output columns: y, y_se, y_q0.5 and so on; y_0, y_0_se, ... for several outputs.
 
         Parameters
         ----------
         model : KernelSmoother
-            Fitted.
+            Fitted model.
         query : ndarray of shape (m, d)
-            Where.
+            Evaluation points.
         target : str
             Name of the output.
         predict : callable
-            Predicts; the model, or a cluster.
+            Prediction function of the model, here or on a cluster.
         """
         predicted = predict(query)
         beside = self.uncertainty.beside(model, query)

@@ -13,7 +13,7 @@ from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, say
 
 
 def run_compile(options: argparse.Namespace) -> None:
-    """Compile, and say what there is now."""
+    """Run `kernpool compile`: fill the cache of compiled loops and report its content."""
     need_output("open it")
     if options.processes is not None and options.processes < 1:
         raise UsageError(f"--processes must be at least 1, got {options.processes}")
@@ -49,18 +49,18 @@ FILES = ("data", "model", "out", "plot", "calibration")
 
 
 def run_completion(options: argparse.Namespace) -> None:
-    """Print the script of a shell."""
+    """Run `kernpool completion`: print the completion script of a shell."""
     need_output("open it")
     print(completion(options.shell))
 
 
 def completion(shell: str) -> str:
-    """Return the script of a shell.
+    """Return the completion script of a shell.
 
     Parameters
     ----------
     shell : {"bash", "zsh", "tcsh"}
-        Which.
+        Shell that the script is for.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def completion(shell: str) -> str:
 
 
 def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
-    """Say which arguments are files, in all commands."""
+    """Mark the arguments that are files, for completion in all commands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

@@ -63,7 +63,7 @@ IN_MEMORY = ("smoothing", "ordered", "unordered", "keep", "proba", "na")
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Rows to fit.
+    """Training rows read from a table.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class TrainingTable:
 
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
-    """Read a table, DATA unless it is another one."""
+    """Read a table: DATA, or the file with this name."""
     form = form_of(options)
     source, format = (options.data, options.format) if name is None else (name, None)
     _refuse_text_options(options)
@@ -99,7 +99,7 @@ def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
 
 
 def _refuse_text_options(options: argparse.Namespace) -> None:
-    """Refuse what says how text is written if no table is text, where it would be ignored."""
+    """Raise UsageError for options of text files when no input is a text file."""
     format = input_format(options.data, options.format)
     if format in ("csv", "tsv") or getattr(options, "calibration", None) is not None:
         return
@@ -110,7 +110,7 @@ def _refuse_text_options(options: argparse.Namespace) -> None:
 
 
 def form_of(options: argparse.Namespace) -> TextFormat:
-    """Return how text is written, by the options; what cannot be meant is a usage error."""
+    """Return the text format given by the options; raise UsageError for contradictory ones."""
     try:
         separator = None if options.sep is None else as_separator(options.sep)
         if options.encoding is not None:
@@ -128,7 +128,7 @@ def form_of(options: argparse.Namespace) -> TextFormat:
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
-    """Drop rows with missing cells in some columns, if that is asked for, and note how many."""
+    """Drop rows with missing cells in given columns if --missing drop is set, and note how many."""
     if options.missing != "drop":
         return table
     missing = table.missing(names)
@@ -153,13 +153,13 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
 
 
 def say_notes(table: Table | TrainingTable, options: argparse.Namespace) -> None:
-    """Say what was assumed, unless nobody wants to know or results have it."""
+    """Print assumptions made in reading the table, unless --quiet is set or the JSON result contains them."""
     for text in table.notes if not (options.quiet or options.json) else ():
         say(f"note       {text}")
 
 
 def say_notes_of_records(table: Table, options: argparse.Namespace) -> None:
-    """Say what was assumed as lines of JSON on standard error: records on standard output have no place for it."""
+    """Print assumptions as JSON lines on standard error, where results are records without notes."""
     for text in () if options.quiet else table.notes:
         say(json_line("note", text, options.command))
 
@@ -170,7 +170,7 @@ def listed(text: str) -> list[str]:
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
-    """Return what the options say that columns are."""
+    """Return the column types given by the options."""
     unordered = [] if options.unordered is None else listed(options.unordered)
     ordered: dict[str, list[str] | None] = {}
     for item in [] if options.ordered is None else listed(options.ordered):
@@ -187,12 +187,12 @@ def choice_of(options: argparse.Namespace) -> Choice:
     dates = () if options.dates is None else listed(options.dates) or None
     twice = sorted({*unordered, *ordered} & set(dates or ()))
     if twice:
-        raise UsageError(f"{twice[0]!r} is named in --dates, and as levels; leave one of them out")
+        raise UsageError(f"{twice[0]!r} is named in --dates, and in --unordered or --ordered; leave one of them out")
     return Choice(unordered, ordered, dates)
 
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
-    """Read the rows to fit."""
+    """Read the training rows."""
     choice = choice_of(options)
     table = open_table(options)
     names = choose_features(table, options.target, options.features, options.groups)
@@ -200,7 +200,7 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     table.need(unused)
     if unused:
         raise UsageError(
-            f"{unused[0]!r} is said to be of some kind and is no column to predict from; name it in --features too"
+            f"{unused[0]!r} has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
         )
     groups = [] if options.groups is None else [options.groups]
     table = without_missing(table, [*names, options.target, *groups], options)
@@ -222,7 +222,7 @@ def _without(choice: Choice, name: str) -> Choice:
 
 
 def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool]:
-    """Return numbers, or labels and True."""
+    """Return the target: numbers and False, or labels and True."""
     if name in choice.ordered:
         raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
     kind = kind_of(table, name)
@@ -249,12 +249,12 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
 
 
 def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
-    """Return the columns to predict from: those listed, or all that have no other part."""
+    """Return the feature columns: those listed, or all columns without another role."""
     table.need([target])
     features = parse_features(listed, target) or table.others(target, groups)
     if not features:
         others = repr(target) if groups is None else f"{target!r} and {groups!r}"
-        raise UsageError(f"--features must name at least one column, and {table.source} has none beside {others}")
+        raise UsageError(f"--features must name at least one column, and {table.source} has none besides {others}")
     return features
 
 
@@ -266,7 +266,7 @@ QUERIES = Advice(
 
 
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
-    """Read the columns that a model predicts from, and the table that they come from."""
+    """Read the feature columns of a model; return them and the table that contains them."""
     table = open_table(options)
     table.need(header["features"])
     kept = [] if not options.keep else listed(options.keep)
@@ -276,13 +276,13 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
 
 
 def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
-    """Read the columns that a model predicts from, as it was fitted to them."""
+    """Read the feature columns of a model with the types that they had in its fit."""
     unseen = vars(model).get("unseen", "raise")
     return queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Put the inputs that are to be kept before predictions, which then are called Y_predicted if there is a Y."""
+    """Put the copied input columns before the predictions; rename these Y_predicted if an input is named Y."""
     if options.keep is None:
         return columns
     as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
@@ -296,7 +296,7 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
 
 
 def _cells(table: Table, name: str, as_text: bool) -> Any:
-    """Return cells as they were written; numbers where files hold numbers, and where they have decimal commas."""
+    """Return cells as text as written; as numbers for typed files and for decimal commas."""
     cells = table.columns[name]
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
         return cells
@@ -311,7 +311,7 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
         return found
     try:
         read, sign = table.floats(name), table.sign(name)
-    except TableError:  # nobody can tell what 1,234 is, and nobody needs to
+    except TableError:  # 1,234 is ambiguous, and copied as it is
         return found
     if not np.isfinite(read).all() or (as_text and sign == "."):
         return found
@@ -319,7 +319,7 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
 
 
 def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one record per row."""
+    """Return one record (dictionary) per row."""
     lists = [column.tolist() if isinstance(column, np.ndarray) else list(column) for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
@@ -350,19 +350,19 @@ INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
 
 
 def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
-    """Raise if an output is an input of the same command, however both are spelled, or a file of one.
+    """Raise if an output is an input of the same command, also under another spelling or within a folder.
 
     Parameters
     ----------
     options : argparse.Namespace
-        Of any command.
+        Options of any command.
 
     Raises
     ------
     UsageError
         If an output is the table, the calibration table or the model; a file in a folder of tables; a file of the
-        model, or one that holds its rows. Of a model folder that is replaced the files of the old model count, and not
-        the rows that it refers to, which stay.
+        model, or one that holds its rows. If the output is an existing model folder, only the files of the old model
+        are replaced; the rows that it refers to stay, and may be an input.
     """
     outputs = OUTPUTS.get(options.command, {})
     inputs = {name: said for name, said in INPUTS.items() if name not in outputs and vars(options).get(name)}
@@ -388,7 +388,7 @@ def _is_part(output: Path, source: Path) -> bool:
 
 
 def _model_files(folder: Path) -> list[Path]:
-    """Return the files of a model folder; none of other folders."""
+    """Return the files of a model folder; an empty list for other folders."""
     with suppress(ModelFileError):
         return files_of(folder)
     return []

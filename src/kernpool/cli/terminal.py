@@ -24,22 +24,22 @@ STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd
 
 
 class UsageError(Exception):
-    """The command line asks for something that cannot be meant."""
+    """Invalid or contradictory options on the command line (exit code 2)."""
 
 
 def say(text: str) -> None:
-    """Print for people, not for the next program in the pipe."""
+    """Print a message to standard error."""
     if sys.stderr is not None:  # closed; print would take standard output instead
         print(text, file=sys.stderr, flush=True)
 
 
 def is_terminal() -> bool:
-    """Whether somebody sees what is said."""
+    """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def stream_name(name: str) -> str:
-    """Return ``-`` for the other names of standard input and output, and all other names as they are.
+    """Return ``-`` for other names of standard input and output; other names are unchanged.
 
     Examples
     --------
@@ -50,17 +50,17 @@ def stream_name(name: str) -> str:
 
 
 def need_output(remedy: str) -> None:
-    """Refuse a standard output that is closed, before the long work.
+    """Raise OSError if standard output is closed, before the computation starts.
 
     Parameters
     ----------
     remedy : str
-        What to do instead.
+        What to do instead, for the message.
 
     Raises
     ------
     OSError
-        If it is.
+        If standard output is closed.
     """
     if sys.stdout is None:
         raise OSError(f"standard output is closed, so there is nowhere to write to; {remedy}")
@@ -68,7 +68,7 @@ def need_output(remedy: str) -> None:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
-    """Show a bar on a terminal once work has taken `PATIENCE`, even if none of it is done yet."""
+    """Show a progress bar on a terminal once the work has taken `PATIENCE` seconds, even at 0 %."""
     if quiet or not is_terminal():
         yield
         return
@@ -89,13 +89,13 @@ def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
 
 
 def draw(line: str) -> None:
-    """Write a line over the one before."""
+    """Replace the current line of the terminal."""
     sys.stderr.write(f"\r\033[K{line}")
     sys.stderr.flush()
 
 
 def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[int, int], None]:
-    """Return a listener that draws `what`, a bar, how many units are done of how many, and the time left."""
+    """Return a progress callback that draws a bar with the units done, their total and the remaining time."""
     patience = PATIENCE if patience is None else patience
     started = shown = time.monotonic()
     before = 0.0
@@ -118,7 +118,7 @@ def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[i
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people.
+    """Return a duration as readable text.
 
     Examples
     --------
@@ -145,17 +145,17 @@ TAKERS = ("--keep", "--dates")  # with names of columns, or alone
 
 
 class Parser(argparse.ArgumentParser):
-    """As `argparse.ArgumentParser`, for commands that may be asked to answer in JSON."""
+    """`argparse.ArgumentParser` with suggestions for misspelled options, and errors as JSON with ``--json``."""
 
     _given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and remember what was given, which decides how errors are told."""
+        """Parse, and remember the arguments, which decide whether errors are printed as JSON."""
         self._given = sys.argv[1:] if args is None else list(args)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, with where the options are listed, and exit with 2."""
+        """Print a usage error in one line with a pointer to the help, and exit with 2."""
         taker = next((option for option in TAKERS if option in self._given), None)
         if taker is not None and message.startswith("the following arguments are required: "):
             message += f"; {taker} takes the name that follows: write it after all others, or {taker}=A,B"
@@ -174,7 +174,7 @@ class Parser(argparse.ArgumentParser):
         return {} if not actions else dict(actions[0].choices or {})
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is not among the choices, with the closest one, if there is any."""
+        """Raise ArgumentError for an invalid choice, with the closest valid one if there is any."""
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             hint = _suggestion(str(value), known) or f" (choose from {', '.join(map(repr, known))})"
@@ -195,7 +195,7 @@ LEAST_MEMORY = 1 << 20
 
 
 def parse_memory(text: str | None) -> int | None:
-    """Return a size such as 512MiB, 1.5GB or 2000000 in bytes.
+    """Return the number of bytes of a size such as 512MiB, 1.5GB or 2000000.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def parse_memory(text: str | None) -> int | None:
 
 
 def parse_degree(text: str) -> int:
-    """Return the degree of a local fit that a model can have.
+    """Return the degree of the local fit, 0 or 1.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def parse_degree(text: str) -> int:
 
 
 def split_names(text: str) -> list[str]:
-    """Return names that are separated by commas; one with a comma stands in quotes.
+    """Split a comma-separated list of names; a name that contains a comma is quoted.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def split_names(text: str) -> list[str]:
 
 
 def parse_features(listed: str | None, target: str) -> list[str] | None:
-    """Return the columns that were listed to predict from, None for all others."""
+    """Return the list of feature columns, or None for all other columns."""
     if listed is None:
         return None
     # Read as a line of CSV, so that a name with a comma can stand in quotes.
@@ -255,7 +255,7 @@ def parse_features(listed: str | None, target: str) -> list[str] | None:
 
 
 def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[float]:
-    """Return a rule's name, if it is among those, a number, or a list of numbers.
+    """Return a bandwidth: the name of a rule, a number, or a list of numbers.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[
 
 
 def parse_numbers(option: str, text: str) -> list[float]:
-    """Return numbers that are separated by commas.
+    """Return a comma-separated list of numbers.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def parse_numbers(option: str, text: str) -> list[float]:
 
 
 def parse_levels(text: str) -> tuple[float, ...]:
-    """Return levels of quantiles, in the order in which they were written.
+    """Return a comma-separated list of quantile orders, in the given order.
 
     Examples
     --------

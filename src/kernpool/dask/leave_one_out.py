@@ -24,7 +24,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class LeaveOneOutError:
-    """How well rows are predicted from all others.
+    """Leave-one-out error of a fit to partitions.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ def leave_one_out_error(
     client: Any = None,
     retries: int = 3,
 ) -> LeaveOneOutError:
-    """Predict some rows of each partition from all other rows, and measure the error.
+    """Predict selected rows of each partition from all other rows, and return the mean squared error.
 
     Parameters
     ----------
     partitions : Partitions
         Keys, values and weights.
     places : sequence of ndarray of int
-        For each partition, which of its rows.
+        For each partition, the indices of its rows to predict.
     recipe : Recipe
         How to pool; empty windows are predicted by the weighted mean of the other rows.
     client, retries
@@ -91,7 +91,7 @@ def leave_one_out_error(
 
 
 def draw_rows(block: Any, places: Places) -> Chunk | None:
-    """Return some rows of a block, in a task: those at ascending places; None if there are none."""
+    """Return rows of a block at ascending indices, in a task; None if there are none."""
     parts, start = [], 0
     for chunk in read_block(block) if len(places) else ():
         here = places[(places >= start) & (places < start + len(chunk.key))] - start
@@ -105,7 +105,7 @@ def draw_rows(block: Any, places: Places) -> Chunk | None:
 
 
 def joined(parts: Sequence[Chunk | None]) -> Chunk | None:
-    """Return chunks with weights as one, None if there are none."""
+    """Concatenate chunks that have weights; None if there are none."""
     some = [part for part in parts if part is not None]
     if not some:
         return None

@@ -23,7 +23,7 @@ NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Partitions:
-    """Pairs in blocks.
+    """Keys, values and weights in blocks of rows.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def as_partitions(
     features: Sequence[str] | None = None,
     dates: bool = False,
 ) -> Partitions:
-    """Find the blocks of whatever holds pairs.
+    """Return the partitions of a Dask collection or of chunks.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def as_partitions(
 
 
 def is_frame(collection: Any) -> bool:
-    """Whether something is a Dask dataframe."""
+    """Return whether an object is a Dask dataframe."""
     return is_dask_collection(collection) and hasattr(collection, "columns") and hasattr(collection, "dtypes")
 
 
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
-    """Return the columns of a Dask dataframe that have these labels, in this order; all of them for None."""
+    """Return the columns of a Dask dataframe with these labels, in this order; all columns for None."""
     if labels is None or not set(labels) <= set(frame.columns):
         refuse_other_columns(list(frame.columns), labels, "take X[labels of the fit]")
         return frame
@@ -133,7 +133,7 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
 
 
 def time_kinds(frame: Any) -> dict[Any, Kind]:
-    """Return which columns of a Dask dataframe are dates or durations: label and kind of each."""
+    """Return label and kind of the date and duration columns of a Dask dataframe."""
     sample = frame._meta_nonempty
     columns = ((label, Columns.of(sample[label].to_frame("X")).columns[0]) for label in frame.columns)
     return {label: column.kind for label, column in columns if column.times is not None}
@@ -144,7 +144,7 @@ def _kinds_of(labels: Sequence[Any], kinds: Mapping[Any, Kind]) -> tuple[Kind, .
 
 
 def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitting: bool = False) -> Any:
-    """Return a Dask array or frame as an array whose blocks are blocks of rows.
+    """Convert a Dask array, dataframe or series to an array whose blocks are blocks of rows.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitt
 
 
 def in_days(array: Any, kinds: Sequence[Kind] | None = None) -> Any:
-    """Return a Dask array of dates or durations as days, block by block.
+    """Convert a Dask array of dates or durations to days, block by block.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _in_days(block: Any, kinds: Sequence[Kind] | None) -> Any:
 
 
 def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:
-    """Return a dataframe of numbers: integers are looked at before they become floats, as they do next to others."""
+    """Convert a dataframe to numbers; integers are checked before a mixed dataframe turns them into floats."""
     for name, dtype in zip(frame.columns, _dtypes(frame), strict=True):
         text = dtype.categories if hasattr(dtype, "categories") else dtype
         kind = "b" if text is None else getattr(text, "dtype", text).kind
@@ -202,17 +202,17 @@ def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:
 
 
 def _dtypes(frame: Any) -> list[Any]:
-    """Return the types of the columns of a Dask frame, or of a series."""
+    """Return the dtypes of the columns of a Dask dataframe, or of a series."""
     return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
 
 
 def is_decimal(dtype: Any) -> bool:
-    """Whether a column of pandas holds decimals of Arrow."""
+    """Return whether a pandas column holds Arrow decimals."""
     return str(getattr(dtype, "pyarrow_dtype", "")).startswith("decimal")
 
 
 def _checked(frame: Any, kinds: Mapping[Any, Kind], fitting: bool = False) -> Any:
-    """Return a partition of a dataframe as numbers, if float64 holds its integers."""
+    """Convert a partition of a dataframe to numbers; raise if float64 cannot represent its integers."""
     if frame.ndim == 1:
         return _checked(frame.to_frame(frame.name), kinds, fitting).iloc[:, 0]
     frame = frame.copy(deep=False)
@@ -230,12 +230,12 @@ def _checked(frame: Any, kinds: Mapping[Any, Kind], fitting: bool = False) -> An
 
 
 def row_counts(array: Any) -> tuple[int | None, ...]:
-    """Return the rows of every block of a Dask array, None where Dask does not know."""
+    """Return the number of rows of each block of a Dask array; None where Dask does not know it."""
     return tuple(None if np.isnan(rows) else int(rows) for rows in array.chunks[0])
 
 
 def delayed_blocks(array: Any) -> list[Any]:
-    """Return the tasks of the blocks of rows; not optimised, so that what several arrays share is computed once."""
+    """Return the tasks of the blocks of rows, unoptimised so that work shared by several arrays is done once."""
     return list(array.to_delayed(optimize_graph=False).ravel())
 
 
@@ -265,7 +265,7 @@ def _of_arrays(key: Any, value: Any, weight: Any) -> Partitions:
 
 
 def _along(name: str, other: Any, key: Any) -> Any:
-    """Return an array in the same blocks of rows as the keys."""
+    """Rechunk an array to the blocks of rows of the keys."""
     known = None not in row_counts(key)
     if not is_dask_collection(other):
         numbers = as_real_array(name, other)

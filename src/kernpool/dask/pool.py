@@ -48,7 +48,7 @@ SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody
 
 
 def compute(tasks: list[Any], client: Any, retries: int) -> Any:
-    """Run tasks on a cluster, or with the scheduler that Dask would use.
+    """Compute tasks on a cluster, or with Dask's default scheduler.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ def compute(tasks: list[Any], client: Any, retries: int) -> Any:
 
 
 def find_client(client: Any = None) -> Any:
-    """Return a client, or else the one that Dask would use, or None."""
+    """Return the given client, Dask's current client, or None."""
     found = getattr(get_scheduler(), "__self__", None) if client is None else client
     return found if hasattr(found, "gather") else None
 
 
 def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
-    """Return a client of the cluster at an address, or say within ten seconds that there is none.
+    """Connect to the cluster at an address; raise ConnectionError within ten seconds if no scheduler answers.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ FAN_IN = 8
 
 
 def sent_once(value: Any) -> Any:
-    """Return a task that is this value: it is sent once, and other workers ask each other for it."""
+    """Return a task that holds a value, sent to the cluster once and copied between workers."""
     return delayed(_same)(value)
 
 
@@ -126,7 +126,7 @@ def _same(value: Any) -> Any:
 
 
 def center_task(partitions: Partitions) -> Any:
-    """Return the task that finds the center of values in the first partition with rows; None if there is none.
+    """Return the task that computes the center of values from the first partition with rows; None if there is none.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def center_task(partitions: Partitions) -> Any:
 
 
 def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
-    """Return the task that makes the state of all partitions.
+    """Return the task that computes the merged state of all partitions.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | Non
     partitions : Partitions
         What is pooled.
     center : Delayed or ndarray of shape (c,)
-        What is taken off the values.
+        Subtracted from the values.
     limit : {None, "nearest", "mean"}
         As of `QueryBatch`.
 
@@ -168,7 +168,7 @@ def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | Non
 
 
 def merge_tree(states: list[Any], limit: str | None = None) -> Any:
-    """Return the task that merges states, eight neighbours at a time."""
+    """Return the task that merges states in a tree of eight neighbours per node."""
     while len(states) > 1:
         states = [delayed(_merged)(states[i : i + FAN_IN], limit) for i in range(0, len(states), FAN_IN)]
     return states[0]
@@ -177,7 +177,7 @@ def merge_tree(states: list[Any], limit: str | None = None) -> Any:
 def block_state(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, places: NDArray[np.intp] | None = None
 ) -> PoolState:
-    """Return the state of one block, in a task.
+    """Return the pooling state of one block, in a task.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def block_state(
     block : object
         From `Partitions`.
     center : ndarray of shape (c,)
-        What is taken off the values.
+        Subtracted from the values.
     outputs : int
         Their number of columns.
     places : ndarray of shape (m,), optional
@@ -211,7 +211,7 @@ def block_state(
 
 
 def _has_weights(block: Any) -> bool:
-    """Whether a block in memory may turn out to have no pair of positive weight."""
+    """Return whether a block in memory may lack pairs of positive weight."""
     return isinstance(block, tuple) and (
         len(block) > 3 or (isinstance(block[2], ColumnNames) and bool(block[2].weight))
     )
@@ -254,7 +254,7 @@ def pool(
     client: Any = None,
     retries: int = RETRIES,
 ) -> Any:
-    """Pool pairs that lie in Dask collections, or in files that the workers read, by their similarity to each query.
+    """Compute the kernel-weighted mean of pairs in Dask collections, or in files that the workers read, at each query.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ class PartitionPairs:
     retries: int = RETRIES
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:  # noqa: ARG002  # as of all pairs
-        """Say how the partitions would be summed; nothing is computed."""
+        """Return the plan of the sums over partitions, without computing."""
         return reason_of_chunks(recipe, f"{len(self.partitions.blocks)} partition(s)", "a tree merges their states")
 
     # As all pooling is called.
@@ -361,7 +361,7 @@ class PartitionPairs:
 
 
 def pool_partitions(recipe: Recipe, query: Any, partitions: Partitions, client: Any, retries: int) -> Any:
-    """Pool partitions at queries in memory, or at those of a Dask collection; parameters as in `pool`."""
+    """Pool partitions at queries in memory or in a Dask collection; parameters as in `pool`."""
     if is_dask_collection(query):
         array = as_dask_array(select(query, partitions.names) if is_frame(query) else query)
         with dask.annotate(retries=retries):

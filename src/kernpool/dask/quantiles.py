@@ -53,16 +53,16 @@ def pool_quantile(
     client: Any = None,
     retries: int = RETRIES,
 ) -> Array:
-    """Pool quantiles of values by the similarity of their keys to each query, of pairs in Dask collections or files.
+    """Compute conditional quantiles of pairs in Dask collections or files, by kernel weights at each query.
 
     Parameters
     ----------
     query : array_like of shape (m,) or (m, d)
-        Where, in memory.
+        Evaluation points, in memory.
     key, value, target, features, key_weight
         As in `kernpool.dask.pool`.
     levels : float or array_like of shape (l,), default=0.5
-        Shares of the weight, between 0 and 1; by default the conditional median.
+        Quantile orders, between 0 and 1; by default the conditional median.
     kernel, bandwidth, composition, tol, algorithm, empty
         As in `kernpool.pool_quantile`.
     client, retries
@@ -103,7 +103,7 @@ def pool_quantile(
 def partition_quantiles(
     recipe: Recipe, query: ArrayLike, partitions: Partitions, level: Array, client: Any, retries: int
 ) -> Array:
-    """Return quantiles of pairs in partitions, in the shape of `pool_quantile`; parameters as of it."""
+    """Return quantiles of pairs in partitions, in the shape of `pool_quantile`, with its parameters."""
     found = counted_quantiles(
         asked_of(recipe, query, partitions.names), AskPartitions(partitions, client, retries), level.ravel()
     )
@@ -112,14 +112,14 @@ def partition_quantiles(
 
 @dataclass(frozen=True)
 class AskPartitions:
-    """Who asks questions (`kernpool.distribution.chunk_queries`) of all partitions, and returns the joined answer."""
+    """Callable that evaluates a request of `chunk_queries` on all partitions and merges the answers."""
 
     partitions: Partitions
     client: Any
     retries: int
 
     def __call__(self, question: Any) -> Any:
-        """Ask."""
+        """Return the merged answer of all partitions."""
         one = sent_once(question)
         answers = [delayed(answer_of)(one, block) for block in self.partitions.blocks]
         while len(answers) > 1:
@@ -131,13 +131,13 @@ class AskPartitions:
 
 
 def answer_of(question: Any, block: Any) -> Any:
-    """Ask the chunks of one block, in a task; None if it has no rows of positive weight."""
+    """Return the answer of the chunks of one block, in a task; None if the block has no positive weight."""
     some = (chunk for chunk in read_block(block) if len(chunk.key) and (chunk.weight is None or chunk.weight.any()))
     return joined(question, [question.of(chunk) for chunk in some])
 
 
 def joined(question: Any, answers: list[Any]) -> Any:
-    """Join answers; None where there is none."""
+    """Merge answers, skipping None; return None if there are none."""
     some = [answer for answer in answers if answer is not None]
     return reduce(question.joined, some) if some else None
 
@@ -161,12 +161,12 @@ def pool_cdf(
     client: Any = None,
     retries: int = RETRIES,
 ) -> Array:
-    """Pool how much of the weight lies at or below thresholds, of pairs in Dask collections or files.
+    """Compute conditional distribution functions of pairs in Dask collections or files, by kernel weights.
 
     Parameters
     ----------
     query : array_like of shape (m,) or (m, d)
-        Where, in memory.
+        Evaluation points, in memory.
     key, value, target, features, key_weight
         As in `kernpool.dask.pool`.
     y : float, or array_like
@@ -221,7 +221,7 @@ def partition_functions(
     widths: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """Return distribution functions of pairs in partitions, or densities, in the shape of `pool_cdf`.
+    """Return distribution functions or densities of pairs in partitions, in the shape of `pool_cdf`.
 
     Parameters
     ----------

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
-PALE, DARK = 0.16, 0.3  # of the simultaneous shade and of the other
-SEEN = 0.02  # half widths between curve and center: less is not to be seen
-REACH = 1.0  # spans of rows and curve that a shade may add to the y axis on either side
+PALE, DARK = 0.16, 0.3  # opacity of the simultaneous band and of pointwise intervals
+SEEN = 0.02  # in half widths: smaller distances between curve and center are invisible
+REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y axis on either side
 
 
 def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
-    """Ask an estimator for its intervals along a section.
+    """Compute the confidence intervals of an estimator along a section.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: An
             "band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
         )
     with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps.
+        # The caller did not choose the points of the grid; where windows are empty, the band has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
         found = [ask(section.query, simultaneous=band == "simultaneous", **options)]
         if band == "simultaneous":
@@ -74,7 +74,7 @@ def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: An
 
 
 def curve_along(estimator: Any, section: InputGrid, quantity: str) -> Array:
-    """Return the predictions of an estimator along a section, or their slopes, as `quantity` says."""
+    """Return the predictions of an estimator along a section, or their slopes for ``quantity="derivative"``."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -88,16 +88,16 @@ def curve_along(estimator: Any, section: InputGrid, quantity: str) -> Array:
 
 
 def need_intervals(bands: Sequence[Interval], x: Array) -> None:
-    """Refuse intervals at other places than those of a curve."""
+    """Raise ValueError unless the intervals have the evaluation points of the curve."""
     if any(np.shape(interval.center) != x.shape for interval in bands):
         raise ValueError(
-            f"bands must hold intervals for the {x.size} places of the curve, of one output and one column, got "
+            f"bands must hold intervals for the {x.size} points of the curve, of one output and one column, got "
             f"shapes {[np.shape(interval.center) for interval in bands]}"
         )
 
 
 def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Return an interval with its places in another order; if there are others, as it is, for the display to refuse."""
+    """Reorder the points of an interval; return it unchanged if the sizes differ, for the display to refuse."""
     if np.shape(interval.center) != order.shape:
         return interval
     return replace(_part(interval, order), df=interval.df[order])
@@ -109,7 +109,7 @@ def _part(interval: Interval, which: Any) -> Interval:
 
 
 def label_of(interval: Interval) -> str:
-    """Say in plain words what an interval covers.
+    """Return the legend label of an interval: pointwise or simultaneous.
 
     Examples
     --------
@@ -117,16 +117,16 @@ def label_of(interval: Interval) -> str:
     >>> from kernpool import Interval
     >>> one = np.zeros(1)
     >>> label_of(Interval(one, one, one, one, one, 0.95, "robust"))
-    '95 % pointwise: each place by itself'
+    '95 % pointwise interval'
     """
     percent = f"{100 * interval.level:.6g} %"
     if interval.critical is None:
-        return f"{percent} pointwise: each place by itself"
-    return f"{percent} simultaneous: the whole curve at once"
+        return f"{percent} pointwise interval"
+    return f"{percent} simultaneous band"
 
 
 def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
-    """Shade intervals, the widest palest and below the others; gaps where they are not known."""
+    """Draw intervals as bands, the widest palest and lowest; gaps where the limits are not finite."""
     shades = []
     for depth, interval in enumerate(bands):
         alpha = PALE if len(bands) > 1 and depth == 0 else DARK
@@ -137,14 +137,14 @@ def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, A
 
 
 def leaves(curve: Array, interval: Interval) -> bool:
-    """Whether the center of an interval is to be seen beside a curve."""
+    """Return whether the center of an interval differs visibly from a curve."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(interval.center - curve) > SEEN * 0.5 * interval.width
     return bool(np.any(apart))
 
 
 def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
-    """Keep shades that are wide where rows are few from pressing all else flat; they run out of the picture there."""
+    """Limit the y axis where bands are very wide, so that they do not flatten the curve."""
     values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
     values = values[np.isfinite(values)]
     ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])

@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Color = tuple[float, float, float]
 
-NAMED = 6  # so many sets of several classes are told apart; if there are more, they go by their size
-EMPTY = "not sure enough of any class"
+NAMED = 6  # up to so many sets of several classes have a color each; more are grouped by size
+EMPTY = "no class probable enough"
 HATCHES = ("////", "\\\\\\\\", "xxx", "---", "|||", "+++")
 ONE, SEVERAL = 0.42, 0.2  # ink of the regions
 
 
 @dataclass(frozen=True)
 class Region:
-    """All places of one set, or of sets of one size.
+    """Grid points with the same prediction set, or with sets of the same size.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Region:
     fill : tuple of three float
         Color.
     hatch : str or None
-        What tells it apart without colors: lines for several classes, dots for an empty set.
+        Hatching, for prints without colors: lines for several classes, dots for an empty set.
     only : int or None
         Number of the class, of a set of one.
     """
@@ -69,12 +69,12 @@ class Region:
 def regions_of(
     member: NDArray[np.bool_], classes: Sequence[Any], colors: Sequence[Any]
 ) -> tuple[NDArray[np.intp], list[Region]]:
-    """Return the number of the region of each place, and the regions: empty sets first, then by size and class.
+    """Return the region index of each grid point, and the regions: empty sets first, then by size and class.
 
     Parameters
     ----------
     member : ndarray of bool, shape (..., c)
-        Which classes are in the set of each place.
+        Which classes are in the set of each grid point.
     classes : sequence of length c
         Their labels.
     colors : sequence
@@ -95,7 +95,7 @@ def regions_of(
 
 
 def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int, ...]]]:
-    """Return the number of the set of each place, and the sets: the empty one first, then by size and class.
+    """Return the set index of each grid point, and the sets: the empty one first, then by size and class.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int
 
 
 def name_of(kind: Sequence[int], classes: Sequence[Any]) -> str:
-    """Say which classes a set holds.
+    """Return the legend label of a prediction set.
 
     Examples
     --------
     >>> name_of((0, 2, 3), ["oak", "elm", "ash", "fir"]), name_of((), ["oak"])
-    ('oak, ash or fir', 'not sure enough of any class')
+    ('oak, ash or fir', 'no class probable enough')
     """
     names = [str(classes[c]) for c in kind]
     return EMPTY if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -135,12 +135,12 @@ def _region(
     return Region(name, mixed_with_white(tuple(paint), SEVERAL), HATCHES[several.index(kind) % len(HATCHES)], None)
 
 
-BEYOND = 0.04  # share of the range of the rows that is shown beyond them, on either side
+BEYOND = 0.04  # fraction of the range of the rows shown beyond them, on either side
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Where regions are drawn.
+    """Grid over two columns on which regions are drawn.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Plane:
         *,
         instead: str,
     ) -> Plane:
-        """Lay a grid over two columns of the training inputs.
+        """Create a grid over two columns of the training inputs.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Plane:
         features : pair of int or str, optional
             Which columns; needed unless there are two.
         grid_resolution : int, default=150
-            Places along each of them.
+            Grid points along each of them.
         instead : str
             What to use where columns are categorical, for the message.
 
@@ -224,25 +224,25 @@ def _axis(values: Array, resolution: int) -> Array:
     return np.linspace(low - margin, high + margin, resolution)
 
 
-RANDOMISED = ("aps", "raps")  # their sets differ from place to place by their draws
+RANDOMISED = ("aps", "raps")  # their sets are random, independently at each grid point
 
 
 @explain_calls
 class ClassSetDisplay:
-    """Regions of two columns, colored by the set of classes that a new row there is expected to be of.
+    """Map of the prediction sets of a classifier over two columns.
 
     Plain regions have one class; hatched ones several, which the training rows do not separate at this level. Dotted
-    ones are empty sets (``allow_empty=True``): the model is not sure enough of any class there, typically between
+    ones are empty sets (``allow_empty=True``): no class is probable enough there, typically between
     classes when the classifier is accurate.
 
     Parameters
     ----------
     x : ndarray of shape (g,)
-        Places along the first column, increasing.
+        Grid points along the first column, increasing.
     y : ndarray of shape (k,)
-        Places along the second column, increasing.
+        Grid points along the second column, increasing.
     member : ndarray of bool, shape (k, g, c)
-        Which classes are in the set of each place.
+        Which classes are in the set of each grid point.
     classes : sequence of length c
         Their labels.
     X_train : ndarray of shape (n, 2), optional
@@ -297,8 +297,8 @@ class ClassSetDisplay:
         member, labels = np.asarray(member), np.asarray(classes).tolist()
         if member.dtype != np.bool_ or member.shape != (len(y), len(x), len(labels)):
             raise ValueError(
-                f"member must say True or False for {len(y)} x {len(x)} places and {len(labels)} classes, got dtype "
-                f"{member.dtype} and shape {member.shape}"
+                f"member must say True or False for {len(y)} x {len(x)} grid points and {len(labels)} classes, got "
+                f"dtype {member.dtype} and shape {member.shape}"
             )
         sizes = [None if array is None else len(array) for array in (X_train, y_train)]
         if sizes[0] != sizes[1]:
@@ -329,7 +329,7 @@ class ClassSetDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> ClassSetDisplay:
-        """Find sets of classes on a grid over two columns, the others at their medians, and draw.
+        """Compute prediction sets on a grid over two columns, the others at their medians, and draw them.
 
         Parameters
         ----------
@@ -344,12 +344,12 @@ class ClassSetDisplay:
         level : float, default=0.9
             Probability that a set holds the class of a new row.
         method : {"lac", "full"}, default="lac"
-            As in `predict_set`. Sets of ``"aps"`` and ``"raps"`` are drawn at random, place by place, and have no
+            As in `predict_set`. Sets of ``"aps"`` and ``"raps"`` are drawn at random, point by point, and have no
             regions.
         set_kwargs : dict, optional
             Further arguments of `predict_set`, such as `by_class`, `allow_empty` or `X_calibration`.
         grid_resolution : int, default=150
-            Places along each column.
+            Grid points along each column.
         subsample : int or None, default=1000
             Draw at most so many evenly chosen rows; None draws all.
         ax : matplotlib Axes, optional
@@ -366,7 +366,7 @@ class ClassSetDisplay:
         ------
         ValueError
             If `features` are no two columns, X has categorical columns, X and y differ in length, there are more
-            classes than colors, a level or method is none, or the method draws at random.
+            classes than colors, a level or method is invalid, or the method draws at random.
         TypeError
             If the estimator has no sets of classes.
         """
@@ -375,7 +375,7 @@ class ClassSetDisplay:
             raise TypeError(f"{type(estimator).__name__} has no predict_set; use NadarayaWatsonClassifier")
         if method in RANDOMISED:
             raise ValueError(
-                f"method={method!r} draws at random at each place, so that regions would be speckled; use method='lac' "
+                f"method={method!r} draws at random at each point, so that regions would be speckled; use method='lac' "
                 "or 'full', or draw sets that you have with ClassSetDisplay.from_sets"
             )
         plane = Plane.of(estimator, X, features, grid_resolution, instead="ClassSetDisplay.from_sets")
@@ -416,16 +416,16 @@ class ClassSetDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> ClassSetDisplay:
-        """Draw given sets.
+        """Draw given prediction sets.
 
         Parameters
         ----------
         x : array_like of shape (g,)
-            Places along the first column, increasing.
+            Grid points along the first column, increasing.
         y : array_like of shape (k,)
-            Places along the second column, increasing.
+            Grid points along the second column, increasing.
         member : array_like of bool, shape (k, g, c)
-            Which classes are in the set of each place.
+            Which classes are in the set of each grid point.
         classes : sequence of length c
             Their labels.
         X_train, y_train : array_like of shape (n, 2) and (n,), optional
@@ -534,7 +534,7 @@ class ClassSetDisplay:
         return self
 
     def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:
-        """Scatter the training rows, class by class."""
+        """Draw the training rows, class by class."""
         if self.X_train is None or self.y_train is None:
             return []
         crowd, drawn = min(1.0, 100 / max(len(self.y_train), 1)), []

@@ -24,11 +24,11 @@ LINES = ("-", "--", "-.", ":")
 
 @explain_calls
 class CurveComparisonDisplay:
-    """The curves of groups of rows, with the p-value that they are equal, or parallel.
+    """Curves of several groups, with the p-value of the test that they are equal or parallel.
 
-    Shades show where the curves would be if they were equal, or parallel: where they leave theirs, they differ. Of two
-    groups whose equality was tested both have the same one; otherwise each has its own, in its color, since curves that
-    are better known stay closer to the mean. See `GroupCurves.reference_band`.
+    Reference bands show where the curves would be if they were equal, or parallel: curves differ where they leave their
+    band. Two groups whose equality was tested have a common band; otherwise each has its own, in its color, since more
+    precise curves stay closer to the mean. See `GroupCurves.reference_band`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class CurveComparisonDisplay:
     x_train, y_train, group : ndarray of shape (n,), optional
         Rows, and the number of each one's group.
     level : float, default=0.95
-        Of the reference bands, at each place by itself and for all groups together.
+        Pointwise coverage of the reference bands, for all groups together.
     x_label, y_label : str
         Axis labels.
 
@@ -105,7 +105,7 @@ class CurveComparisonDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CurveComparisonDisplay:
-        """Fit the curves that a test compared, at its bandwidth, and draw.
+        """Draw the curves compared by a test, fitted at its bandwidth.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class CurveComparisonDisplay:
         X, y, groups, sample_weight, kernel
             As they were given to `compare_curves`; one column.
         level : float, default=0.95
-            Of the reference bands, at each place by itself and for all groups together.
+            Pointwise coverage of the reference bands, for all groups together.
         grid_resolution : int, default=201
             Points of the curves.
         feature, target : str
@@ -132,7 +132,7 @@ class CurveComparisonDisplay:
         Raises
         ------
         ValueError
-            If there are several columns, a group has fewer than five rows, or the level is none.
+            If there are several columns, a group has fewer than five rows, or the level is invalid.
         TypeError
             If `result` is no `TestResult` of `compare_curves`.
         """

@@ -1,7 +1,7 @@
 """Empirical coverage of intervals by slices of a column, with binomial error bars.
 
-The share of responses inside their intervals is counted per slice, with Clopper and Pearson limits, and compared with
-the nominal coverage. Intervals come from an estimator, or as arrays from the caller.
+The fraction of responses inside their intervals is computed per slice, with Clopper and Pearson limits, and compared
+with the nominal coverage. Intervals come from an estimator, or as arrays from the caller.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CoveredRows:
-    """Rows with an interval.
+    """Rows with the indicator that their interval covers.
 
     Parameters
     ----------
     x : ndarray of shape (n,)
-        By what they are to be sliced.
+        Column that defines the slices.
     inside : ndarray of bool, shape (n,)
         Whether their values are inside.
     level : float
-        What their intervals promise.
+        Nominal coverage of the intervals.
     infinite, unknown : int
         How many intervals have no end, and how many further rows have no interval.
     """
@@ -48,22 +48,22 @@ class CoveredRows:
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike, interval: Any, level: float | None) -> CoveredRows:
-        """Read rows, values and intervals.
+        """Read rows, values and intervals, and compare them.
 
         Parameters
         ----------
         x, y : array_like of shape (m,)
-            By what to slice, and values.
+            Column to slice by, and values.
         interval : PredictionInterval, Interval or pair of array_like
             Ends of shape (m,); NaN where there is no interval.
         level : float or None
-            What was promised; None is the level of `interval`.
+            Nominal coverage; None is the level of `interval`.
 
         Raises
         ------
         ValueError
             If shapes differ, x or y is not finite, an upper end is below its lower one, no row has an interval, or the
-            level is none.
+            level is invalid.
         TypeError
             If `interval` has no ends.
         """
@@ -93,7 +93,7 @@ class CoveredRows:
 
 
 def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
-    """Return the ends of intervals, and what they promise."""
+    """Return the limits of intervals, and their nominal coverage."""
     lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
     if lower is None or upper is None:
         if not isinstance(interval, tuple | list) or len(interval) != 2:
@@ -109,7 +109,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
 
 
 def is_training(estimator: Any, X: Any) -> bool:
-    """Whether rows are those that an estimator of numeric columns holds."""
+    """Return whether rows are the training rows of an estimator of numeric columns."""
     key = getattr(estimator, "key_", None)
     if key is None or getattr(estimator, "encoding_", None) is not None:
         return False
@@ -119,7 +119,7 @@ def is_training(estimator: Any, X: Any) -> bool:
 
 
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
-    """Return a column of rows, and its name; dates stay dates.
+    """Return a column of rows and its name; dates stay dates.
 
     Examples
     --------
@@ -141,7 +141,7 @@ MOST_LABELS = 30
 
 @dataclass(frozen=True, eq=False)
 class CoverageBins:
-    """Slices of rows, in the order of a column.
+    """Bins of rows along a column.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ class CoverageBins:
 
     @property
     def coverage(self) -> Array:
-        """Shares of rows that are inside, of shape (s,)."""
+        """Empirical coverage of each bin, of shape (s,)."""
         return np.asarray(self.inside / self.rows)
 
     @classmethod
     def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int, confidence: float) -> CoverageBins:
-        """Cut rows into slices of about the same size; rows of one value stay together.
+        """Cut rows into bins of nearly equal size; rows with equal values share a bin.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class CoverageBins:
 
 
 def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
-    """Return exact limits of a probability: Clopper and Pearson, Biometrika 26 (1934), 404-413.
+    """Return exact (Clopper-Pearson) confidence limits of a probability, Biometrika 26 (1934), 404-413.
 
     Examples
     --------
@@ -227,18 +227,18 @@ def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confiden
 
 @explain_calls
 class CoverageDisplay:
-    """Share of values inside their intervals, by slices of a column or of the prediction, with binomial bars.
+    """Empirical coverage of intervals, by bins of a column or of the prediction, with binomial error bars.
 
     An interval that holds 90 percent of all values may hold 75 percent where they scatter most and all of them
-    elsewhere: slices show it. A bar is what chance leaves possible for its slice by itself: at 95 percent confidence
-    one of twenty honest slices misses the line, on average.
+    elsewhere: slices show it. A bar is a confidence interval for the coverage of its slice: at 95 percent confidence
+    one of twenty slices with correct coverage misses the line, on average.
 
     Parameters
     ----------
     slices : CoverageBins
         Rows and hits, slice by slice.
     level : float
-        What was promised.
+        Nominal coverage.
     confidence : float, default=0.95
         Of the bars.
     infinite, unknown : int, default=0
@@ -276,7 +276,7 @@ class CoverageDisplay:
         infinite: int = 0,
         unknown: int = 0,
         x_label: str = "x",
-        y_label: str = "share of values inside the interval",
+        y_label: str = "fraction of values inside the interval",
     ) -> None:
         self.slices = slices
         self.level = level
@@ -288,7 +288,7 @@ class CoverageDisplay:
 
     @property
     def coverage(self) -> float:
-        """Share of all rows that are inside."""
+        """Empirical coverage over all rows."""
         return float(self.slices.inside.sum() / self.slices.rows.sum())
 
     @classmethod
@@ -308,7 +308,7 @@ class CoverageDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
-        """Find prediction intervals of rows that were held out, and draw how many hold their value.
+        """Draw the coverage of prediction intervals on held-out rows.
 
         Parameters
         ----------
@@ -387,18 +387,18 @@ class CoverageDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
-        """Draw how many of given intervals hold their value.
+        """Draw the coverage of given intervals.
 
         Parameters
         ----------
         x : array_like of shape (m,)
-            By what to slice: numbers, dates, durations, or labels, each of which is a slice.
+            Column to slice by: numbers, dates, durations, or labels, each of which is a slice.
         y : array_like of shape (m,)
             Values that the intervals are to hold: observations, or the truth for intervals of a curve.
         interval : PredictionInterval, Interval or pair of array_like
             With `lower` and `upper` of shape (m,). Ends may be infinite; rows with NaN are left out, and counted.
         level : float, optional
-            What was promised; by default the level of `interval`.
+            Nominal coverage; by default the level of `interval`.
         slices : int, default=10
             How many slices of about the same number of rows; rows of one x stay together.
         confidence : float, default=0.95
@@ -421,7 +421,7 @@ class CoverageDisplay:
         ------
         ValueError
             If lengths differ, y or numbers x are NaN, an upper end is below its lower one, no row has an interval, or a
-            level or `slices` is none.
+            level or `slices` is invalid.
         """
         _check("confidence", confidence)
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
@@ -435,7 +435,7 @@ class CoverageDisplay:
             infinite=rows.infinite,
             unknown=rows.unknown,
             x_label=x_label,
-            y_label=f"share of {target} inside the interval",
+            y_label=f"fraction of {target} inside the interval",
         )
         display.x_kind = "numeric" if kinds is None else kinds[0]
         return display.plot(ax=ax, **style)
@@ -500,7 +500,7 @@ class CoverageDisplay:
         return self
 
     def summary(self) -> str:
-        """Return what is true of all rows, in one line."""
+        """Return the coverage over all rows, in one line."""
         parts = [f"all {self.slices.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
         parts += [f"{self.infinite} intervals infinite"] * (self.infinite > 0)
         parts += [f"{self.unknown} rows without interval left out"] * (self.unknown > 0)

@@ -45,7 +45,7 @@ PALE = 0.13
 
 
 def expected_along(estimator: Any, section: InputGrid, level: float | None, method: str) -> PredictionInterval | None:
-    """Ask an estimator for its prediction intervals along a section; None if there is no level.
+    """Compute the prediction intervals of an estimator along a section; None if no level is given.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def expected_along(estimator: Any, section: InputGrid, level: float | None, meth
             "prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
         )
     with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the shade has gaps. That there are
+        # The caller did not choose the points of the grid; where windows are empty, the band has gaps. That there are
         # too few rows for the level is said.
         warnings.simplefilter("ignore", EmptyWindowWarning)
         warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
@@ -70,16 +70,16 @@ def expected_along(estimator: Any, section: InputGrid, level: float | None, meth
 
 
 def need_places(interval: PredictionInterval | None, x: Array) -> None:
-    """Refuse intervals at other places than those of a curve."""
+    """Raise ValueError unless the prediction intervals have the evaluation points of the curve."""
     if interval is not None and np.shape(interval.lower) != x.shape:
         raise ValueError(
-            f"prediction_interval must be for the {x.size} places of the curve, of one output, got shape "
+            f"prediction_interval must be for the {x.size} points of the curve, of one output, got shape "
             f"{np.shape(interval.lower)}"
         )
 
 
 def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.intp]) -> PredictionInterval | None:
-    """Return an interval with its places in another order; if there are others, as it is, for the display to refuse."""
+    """Reorder the points of a prediction interval; return it unchanged if the sizes differ."""
     if interval is None or np.shape(interval.lower) != order.shape:
         return interval
     center, lower, upper = interval.center[order], interval.lower[order], interval.upper[order]
@@ -87,23 +87,23 @@ def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.int
 
 
 def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
-    """Shade a prediction interval; gaps where it is infinite. Returns a PolyCollection, or None."""
+    """Draw a prediction interval as a band with gaps where it is infinite; return it, or None."""
     if interval is None:
         return None
     from matplotlib.colors import to_rgba
 
     where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
     default: dict[str, Any] = {"facecolor": to_rgba(BLUE, PALE), "edgecolor": BLUE, "linestyle": "--", "linewidth": 1.0}
-    default |= {"label": f"{100 * interval.level:.6g} % prediction: the next value", "zorder": 1.2}
+    default |= {"label": f"{100 * interval.level:.6g} % prediction interval", "zorder": 1.2}
     return ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style))
 
 
-CENTER = "center of the shades: bias taken off"
+CENTER = "bias-corrected curve"
 
 
 @explain_calls
 class KernelCurveDisplay:
-    """A fitted curve over one input column, with the training samples, how sure it is, and, if known, the truth.
+    """Fitted curve over one column, with training samples, intervals and, if known, the true function.
 
     Parameters
     ----------
@@ -133,11 +133,11 @@ class KernelCurveDisplay:
     lines_ : list of matplotlib Line2D
         Truth, if any, and prediction.
     bands_ : list of matplotlib PolyCollection
-        A shade for each of `bands`, the widest first.
+        Band of each of `bands`, the widest first.
     expected_ : matplotlib PolyCollection or None
-        The shade of `prediction_interval`, between dashed ends.
+        Band of `prediction_interval`, between dashed ends.
     center_line_ : matplotlib Line2D or None
-        Middle of the shades, dotted below the curve: None where it is the curve.
+        Bias-corrected center of the bands, dotted below the curve; None where it coincides with the curve.
     scatter_ : matplotlib PathCollection or None
         Training samples.
 
@@ -220,16 +220,16 @@ class KernelCurveDisplay:
         quantity : {"fit", "derivative"}, default="fit"
             The curve of `predict`, or its slope by that column, of `derivative`; slopes have no samples.
         band : {None, "confidence", "simultaneous"}, default=None
-            How sure the curve is. ``"confidence"`` shades the intervals that cover the truth at each place by itself;
-            ``"simultaneous"`` those and, paler and wider, the band that covers the whole curve at once.
-            Their middle is not the curve, because bias has been taken off: it is dotted where it leaves the curve.
+            Uncertainty of the curve. ``"confidence"`` draws pointwise confidence intervals;
+            ``"simultaneous"`` these and, paler and wider, a simultaneous band for the whole curve.
+            Their center is the bias-corrected curve, drawn as a dotted line where it differs visibly.
         level : float, default=0.95
-            Probability that a shade covers.
+            Confidence level of the bands.
         method, variance : str
             As in `confidence_interval`.
         prediction : float, optional
-            Level of a band for the next value, such as 0.9, beside that for the curve: the former is as wide as values
-            scatter, the latter as narrow as many of them make it.
+            Coverage of a prediction interval for a new observation, such as 0.9, drawn in addition to the curve's: it
+            is as wide as values scatter, whereas intervals of the curve shrink with more rows.
         prediction_method : str, default="adaptive"
             Method of `prediction_interval`.
         truth : callable, optional
@@ -374,8 +374,8 @@ class KernelCurveDisplay:
         ax : matplotlib Axes, optional
             Where; a new figure by default.
         curve_kwargs, scatter_kwargs, truth_kwargs, band_kwargs, center_kwargs, expected_kwargs : dict, optional
-            Passed to matplotlib for the curve, the samples, the truth, the shades of the curve and their middle, which
-            have its color, and the shade of the next value.
+            Passed to matplotlib for the curve, the samples, the truth, the bands of the curve and their center, which
+            have its color, and the prediction interval.
 
         Returns
         -------
@@ -408,5 +408,5 @@ class KernelCurveDisplay:
         label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.set_ylabel(self.y_label)
         tidy(ax)
-        ax.legend(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # which lies on the shades
+        ax.legend(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # which lies on the bands
         return self

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @explain_calls
 class KernelDisplay:
-    """Profiles of kernels over ``u = (q - k) / h``, one panel each, sharing the y axis.
+    """Kernel profiles over ``u = (q - k) / h``, one panel each, with a common y axis.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class KernelDisplay:
 
 @explain_calls
 class AttentionDisplay:
-    """Heat map of pooling weights, queries down and keys across; several heads share one color scale.
+    """Heat map of pooling weights, queries down and keys across; several heads have one color scale.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class AttentionDisplay:
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, *, sort: bool = True, ax: Any = None, max_cells: int = 512, **style: Any
     ) -> AttentionDisplay:
-        """Draw the weights that a fitted estimator gives to its training rows.
+        """Draw the weights of the training rows of a fitted estimator.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class AttentionDisplay:
         x_label, y_label : str
             Axis labels.
         distributions : bool, default=True
-            Insist that every row sums to one, or to zero where no key takes part.
+            Insist that every row sums to one, or to zero where no key is included.
         max_cells : int, default=512
             See the class.
         ax : matplotlib Axes, optional
@@ -373,7 +373,7 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
 
 
 def _grouped(head: Array, max_cells: int) -> Array:
-    """Add up keys and average queries in groups, so that at most `max_cells` remain along each axis."""
+    """Sum over groups of keys and average over groups of queries, so that at most `max_cells` remain per axis."""
     for axis, combine in ((0, np.mean), (1, np.sum)):
         n = head.shape[axis]
         if n > max_cells:

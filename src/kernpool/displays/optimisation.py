@@ -34,7 +34,7 @@ TITLES = {
 
 @explain_calls
 class BandwidthPathDisplay:
-    """The criterion at every bandwidth that a search tried, with the best one marked.
+    """Criterion at every bandwidth tried by a search, with the minimum marked.
 
     One bandwidth, or one factor common to all columns, makes a curve; one bandwidth per column makes a cloud of points
     for each, whose lower edge is the criterion with the other columns at about their best.
@@ -85,7 +85,7 @@ class BandwidthPathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **style: Any) -> BandwidthPathDisplay:
-        """Draw the search of a fitted estimator.
+        """Draw the bandwidth search of a fitted estimator.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class BandwidthPathDisplay:
 
 @explain_calls
 class TrainingDisplay:
-    """Loss per epoch, and optionally the fit and the weights at each of them.
+    """Loss per epoch, optionally with the fit and the weights at each epoch.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class TrainingDisplay:
         force: bool = False,
         labels: Sequence[str] = ("epoch {}: loss {:.4f}", "x", "y", "keys", "queries"),
     ) -> Path:
-        """Write the fit and the weights, epoch by epoch, to a GIF or to an HTML page with a slider.
+        """Write an animation of fit and weights by epoch, as a GIF or an HTML page with a slider.
 
         Parameters
         ----------

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-PALEST, DARKEST = 0.25, 0.6  # share of ink in the outermost shade and in the innermost of several
+PALEST, DARKEST = 0.25, 0.6  # fraction of color in the outermost band and in the innermost of several
 
 
 @explain_calls
 class QuantileFanDisplay:
-    """Conditional quantiles over one input column: a shade between each low level and its counterpart, and the median.
+    """Conditional quantiles over one column: bands between symmetric quantiles, and the median.
 
-    Where the fan is wide, values scatter; where its halves differ, they are skewed. Shades are about values of y, not
-    about how well a curve is known.
+    Where the fan is wide, values scatter; where its halves differ, they are skewed. Bands describe values of y, not
+    the uncertainty of a curve.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class QuantileFanDisplay:
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
     bands_ : list of matplotlib PolyCollection
-        Shades, the widest first.
+        Bands, the widest first.
     line_ : matplotlib Line2D or None
         The median, or the quantile of another level in the middle; None if the number of levels is even.
     scatter_ : matplotlib PathCollection or None
@@ -139,7 +139,7 @@ class QuantileFanDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> QuantileFanDisplay:
-        """Find quantiles on a grid over one column, the others at their medians, and draw.
+        """Compute quantiles on a grid over one column, the others at their medians, and draw them.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class QuantileFanDisplay:
         ------
         ValueError
             If X has several columns and `feature` is not given or not one of them, X has categorical columns, there are
-            several outputs, or levels are none.
+            several outputs, or levels are invalid.
         TypeError
             If the estimator has no quantiles, or was fitted to chunks.
         """
@@ -275,7 +275,7 @@ class QuantileFanDisplay:
         return display.plot(ax=ax, **style)
 
     def pairs(self) -> Sequence[tuple[int, int]]:
-        """Return the columns between which there are shades, the outermost first."""
+        """Return the pairs of quantile columns that bound the bands, the outermost first."""
         last = len(self.levels) - 1
         return [(low, last - low) for low in range(len(self.levels) // 2)]
 
@@ -295,9 +295,9 @@ class QuantileFanDisplay:
         ax : matplotlib Axes, optional
             Where; a new figure by default.
         color : color, default=blue
-            Of the shades: mixed with white, the outermost most.
+            Color of the bands, mixed with white, the outermost most.
         band_kwargs, median_kwargs, scatter_kwargs : dict, optional
-            Passed to matplotlib for the shades, the line in the middle and the samples.
+            Passed to matplotlib for the bands, the median line and the samples.
 
         Returns
         -------
@@ -335,7 +335,7 @@ class QuantileFanDisplay:
 
 
 def label_of(low: float, high: float) -> str:
-    """Say what lies between two quantiles.
+    """Return the legend label of the band between two quantiles.
 
     Examples
     --------

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PLACES = 200
-WIDTH = 2.0  # standard deviations of the noise that the shade is wide, on either side
+WIDTH = 2.0  # half width of the noise band, in standard deviations
 
 
 @explain_calls
 class ResidualDisplay:
-    """Leave-one-out residuals over the fit or a column, with the local noise, and the rows of the largest leverage.
+    """Leave-one-out residuals against the fit or a column, with local noise and rows of high leverage.
 
     A row pulls the fit towards itself. Its leverage H_ii says how far: near 1 the fit goes through it, wherever it is,
     so that its residual without itself is the one to look at.
@@ -50,7 +50,7 @@ class ResidualDisplay:
     scatter_ : matplotlib PathCollection
         Residuals.
     noise_ : matplotlib PolyCollection
-        The shade, two standard deviations on either side.
+        Band of two standard deviations on either side.
     marked_ : matplotlib Line2D or None
         Rows of the largest leverage.
 
@@ -129,7 +129,7 @@ class ResidualDisplay:
 
         Notes
         -----
-        Over the column of a model of one column, the shade is the local noise that its intervals are made of. Over the
+        Over the column of a model of one column, the band is the local noise that its intervals are made of. Over the
         fit, or one of several columns, it is the root of a kernel mean of that variance, at Scott's bandwidth.
         """
         ask = getattr(estimator, "residuals", None)
@@ -185,7 +185,7 @@ class ResidualDisplay:
         subsample : int or None, default=2000
             Draw at most so many evenly chosen residuals, and those marked; None draws all.
         scatter_kwargs, noise_kwargs : dict, optional
-            Passed to matplotlib for the residuals and the shade.
+            Passed to matplotlib for the residuals and the band.
 
         Returns
         -------
@@ -236,13 +236,13 @@ class ResidualDisplay:
 
 
 def _along(at: Array, noise: Array, _: Array) -> tuple[Array, Array]:
-    """Return the noise at the rows, in the order of a column that it is a function of."""
+    """Return the noise at the rows, in the order of the column that determines it."""
     places, first = np.unique(at, return_index=True)
     return places, noise[first]
 
 
 def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the noise along an axis that it is no function of."""
+    """Return the noise smoothed along an axis that does not determine it."""
     if not np.ptp(at) > 0:
         return at[:1], np.sqrt(np.average(noise**2, weights=weight))[None]
     grid = np.linspace(at.min(), at.max(), PLACES)
@@ -261,7 +261,7 @@ def _output(output: int | None, outputs: int) -> int:
 
 
 def _column(estimator: Any, against: int | str) -> tuple[int, str]:
-    """Return the number of a column among the numeric ones, and its name."""
+    """Return the index of a column among the numeric ones, and its name."""
     encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
     numeric = list(range(estimator.key_.shape[1]) if encoding is None else encoding.numeric)
     if isinstance(against, str):

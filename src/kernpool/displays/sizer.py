@@ -19,12 +19,12 @@ Array = NDArray[np.float64]
 
 FALLING, NEITHER, RISING, FEW = range(4)
 COLORS = (RED, "#ece7f2", BLUE, "#8d9096")  # falling, neither, rising, too few rows
-LABELS = ("falls", "rises or falls: cannot be told", "rises", "too few rows")
+LABELS = ("falls", "no significant slope", "rises", "too few rows")
 
 
 @explain_calls
 class SiZerDisplay:
-    """Map of the places and bandwidths at which a curve rises or falls for certain (SiZer).
+    """SiZer map: where and at which bandwidths a curve increases or decreases significantly.
 
     Each row of the map is a curve at its bandwidth, with the simultaneous interval of its slope. What is blue at many
     bandwidths is a rise that the data show; what is colored in a few narrow rows alone is a wiggle of the noise or a
@@ -91,14 +91,14 @@ class SiZerDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> SiZerDisplay:
-        """Find the slopes of a fitted regressor at many bandwidths, and draw.
+        """Compute the slope map of a fitted regressor, and draw it.
 
         Parameters
         ----------
         estimator : NadarayaWatsonRegressor or LocalLinearRegressor
             Fitted to one column. The slopes are those of local lines for both.
         X : array_like of shape (g, 1), optional
-            Places; by default 201 over the training inputs.
+            Evaluation points; by default 201 over the training inputs.
         bandwidths : array_like of shape (b,), optional
             By default 40.
         level, method, variance, simultaneous, fewest_rows
@@ -136,7 +136,7 @@ class SiZerDisplay:
             slopes,
             bandwidth=float(estimator.bandwidth_[0]),
             x_label="x" if names is None else str(names[0]),
-            y_label="bandwidth h" if is_raw else "bandwidth h, share of the rows",
+            y_label="bandwidth h" if is_raw else "bandwidth h, fraction of the rows",
         )
         display.x_kind = kind_of(estimator, 0)
         if display.x_kind != "numeric" and is_raw:
@@ -212,7 +212,7 @@ class SiZerDisplay:
 
 
 def _edges(centers: Array) -> Array:
-    """Return the ends of cells around increasing centers."""
+    """Return the edges of cells around increasing centers."""
     if len(centers) == 1:
         return np.asarray(centers[0] + np.array([-0.5, 0.5]))
     middle = 0.5 * (centers[1:] + centers[:-1])

@@ -35,7 +35,7 @@ SIGNED_COLORS = "RdBu_r"  # of weights that may be negative, white at zero
 
 
 def import_pyplot() -> Any:
-    """Import matplotlib, or say which extra brings it."""
+    """Import matplotlib; the ImportError names the extra to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -46,14 +46,14 @@ def import_pyplot() -> Any:
 
 
 def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
-    """Make a figure with one pair of axes."""
+    """Create a figure with one pair of axes."""
     _, ax = import_pyplot().subplots(figsize=(width, height), layout="constrained")
     axes: Axes = ax
     return axes
 
 
 def as_array(values: Any) -> NDArray[np.float64]:
-    """Read an array or a torch tensor, with a gradient or on a device or in half precision, as float64."""
+    """Convert an array or torch tensor (with gradient, on a device, in half precision) to float64."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().double().numpy()
     elif isinstance(values, list | tuple):
@@ -66,13 +66,13 @@ def as_array(values: Any) -> NDArray[np.float64]:
 
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Read numbers, among which NaN is allowed; masked arrays and the like are refused."""
+    """Convert to float64, allowing NaN; masked arrays and the like are refused."""
     refuse_foreign(name, values)
     return np.asarray(values, dtype=np.float64)
 
 
 def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:
-    """Return a color with so much white in it that a share `ink` of it is left."""
+    """Mix a color with white, keeping a fraction `ink` of the color."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (1.0 - ink * (1.0 - part) for part in to_rgb(color))
@@ -80,12 +80,12 @@ def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:
 
 
 def tidy(ax: Axes) -> None:
-    """Remove the frame lines without ticks."""
+    """Remove the frame lines that have no ticks."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
-    """Label an axis; one of dates, in days since 1970-01-01, has ticks of dates, and one of durations says days.
+    """Label an axis; use date ticks for dates (days since 1970-01-01), and add "days" for durations.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
 
 
 def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
-    """Return the indices of at most so many of n things, evenly chosen."""
+    """Return evenly spaced indices, at most so many of n."""
     return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)
 
 
@@ -114,7 +114,7 @@ Array = NDArray[np.float64]
 
 
 def draw_samples(ax: Axes, x: Array | None, y: Array | None, style: dict[str, Any]) -> Any:
-    """Scatter samples; many overlapping circles must not become a blot: they are smaller and more transparent.
+    """Draw samples as circles, smaller and more transparent if there are many.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
 
 @dataclass(frozen=True, eq=False)
 class InputGrid:
-    """Where a curve is drawn.
+    """Grid over one column, along which a curve is drawn.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class InputGrid:
         *,
         instead: str = "KernelCurveDisplay.from_predictions",
     ) -> InputGrid:
-        """Lay a grid over one column of the training inputs.
+        """Create a grid over one column of the training inputs.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class InputGrid:
 
 
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return training inputs and outputs, those that the estimator holds where the caller passes none.
+    """Return training inputs and outputs, by default those stored in the estimator.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str], Any]:
-    """Return training inputs as numbers, the names of their columns, if any, and what makes a frame.
+    """Return training inputs as numbers, column names if any, and the constructor of their frame type.
 
     Parameters
     ----------
@@ -275,25 +275,25 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
 
 
 def known_names(estimator: Any, names: list[str]) -> list[str]:
-    """Return the names of columns as pictures show them: none where the estimator was fitted to arrays of dates."""
+    """Return the column names to show; an empty list if the estimator was fitted to arrays of dates."""
     encoding = getattr(estimator, "encoding_", None)
     return names if encoding is None or encoding.names is not None else []
 
 
 def kind_of(estimator: Any, column: int) -> str:
-    """Return what a numeric column of a fitted estimator holds: numbers, or dates or durations in days."""
+    """Return the type of a numeric column of a fitted estimator: numeric, dates or durations in days."""
     encoding = getattr(estimator, "encoding_", None)
     return "numeric" if encoding is None else str(encoding.kinds[encoding.numeric[column]])
 
 
 def _with_times(kinds: Sequence[Any], columns: Mapping[str, Array]) -> MixedTable:
-    """Return columns in days as the dates and durations that the estimator takes."""
+    """Convert columns in days back to the dates and durations that the estimator takes."""
     pairs = zip(columns.items(), kinds, strict=True)
     return MixedTable({name: Times(kind, cells) if kind in TIME_KINDS else cells for (name, cells), kind in pairs})
 
 
 def as_query(query: Array, names: list[str], make_frame: Any) -> Any:
-    """Return places as a frame if there are names: the estimator saw them in fit and compares them in predict."""
+    """Return evaluation points as a frame if the estimator was fitted to one, which compares column names."""
     return make_frame(dict(zip(names, query.T, strict=True))) if names else query
 
 
@@ -315,7 +315,7 @@ def _grid(estimator: Any, values: Array, column: int, grid_resolution: int | Non
 
 
 def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:
-    """Return the number of a column that is given by number or name.
+    """Return the index of a column given by number or name.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ Integers = NDArray[np.int64]
 
 
 class DrawnRows(NamedTuple):
-    """Rows drawn for a search.
+    """Sample of the training rows on which the bandwidth is searched.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DrawnRows(NamedTuple):
 def drawn_rows(
     X: Array, value: Array, weight: Array, code: Integers, group: Integers | None, size: int, generator: Any
 ) -> DrawnRows | None:
-    """Draw rows for a search.
+    """Draw a sample of rows for the bandwidth search.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def drawn_rows(
 
 
 def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
-    """Return the numbers of the rows of a table that equal a row of another one, column by column.
+    """Return the indices of rows that equal some row of another table in all columns.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def choose_bandwidth(
     standardise: bool = True,
     ridge: float | None = None,
 ) -> dict[str, Any]:
-    """Find the bandwidth of some rows.
+    """Choose the bandwidth for given rows: a number, a rule of thumb, the plug-in or a search.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def choose_bandwidth(
 
 
 def of_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
-    """Return the bandwidths of all rows, given those of a sample, and say so.
+    """Rescale the bandwidths of a sample to all rows, and describe it in `bandwidth_note_`.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def _search(
     ridge: float | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return what a search by a criterion finds."""
+    """Return the fitted attributes of a search by a criterion."""
     if criterion == "log_loss":
         search = search_log_loss(X, value, times, **options)
     else:
@@ -287,7 +287,7 @@ def _search(
 
 
 def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int64]:
-    """Return groups that bandwidths can be found with.
+    """Raise if bandwidths cannot be chosen with these groups; return the groups.
 
     A number, and a rule, which looks at X alone, leave nothing out; what is asked of the model later does.
     """
@@ -296,13 +296,13 @@ def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int6
 
 
 def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
-    """Return one bandwidth per column, in the convention ``"support"``, from one that was given as numbers."""
+    """Convert a bandwidth given as numbers to one per column in the convention ``"support"``."""
     given = as_bandwidth(bandwidth, columns)
     return np.where(given == INFINITE, np.inf, convert_bandwidth(given, kernel, source=convention))
 
 
 def given_smoothing(smoothing: Any, categories: Categories) -> Array:
-    """Return the smoothings that were given, which must go with bandwidths that are not searched for."""
+    """Validate smoothing given as numbers, which needs a bandwidth that is not searched for."""
     largest = categories.largest
     if smoothing is None and len(categories):
         raise ValueError(
@@ -323,7 +323,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
 def in_order_of_columns(
     found: dict[str, Any], names: Sequence[Any] | None, encoding: Encoding | None
 ) -> dict[str, Any]:
-    """Return what a search found, with the names of columns, and relevances in the order of the table.
+    """Add column names to a search, and reorder its relevances by the columns of the table.
 
     `found` is from `choose_bandwidth`, which has numeric columns first. Without a search it is returned as it is.
     """
@@ -341,7 +341,7 @@ def in_order_of_columns(
 
 
 def _by_name(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kernel) -> Array:
-    """Return the bandwidth of a rule, or that of the plug-in."""
+    """Return the bandwidth of a rule of thumb, or the plug-in bandwidth."""
     if bandwidth in RULES:
         return rule_of_thumb(X, times, rule=bandwidth, kernel=kernel)
     if X.shape[1] != 1 or value.shape[1] != 1:
@@ -356,7 +356,7 @@ DEFAULT_SEARCH_ROWS = 10_000
 
 
 class SearchSample(NamedTuple):
-    """Rows drawn from some of all rows.
+    """Mergeable uniform sample of rows, for a search out of core.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ class SearchSample(NamedTuple):
 
 
 class SearchDraw(NamedTuple):
-    """Which rows a search has seen: those of the smallest numbers.
+    """Size and seed that identify the rows seen by a search: those with the smallest random numbers.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ class SearchDraw(NamedTuple):
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed of the numbers of rows."""
+    """Return the seed of the random numbers of rows."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
@@ -408,18 +408,18 @@ def draw(
     progress: Progress | None = None,
     total: int | None = None,
 ) -> SearchSample | None:
-    """Draw rows in one pass.
+    """Draw a uniform sample of rows in one pass.
 
     Parameters
     ----------
     chunks : iterable of Chunk
-        Rows that follow each other; those of weight zero are none.
+        Consecutive rows; zero-weight rows are ignored.
     size : int
         How many; all if there are no more.
     seed : int
         From `seed_of`.
     first : int, default=0
-        The place of the first of these rows among all.
+        Index of the first of these rows among all.
     limit : float, default=1.0
         Draw only rows whose numbers, which are uniform between 0 and 1, are less.
     progress : callable, optional
@@ -439,7 +439,7 @@ def draw(
 
     Notes
     -----
-    O(n) time, O(size) memory beside the chunk, and nothing has to be known beforehand.
+    O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
 
     Examples
     --------
@@ -471,7 +471,7 @@ def draw(
 
 
 def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | None:
-    """Return one sample of the rows of several, which are in order; None if there are none."""
+    """Merge samples of consecutive parts into one; None if there are none."""
     some = [sample for sample in samples if sample is not None]
     if not some:
         return None
@@ -485,7 +485,7 @@ def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | No
 def bandwidth_of_sample(
     sample: SearchSample | None, flat: bool, labels: Any = None, *, bandwidth: str, random_state: Any, **options: Any
 ) -> dict[str, Any]:
-    """Find the bandwidth of all rows from that of a sample.
+    """Choose the bandwidth on a sample and rescale it to all rows.
 
     Parameters
     ----------
@@ -516,5 +516,5 @@ def bandwidth_of_sample(
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
-    """Return where the smallest numbers are, in the order of their places."""
+    """Return the indices of the smallest numbers, in ascending order."""
     return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])

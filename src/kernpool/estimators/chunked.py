@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
-    """Return the chunks that arguments of ``fit`` stand for, None if they are rows in memory.
+    """Return the chunks given by arguments of ``fit``; None if these are rows in memory.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
 
 
 def fit_chunks(model: Any, chunks: Chunks) -> None:
-    """Fit a regressor to chunks: `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`."""
+    """Fit a regressor to chunks: sets `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`."""
     check_parameters(model)
     for name in ("unordered", "ordered"):
         if getattr(model, name) is not None:
@@ -111,7 +111,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
 
 
 def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
-    """Return quantiles of a regressor that was fitted to chunks, which are read again.
+    """Compute conditional quantiles of a regressor fitted to chunks, reading these again.
 
     Parameters
     ----------

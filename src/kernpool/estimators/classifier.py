@@ -31,7 +31,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     .. math:: \hat p_c(x) = (1 - s) \frac{\sum_j w_j K((x - x_j)/h)\, [y_j = c]}{\sum_j w_j K((x - x_j)/h)}
               + s\, \pi_c
 
-    with the class priors :math:`\pi_c = \sum_j w_j [y_j = c] / \sum_j w_j` and a share s of them.
+    with the class priors :math:`\pi_c = \sum_j w_j [y_j = c] / \sum_j w_j` and their weight s.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ``"log_loss"`` minimises the leave-one-out log loss, with a penalty on narrow windows: the better probabilities
         where rows are few for their columns; see `kernpool.bandwidth.search.log_loss`.
     prior_share : "loo" or float in [0, 1), default="loo"
-        Share of the class priors in every probability. ``"loo"`` finds the one of the least leave-one-out log loss,
+        Weight of the class priors in every probability. ``"loo"`` finds the one of least leave-one-out log loss,
         between 1/(n + 1) and n/(n + 1), by one pass over the training rows after the search. 0.0 gives the pooled
         labels as they are; a probability is then exactly zero for a class that is in no window.
     recalibrate : {"isotonic"} or None, default=None
@@ -60,7 +60,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     empty : {"mean", "nearest", "nan", "zero", "raise"}, default="mean"
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
         ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class; with ``"nearest"``
-        the share of the priors is mixed in as anywhere else.
+        the priors are mixed in as anywhere else.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         In which units numeric columns are compared, as in `NadarayaWatsonRegressor`.
     n_jobs : int or None, default=None
@@ -71,13 +71,13 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Weighted shares of the classes among the training rows.
+        Class priors: weighted class frequencies of the training rows.
     prior_share_ : float
-        The share of the priors in `predict_proba`.
+        The weight of the class priors in `predict_proba`.
     recalibration_ : ndarray of shape (points, 3)
         Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float
-        Leave-one-out Brier score of the pooled labels without the share, the squared error summed over classes; only
+        Leave-one-out Brier score of the pooled labels without the priors, the squared error summed over classes; only
         with ``bandwidth="loo"``.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
@@ -96,12 +96,12 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     class [1]_. Costs are those of `NadarayaWatsonRegressor` with one output per class.
 
     Where classes hardly overlap, the best windows hold one neighbour each, and the pooled probability of the right
-    class may be 1e-40, which no number of rows can tell. The share of the priors is what leave-one-out proves: at least
-    that of Laplace's rule of succession, 1/(n + 1), by which no probability is less than :math:`\pi_c/(n + 1)`. A
-    constant share is Cestnik's m-estimate with :math:`s = m/(n + m)` [2]_, found as in deleted interpolation [3]_.
+    class may be 1e-40, which no number of rows can tell. The weight of the priors is what leave-one-out proves: at
+    least that of Laplace's rule of succession, 1/(n + 1), by which no probability is less than :math:`\pi_c/(n + 1)`. A
+    constant weight is Cestnik's m-estimate with :math:`s = m/(n + m)` [2]_, found as in deleted interpolation [3]_.
 
     `attention_weights` are those of the pooled labels: times the one-hot labels they give the probabilities before the
-    share is mixed in, and so does the `prediction` of `leave_one_out`; its `probability` has the share.
+    priors are mixed in, and so does the `prediction` of `leave_one_out`; its `probability` includes them.
 
     References
     ----------
@@ -187,7 +187,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> NadarayaWatsonClassifier:
-        """Store the training rows and find the bandwidth.
+        """Store the training rows and choose the bandwidth.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Find the share of the priors at the bandwidths that were found or given, and what probabilities mean."""
+        """Choose the weight of the class priors, and fit the recalibration maps."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
         rows = len(label) if weight is None else float(weight.sum())
@@ -249,13 +249,13 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
 
     @property
     def class_prior_(self) -> Array:
-        """Weighted shares of the classes among the training rows, of shape (n_classes,)."""
+        """Class priors: weighted class frequencies of the training rows, of shape (n_classes,)."""
         of = self.value_, self.key_weight_
         found: Array = self.__dict__.setdefault("_prepared", Prepared()).get("prior", of, lambda: class_prior(*of))
         return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of the highest probability.
+        """Predict the most probable class.
 
         Parameters
         ----------

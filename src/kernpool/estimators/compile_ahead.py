@@ -25,7 +25,7 @@ BANDWIDTHS = (0.002, 0.05, 0.5)
 
 
 class Task(NamedTuple):
-    """Some calls that share their loops: one of `TASKS`, for a kernel and a number of columns."""
+    """Calls that share compiled loops: one of `TASKS`, for a kernel and a number of columns."""
 
     name: str
     kernel: str
@@ -33,7 +33,7 @@ class Task(NamedTuple):
 
 
 class CompiledLoops(NamedTuple):
-    """What there is on disk after `compile_ahead`: how many compiled versions, their bytes, where, and how many new."""
+    """Result of `compile_ahead`: number of compiled versions, bytes and folder of the cache, and number of new ones."""
 
     versions: int
     size: int
@@ -48,12 +48,12 @@ def compile_ahead(
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> CompiledLoops:
-    """Fill the cache of compiled loops, for a machine or an image.
+    """Precompile the loops, e.g. in a Docker image, so that first calls are fast.
 
     Parameters
     ----------
     kernels : iterable of str, optional
-        Which; by default all that have compiled loops.
+        Kernels to compile; by default all that have compiled loops.
     columns : iterable of int, default=(1, 2, 3, 4, 5, 8, 11, 16)
         Numbers of columns to compile for. Other numbers share most of their loops with the next larger one.
     processes : int, optional
@@ -74,7 +74,7 @@ def compile_ahead(
 
     Notes
     -----
-    Some minutes for everything. The folder is that of Numba: beside the modules, or below ``NUMBA_CACHE_DIR``, or the
+    Some minutes for everything. The folder is that of Numba: next to the modules, or below ``NUMBA_CACHE_DIR``, or the
     user's cache where the package may not be written to. Loops are compiled for this kind of processor, and for these
     versions of kernpool and Numba.
 
@@ -133,7 +133,7 @@ def _tasks(kernels: Iterable[str] | None, columns: Iterable[int]) -> list[Task]:
 
 
 def _files() -> tuple[Path, list[Path]]:
-    """Return the folder of compiled versions, and the files."""
+    """Return the cache folder and the files of compiled versions."""
     from kernpool.algorithms.brute.loops import staged
     from kernpool.execution.compilation import PACKAGE
 
@@ -143,7 +143,7 @@ def _files() -> tuple[Path, list[Path]]:
 
 
 def run(task: Task) -> None:
-    """Run a task, and say nothing of its answers."""
+    """Run a task, ignoring its results and warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         globals()[f"_{task.name}"](task.kernel, task.columns)
@@ -156,7 +156,7 @@ def _arrays(d: int, rows: int = ROWS, dtype: Any = np.float64) -> tuple[Any, Any
 
 
 def _pool(kernel: str, d: int, algorithm: str, **options: Any) -> None:
-    """Pool as people do: many queries, few, float32, weights, leave-one-out, several values."""
+    """Pool with typical arguments: many and few queries, float32, weights, leave-one-out, several values."""
     from kernpool.pooling.pool import pool
 
     for dtype in (np.float64, np.float32):
@@ -195,7 +195,7 @@ def _nufft(kernel: str, d: int) -> None:
 
 
 def _estimators(kernel: str, d: int) -> None:
-    """Fit, predict, and say how sure."""
+    """Fit, predict, and compute standard errors and intervals."""
     from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
     X, y = _arrays(d, 600)

@@ -29,13 +29,13 @@ HEAVIEST, LONGEST = 0.5, 6.0  # tail index, and how many times the distance from
 
 
 class Reach(NamedTuple):
-    """Lower and upper limit of each column of a query that is not extrapolation, of shape (d,) each."""
+    """Lower and upper limits per column, beyond which a query is extrapolation; shape (d,) each."""
 
     low: Array
     high: Array
 
     def beyond(self, query: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Return which cells of queries of shape (m, d) are beyond the limits; None if no cell is, in a few passes."""
+        """Return a mask of cells beyond the limits, for queries of shape (m, d); None if there is no such cell."""
         columns = zip(query.T, self.low.tolist(), self.high.tolist(), strict=True)
         if all(column.min() >= low and column.max() <= high for column, low, high in columns):
             return None
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
 
 
 def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False, step: Array | float = 0.0) -> Reach:
-    r"""Return how far queries may be without being extrapolation: two bandwidths beyond the range of each column.
+    r"""Return the extrapolation limits from ranges: two bandwidths beyond the range of each column.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
 
 
 def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
-    r"""Return the same for rows in memory, and at least as far as new rows like these may be.
+    r"""Return the extrapolation limits from rows in memory, allowing for the tails of each column.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
         \qquad \gamma = \min\{\tfrac12, \tfrac1k \sum_{i=1}^k \log \frac{x_{(n-i)} - m}{x_{(n-1-k)} - m}\}
@@ -121,25 +121,25 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
 
 
 def _tail(distance: Array, power: float) -> Array:
-    """Return how far from the median new rows may be, by distances of shape (k + 1, d) in descending order."""
+    """Return the tail allowance beyond the median, from distances of shape (k + 1, d) in descending order."""
     index = np.log(distance[:-1] / distance[-1]).mean(axis=0)
     index = np.where(index < HEAVIEST, index, HEAVIEST)  # also of ties with the median, where it is infinite or NaN
     return np.asarray(distance[0] * np.minimum(np.exp(power * index), LONGEST))
 
 
 def range_of(key: Array) -> Array:
-    """Return the least and the largest number of each column, of shape (2, d); infinity and its opposite of no row."""
+    """Return minimum and maximum of each column, of shape (2, d); (inf, -inf) if there are no rows."""
     return np.stack([key.min(axis=0, initial=np.inf), key.max(axis=0, initial=-np.inf)])
 
 
 def joined_ranges(ranges: Iterable[Array]) -> Array:
-    """Return the range of all rows from those of parts of them."""
+    """Merge ranges of parts into the range of all rows."""
     every = np.stack(list(ranges))
     return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
 
 
 def may_extrapolate(model: Any) -> bool:
-    """Whether a model answers beyond the training rows without another warning.
+    """Return whether a model predicts beyond the training rows without another warning.
 
     Windows of compact kernels are empty there, which has a warning of its own, but for classifiers that answer their
     priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
@@ -152,7 +152,7 @@ def may_extrapolate(model: Any) -> bool:
 
 
 def window_of(model: Any) -> tuple[Array, bool]:
-    """Return the bandwidths within which a model averages, infinite for all rows, and whether it fits planes."""
+    """Return the bandwidths of a model's windows, infinite if all rows weigh alike, and whether it fits planes."""
     constant = get_kernel(model.kernel).name == "constant"
     return np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_, model._degree > 0
 
@@ -166,7 +166,7 @@ def warn_of_extrapolation(
     given: NDArray[Any] | None = None,
     kinds: Sequence[str] | None = None,
 ) -> None:
-    """Warn once of queries beyond the training rows.
+    """Issue one warning about queries beyond the training rows.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def warn_of_extrapolation(
     given : ndarray of shape (m, d), optional
         The queries as the caller knows them; by default `query`.
     kinds : sequence of d str, optional
-        What the columns hold; days are told as dates and durations.
+        What the columns hold; days are shown as dates and durations.
     """
     beyond = reach.beyond(query) if len(query) else None
     if beyond is None:
@@ -211,7 +211,7 @@ def warn_of_extrapolation(
 
 
 def check_extrapolate(extrapolate: Any) -> None:
-    """Raise if a parameter is no policy.
+    """Raise ValueError unless `extrapolate` is 'plane' or 'clip'.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def check_extrapolate(extrapolate: Any) -> None:
 
 
 def limits_of(model: Any) -> tuple[Array, Array] | None:
-    """Return between what a model clips its predictions, one number per output; None if it does not.
+    """Return the limits to which a model clips its predictions, per output; None if it does not clip.
 
     Rows of weight zero do not count. Rows in chunks are gone through once, at the first prediction.
     """
@@ -239,7 +239,7 @@ def limits_of(model: Any) -> tuple[Array, Array] | None:
 
 
 def widened(parts: Iterable[tuple[NDArray[Any], Array | None]]) -> tuple[Array, Array]:
-    """Return the range of outputs, widened on both sides.
+    """Return the range of outputs, widened by a tenth on both sides.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ Codes = NDArray[np.int64]
 
 
 def recipe_of(model: Any) -> Recipe:
-    """Return how a fitted model pools; refuse a named algorithm that cannot, whatever is asked of the model."""
+    """Return the pooling settings of a fitted model; raise if its named algorithm cannot pool its columns."""
     recipe = Recipe.of(
         model.kernel,
         model.bandwidth_,
@@ -65,7 +65,7 @@ def recipe_of(model: Any) -> Recipe:
 
 
 def refuse_unable(model: Any, columns: int) -> None:
-    """Refuse to fit so many numeric columns with a named algorithm that cannot pool them."""
+    """Raise if a named algorithm cannot pool this many numeric columns."""
     if model.algorithm == "auto":
         return
     options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
@@ -86,7 +86,7 @@ def _refuse_parts(X: Any) -> None:
 
 
 def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
-    """Read queries of a fitted model, numbers in the units of X and level numbers.
+    """Read queries of a fitted model as numbers in the units of X and category codes.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
 
 
 def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
-    """Return how far queries may be, and the range of the training rows in the units of X."""
+    """Return the extrapolation limits and the range of the training rows, in the units of X."""
     counted = model.key_ if weight is None else model.key_[weight > 0]
     return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
 
 
 def _range_of_chunks(model: Any) -> Array:
-    """Return the range of each column of rows in chunks: known from the fit, or found by a pass over the rows."""
+    """Return the range of each column of rows in chunks, from the fit or by one pass."""
     known: Array | None = vars(model).get("key_range_")
     if known is not None:
         return known
@@ -147,7 +147,7 @@ def _prepared(model: Any) -> Prepared:
 
 
 def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
-    """Return the units that a model compares such numeric columns in."""
+    """Fit the units (raw or ranks) in which a model compares numeric columns."""
     if encoding is None:
         ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
     else:  # levels alone have one column of zeros
@@ -156,12 +156,12 @@ def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Enc
 
 
 def scale_of(model: Any) -> Scale:
-    """Return the units that a model compares numeric columns in."""
+    """Return the units in which a model compares numeric columns."""
     return _scale_and_keys(model)[0]
 
 
 def scaled_keys(model: Any) -> NDArray[Any]:
-    """Return the numeric columns of the training rows in the units in which they are compared."""
+    """Return the numeric columns of the training rows in units of comparison."""
     return _scale_and_keys(model)[1]
 
 
@@ -174,7 +174,7 @@ def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
 
 
 def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
-    """Return the training rows as pairs, for queries with these level numbers; rows are read once per fit."""
+    """Return the training rows as pairs for queries with these category codes; rows are read once per fit."""
     rows = scaled_keys(model), model.value_, model.key_weight_
     keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
     factors = None
@@ -184,7 +184,7 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
 
 
 def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
-    """Return the problem of queries (for None the training rows themselves) and training rows."""
+    """Return the pooling problem of queries and training rows; X None means the training rows."""
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
@@ -195,20 +195,20 @@ def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, w
 
 
 def left_out_problem(model: Any) -> Problem:
-    """Return the problem of the training rows, each without itself, or without its group if the fit had groups."""
+    """Return the leave-one-out problem of the training rows; leave-cluster-out after a fit with groups."""
     group = vars(model).get("key_group_")
     problem = problem_of(model, None, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
 def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
-    """Return slopes of shape (m, d, c) per unit of the columns of X, from those in the units of comparison."""
+    """Convert slopes of shape (m, d, c) from units of comparison to units of X."""
     scale = scale_of(model)
     return slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None] if any(scale.ranked) else slopes
 
 
 def fit_of(model: Any, problem: Problem) -> LocalFit:
-    """Fit around each query, with planes as the search for the bandwidth has them: constant where sums lose them."""
+    """Compute local fits at the queries; constant where sums lose the precision that planes need."""
     return local_fit(
         problem,
         model.algorithm,
@@ -222,7 +222,7 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
 def pool_at(
     model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], Any] | None = None
 ) -> NDArray[Any]:
-    """Pool the outputs of the training rows at new ones.
+    """Pool the outputs of the training rows at new rows.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def pool_at(
 
 
 def check_unchanged(model: Any) -> None:
-    """Refuse a model whose rows lie in files that have changed since the fit."""
+    """Raise if the files of the training rows have changed since the fit."""
     if model.reference_ is not None and model.chunks_.reference() != model.reference_:
         raise TableError(
             f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
@@ -273,7 +273,7 @@ ROWS = 1 << 16  # at once
 
 
 class RankNotes:
-    """One fit of a model: which of its columns are dependent, and which warnings have been given.
+    """Dependent columns of a fit, and the rank warnings already issued for it.
 
     Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
     beyond that, because few keys are in them, is another warning.
@@ -291,7 +291,7 @@ class RankNotes:
         names: Sequence[str],
         weight: Array | None = None,
     ) -> None:
-        """Warn of what is new.
+        """Warn of rank-deficient fits not reported before.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class RankNotes:
 
 
 def dependent_columns(X: NDArray[np.floating]) -> Groups:
-    """Find the columns that are constant, or linear in others, over all rows.
+    """Find columns that are constant or linearly dependent over all rows.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ QUANTITIES = ("fit", "derivative")
 
 
 def need_rows(model: Any, what: str = "standard errors need") -> None:
-    """Refuse a model that does not hold its rows."""
+    """Raise TypeError for a model that does not hold its rows."""
     check_is_fitted(model)
     if "chunks_" in vars(model):
         raise TypeError(
@@ -398,7 +398,7 @@ def need_rows(model: Any, what: str = "standard errors need") -> None:
 
 
 def smoother_of(model: Any) -> Smoother:
-    """Return the rows of a fitted model and how they are pooled."""
+    """Return a fitted model as a linear smoother: its rows and pooling settings."""
     need_rows(model)
     categories = model._categories()
     has_levels = len(categories) > 0
@@ -415,13 +415,13 @@ def smoother_of(model: Any) -> Smoother:
 
 
 def training_of(model: Any, smoother: Smoother) -> Training:
-    """Return the training rows in their own fit, made once per fit."""
+    """Return the local fits at the training rows, computed once per fit."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("training", fit_of_rows(model, smoother), lambda: fit_training(smoother))
 
 
 def training_with_shares(model: Any, smoother: Smoother) -> Training:
-    """Return the same with the shares of the fits, which are as large as the rows, and not kept."""
+    """Return the local fits at the training rows with the weight matrix, which is not cached."""
     made = fit_training(smoother, with_shares=True)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))
@@ -429,7 +429,7 @@ def training_with_shares(model: Any, smoother: Smoother) -> Training:
 
 
 def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
-    """Return the training rows in fits without their clusters, made once per fit and groups; None if there are none.
+    """Return leave-cluster-out fits at the training rows, computed once per fit and groups; None without groups.
 
     By default groups are those of the fit.
     """
@@ -438,7 +438,7 @@ def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clu
 
 
 def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
-    """Return the same of the groups of the fit, however few: for residuals, which need no more than two."""
+    """Return leave-cluster-out fits for the groups of the fit; two clusters are enough for residuals."""
     code = vars(model).get("key_group_")
     return None if code is None else _left_out(model, smoother, code)
 
@@ -451,7 +451,7 @@ def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Cluste
 
 
 def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
-    """Return all that the fit of the training rows depends on."""
+    """Return everything that the fit at the training rows depends on, as a cache key."""
     recipe = smoother.recipe
     return (
         smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
@@ -460,7 +460,7 @@ def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
 
 
 def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
-    """Read queries in the units in which a model compares them; `warn` as of `read_query`."""
+    """Read queries in units of comparison; `warn` as in `read_query`."""
     numeric, code = read_query(model, X, warn=warn)
     return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
@@ -468,19 +468,19 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoint
 def read_places(
     model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
 ) -> tuple[Smoother, EvaluationPoints, Training]:
-    """Read places of X, with the rows in their own fit; refuse a question that is none."""
+    """Read evaluation points and return them with the smoother and the fits at the training rows."""
     check_choice("quantity", quantity, QUANTITIES)
     smoother = smoother_of(model)
     return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
 
 
 def columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
-    """Return the columns to go through: none for the value, all for slopes."""
+    """Return the columns to differentiate by: [None] for the fit, all numeric columns for slopes."""
     return [None] if quantity == "fit" else list(range(smoother.columns))
 
 
 def rank_reporter(model: Any) -> ReportRank:
-    """Return who hears of planes that are not determined: the model, once per fit, or a model of constants each time.
+    """Return the callback for rank-deficiency warnings; each model warns once per fit.
 
     Predictions of constants do not depend on planes, but their intervals are made of them.
     """
@@ -501,7 +501,7 @@ def rank_reporter(model: Any) -> ReportRank:
             said.append(True)
             warn_caller(
                 f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
-                "in some direction, and the planes that take the bias off are constant in it; use a larger bandwidth",
+                "in some direction, and the planes that correct the bias are constant in it; use a larger bandwidth",
                 RankDeficiencyWarning,
             )
 
@@ -509,7 +509,7 @@ def rank_reporter(model: Any) -> ReportRank:
 
 
 def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
-    """Return one array of (m, c) per column in the shape of `predict` or `derivative`."""
+    """Arrange one array of shape (m, c) per column in the shape of `predict` or `derivative`."""
     one = model.value_.ndim == 1
     if quantity == "fit":
         return columns[0][:, 0] if one else columns[0]
@@ -521,7 +521,7 @@ def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Arr
 
 
 def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
-    """Return critical values of all columns: one number, or an array in the shape of one place of the center."""
+    """Return critical values of all columns: a number, or an array of the shape of one evaluation point."""
     if critical[0] is None:
         return None
     if len(critical) == 1:
@@ -531,7 +531,7 @@ def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]
 
 
 def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:
-    """Return the columns of the table in their order, with what weighs their rows."""
+    """Return names, bandwidths or smoothing, and relevances of the columns in table order."""
     encoding = model.encoding_
     names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
     count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)

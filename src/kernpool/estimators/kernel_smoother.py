@@ -43,7 +43,7 @@ Codes = NDArray[np.int64]
 
 
 class RowAttribute:
-    """A fitted attribute that a model has unless it was fitted to chunks, when asking for it says why it is missing.
+    """Descriptor of a fitted attribute that raises an explanation for models fitted to chunks.
 
     Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
     """
@@ -63,7 +63,7 @@ class RowAttribute:
 
 
 class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Fit bandwidths to pairs, pool, and show the weights. Subclasses say what the values are."""
+    """Base class: fits bandwidths, pools, and exposes the weights. Subclasses define the values."""
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
@@ -87,7 +87,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
-        """Whether columns of two levels are numbers, in which a plane has a slope."""
+        """Whether columns of two categories are coded 0 and 1, so that planes have a slope in them."""
         return False
 
     key_ = RowAttribute()
@@ -142,7 +142,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self.n_jobs = n_jobs
 
     def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
-        """Find the bandwidth, and store keys and values; parameters are checked."""
+        """Choose the bandwidth and store keys and values; parameters are already validated."""
         key, code, _, encoding = rows
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
@@ -169,26 +169,26 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self._replace_fit(fitted)
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Add to a fit what is found once bandwidths are known; nothing here."""
+        """Add attributes that depend on the chosen bandwidths; none in the base class."""
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
-        """Forget an earlier fit; called when everything is known, so that a failed refit leaves the old one whole."""
+        """Replace an earlier fit in one step, so that a failed refit leaves it intact."""
         for stale in (*self._arrays, *self._results, *self._others):
             self.__dict__.pop(stale, None)
         self.__dict__ |= fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
 
     def to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
-        """Return the fitted model as JSON and arrays; `save_model` writes them, and says more."""
+        """Return the fitted model as JSON and arrays, as `save_model` writes them."""
         return record_of(self, features, target)
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """Return the model of a record, after checking all of it; `load_model` reads it from a folder."""
+        """Create a model from a record after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
         return model
 
     def expected_error(self) -> float:
-        r"""Estimate the mean squared error of predictions for new rows, summed over outputs.
+        r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.
 
         .. math:: \widehat{\mathrm{CV}} \cdot \frac{\text{held-out error of } K \text{ searches}}
                   {\text{their leave-one-out error}}
@@ -253,10 +253,10 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return pool_at(self, X, self._report_rank)
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Hear of planes that are not determined, of which a constant has none."""
+        """Ignore rank-deficient local fits, which local constant models do not have."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
-        """Compute the weights that pooling gives to every training row.
+        """Compute the weight of every training row in each prediction.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return weights
 
     def effective_sample_size(self, X: ArrayLike) -> Array:
-        r"""Compute how many training rows a prediction effectively averages over.
+        r"""Compute the effective number of training rows averaged by each prediction (Kish).
 
         .. math:: n_{\text{eff}}(q) = \Big(\sum_j w_j K_j\Big)^2 \Big/ \sum_j w_j K_j^2
 
@@ -310,7 +310,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return effective_rows(problem_of(self, X, warn=False), self.key_weight_)
 
     def support_mask(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Tell which queries have training rows within the kernel's support.
+        """Return which queries have training rows within the kernel's support.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return np.asarray(occupied)
 
     def leave_one_out(self) -> LeaveOneOut:
-        """Predict every training row from the others, at the fitted bandwidth; from the other groups, if it has any.
+        """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.
 
         Returns
         -------

@@ -36,7 +36,7 @@ DIGITS = 12  # of probabilities: those that differ by rounding are equal, or the
 
 
 def check_recalibrate(recalibrate: Any) -> None:
-    """Refuse a recalibration that is none.
+    """Raise ValueError unless `recalibrate` is None or 'isotonic'.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def check_recalibrate(recalibrate: Any) -> None:
 
 
 def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
-    r"""Find for each class the increasing map of its probabilities that is nearest to its labels, by least squares.
+    r"""Fit an isotonic recalibration map of the probabilities of each class by least squares.
 
     Parameters
     ----------
     probability : ndarray of shape (n, k)
-        Of rows that had no voice in them.
+        Leave-one-out probabilities.
     label : ndarray of shape (n, k)
         One-hot labels.
     weight : ndarray of shape (n,), optional
@@ -63,7 +63,7 @@ def isotonic_maps(probability: Array, label: Array, weight: Array | None = None)
     Returns
     -------
     ndarray of shape (points, 3)
-        The number of a class, a probability and what becomes of it, in this order; linear between points of a class,
+        Class index, probability and recalibrated probability, in this order; linear between points of a class,
         and constant beyond its first and last.
 
     Raises
@@ -96,7 +96,7 @@ def isotonic_maps(probability: Array, label: Array, weight: Array | None = None)
 
 
 def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
-    """Map the probabilities of each class, and divide by their sum.
+    """Apply recalibration maps to class probabilities and renormalise.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
 
 
 def check_maps(maps: NDArray[Any], classes: int) -> None:
-    """Raise if maps from a file are none."""
+    """Raise if recalibration maps from a file are invalid."""
     ok = maps.dtype == np.float64 and maps.ndim == 2 and maps.shape[1] == 3 and np.all(np.isfinite(maps))
     if ok:
         number, x, y = maps.T
@@ -153,7 +153,7 @@ LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
 def check_parameters(model: Any) -> None:
-    """Raise if a parameter is out of its range, as far as that can be seen without data.
+    """Raise if a parameter is out of its range, as far as this does not depend on data.
 
     Those that a model does not have are not checked: the Dask regressor has none for categorical columns.
 
@@ -174,7 +174,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_restored(model: Any) -> None:
-    """Raise if a parameter of a fitted smoother is out of its range, those included that only a fit looks at."""
+    """Raise if any parameter of a restored model is out of its range, including those that only `fit` uses."""
     check_parameters(model)
     if not isinstance(model.bandwidth, str):
         as_bandwidth(model.bandwidth, len(model.bandwidth_))
@@ -190,7 +190,7 @@ def check_restored(model: Any) -> None:
 
 
 def search_parameters(model: Any) -> dict[str, Any]:
-    """Return what `choose_bandwidth` has to know of a model: its parameters by name."""
+    """Return the parameters of a model that `choose_bandwidth` needs, by name."""
     names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
     return {name: getattr(model, name) for name in names}
 
@@ -234,7 +234,7 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
 
 
 def check_ridge(ridge: Any) -> None:
-    """Refuse a ridge that is none."""
+    """Raise ValueError unless `ridge` is None or a number in [0, 1e100]."""
     if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge <= LARGEST_RIDGE):
         raise ValueError(
             f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {abbreviate(ridge)}"
@@ -242,7 +242,7 @@ def check_ridge(ridge: Any) -> None:
 
 
 def check_prior_share(share: Any) -> None:
-    """Refuse a share of the class priors that is none."""
+    """Raise ValueError unless `prior_share` is 'loo' or a number in [0, 1)."""
     if isinstance(share, str) and share == "loo":
         return
     number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
@@ -285,7 +285,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 
 class NamedCalls:
-    """Base class whose methods, inherited ones included, name the class of the object where a call does not fit.
+    """Base class whose methods name the class of the object in errors about wrong arguments.
 
     They take weights that underflow for zeros, whatever `np.errstate` says.
     """
@@ -305,7 +305,7 @@ class NamedCalls:
 
 
 def _named(function: FunctionType) -> Callable[..., Any]:
-    """Return a method that raises a TypeError of our own if it is called with other arguments than it has."""
+    """Wrap a method to raise a helpful TypeError for wrong arguments."""
 
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -32,7 +32,7 @@ def save_model(
     target: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write a model to a folder, whole or not at all: JSON and arrays, never pickle.
+    """Save a model to a folder, atomically, as JSON and arrays without pickle.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def save_model(
 
 @explain_calls
 def load_model(folder: str | Path, *, memory: int | None = None) -> Any:
-    """Read a model from a folder, after checking every file in it.
+    """Load a model from a folder, after validating every file in it.
 
     Parameters
     ----------

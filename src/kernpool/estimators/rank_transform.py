@@ -30,7 +30,7 @@ SCALES = ("raw", "rank")
 
 @dataclass(frozen=True)
 class Scale:
-    r"""The units of numeric columns.
+    r"""Units of numeric columns: as they are, or ranks among the training rows.
 
     .. math:: r(x) = \frac{1}{N} \Big( \sum_{x_i < x} w_i + \frac{1}{2} \sum_{x_i = x} w_i \Big)
 
@@ -53,7 +53,7 @@ class Scale:
 
     @classmethod
     def fit(cls, X: NDArray[Any], weight: Array | None, ranked: Sequence[bool]) -> Scale:
-        """Rank columns.
+        """Compute the ranks of columns.
 
         Parameters
         ----------
@@ -75,11 +75,11 @@ class Scale:
 
     @property
     def ranked(self) -> tuple[bool, ...]:
-        """Which columns are ranked."""
+        """Which columns are replaced by ranks."""
         return tuple(knots is not None for knots in self.knots)
 
     def apply(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return rows in these units, of shape (m, d); the same array if no column is ranked."""
+        """Transform rows of shape (m, d) to these units; the same array if no column is ranked."""
         if not any(self.ranked):
             return X
         scaled = np.array(X, dtype=np.float64)
@@ -111,7 +111,7 @@ class Scale:
 
 
 def check_scale(scale: Any) -> None:
-    """Raise if a parameter cannot be a scale of any columns.
+    """Raise if `scale` is invalid for any columns.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def check_scale(scale: Any) -> None:
 def ranked_columns(
     scale: Any, columns: int, names: Sequence[Any] | None = None, numeric: Sequence[int] | None = None
 ) -> list[bool]:
-    """Tell which numeric columns are ranked.
+    """Return which numeric columns are replaced by ranks.
 
     Parameters
     ----------
@@ -185,14 +185,14 @@ def ranked_columns(
 
 
 def written_scale(scale: Any) -> Any:
-    """Return a scale as JSON can hold it: positions in a dict become a list of pairs."""
+    """Convert a scale to JSON: positions in a dict become a list of pairs."""
     if isinstance(scale, Mapping):
         return {"columns": [[column if isinstance(column, str) else int(column), scale[column]] for column in scale]}
     return scale if isinstance(scale, str) else [str(one) for one in scale]
 
 
 def read_scale(written: Any) -> Any:
-    """Return what `written_scale` was given, a list for any sequence.
+    """Read a scale from JSON, as written by `written_scale`; sequences become lists.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def _ranks(column: NDArray[Any], times: Array) -> tuple[Array, Array]:
 
 
 def _mean_slope(x: Array, rank: Array) -> float:
-    """Return the ranks per unit of a whole column; zero for a constant, where everything is at rank one half."""
+    """Return the mean slope of the ranks of a column; zero for a constant column, whose ranks are one half."""
     width = float(x[-1] - x[0])
     return float(rank[-1] - rank[0]) / width if width > 0 else 0.0
 

@@ -26,7 +26,7 @@ from kernpool.kernels import get_kernel, registered_name
 
 
 def open_reference(reference: Any, memory: int | None = None) -> Chunks:
-    """Open the rows of a reference, which is not believed, if they are the ones that it was fitted to."""
+    """Open the rows of an untrusted reference, if they are those of the fit."""
     problem = _problem(reference)
     if problem:
         raise ValueError(f"{problem} of the rows it refers to")
@@ -34,7 +34,7 @@ def open_reference(reference: Any, memory: int | None = None) -> Chunks:
 
 
 def _problem(reference: Any) -> str | None:
-    """Return what is wrong with a reference."""
+    """Return why a reference is invalid; None if it is valid."""
     if not isinstance(reference, dict):
         return "there is no description"
     if reference.get("kind") not in ("npy", "parquet"):
@@ -77,7 +77,7 @@ LABELS = "labels"
 
 
 def record_of(model: Any, features: Sequence[str] | None, target: str | None) -> Record:
-    """Return a fitted smoother as a record; parameters as in `save_model`."""
+    """Convert a fitted smoother to a record; parameters as in `save_model`."""
     check_is_fitted(model)
     check_restored(model)
     reference = vars(model).get("reference_")
@@ -113,7 +113,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 
 
 def restored(kind: type[Any], record: Record) -> Any:
-    """Return the smoother of a record, which is not believed; raise if its entries and arrays are not of one."""
+    """Rebuild a smoother from an untrusted record; raise if entries or arrays are invalid."""
     header, model = record.header, kind()
     on_chunks = "chunks" in header
     _check_entries(model, header, record.arrays, on_chunks)
@@ -158,7 +158,7 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
 
 
 def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
-    """Refuse a header whose entries are not those of a model, or not of their types."""
+    """Raise if the header entries are not those of a model, or have wrong types."""
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
@@ -183,7 +183,7 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
 
 
 def _check_fit(model: Any, features: Sequence[str]) -> None:
-    """Raise if the parts of a fitted estimator do not fit together."""
+    """Raise if the parts of a fitted estimator are inconsistent."""
     parts, encoding = vars(model), model.encoding_
     columns = d = len(model.bandwidth_)
     if encoding is not None:

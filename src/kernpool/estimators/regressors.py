@@ -54,7 +54,7 @@ class KernelRegressor(
     RegressorMixin,  # type: ignore[misc]  # scikit-learn is not typed
     KernelSmoother,
 ):
-    """Fit and predict; subclasses say what is fitted around each query."""
+    """Base class of the regressors; subclasses define the local fit around each query."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -63,7 +63,7 @@ class KernelRegressor(
         return tags
 
     def fit(self, X: ArrayLike | Chunks, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Store the training rows, or where they are, and find the bandwidth.
+        """Store the training rows, or a reference to them, and choose the bandwidth.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class KernelRegressor(
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows, and leave the bandwidth as it is.
+        """Add rows without changing the bandwidth.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class KernelRegressor(
     def _add(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         if "chunks_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
             raise TypeError(
-                "partial_fit adds rows to rows in memory, and chunks are none; write the new rows to a file beside the "
+                "partial_fit needs the earlier rows in memory, not in chunks; write the new rows to a file next to the "
                 "others and fit the folder again"
             )
         encodings = encoding_of(self, as_table(X)), vars(self).get("encoding_")
@@ -234,7 +234,7 @@ class KernelRegressor(
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Predict from the training rows; `return_std` is of a new observation, and not the standard error.
+        """Predict y at new rows; `return_std` adds the standard deviation of a new observation.
 
         Parameters
         ----------
@@ -242,9 +242,9 @@ class KernelRegressor(
             Queries.
         return_std : bool, default=False
             Whether to return the standard deviation of a new observation around the prediction too, as
-            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. How sure the curve is by
-            itself, `standard_error` says. After a fit with `groups` the observation is of a new cluster: noise is then
-            taken from residuals of fits without the whole cluster of a row, and has the shock of its cluster in it.
+            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. For the uncertainty of
+            the curve alone, see `standard_error`. After a fit with `groups` the observation is of a new cluster: the
+            noise is estimated from leave-cluster-out residuals, and includes the shock of its cluster.
 
         Returns
         -------
@@ -423,7 +423,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     """
 
     def derivative(self, X: ArrayLike) -> Array:
-        r"""Differentiate the fitted surface.
+        r"""Compute the derivative of the fitted curve.
 
         .. math:: \frac{\partial \hat y(x)}{\partial x_a} = \sum_j \alpha_j(x)\, (y_j - \hat y(x))\,
                   \frac{\partial \log K((x - x_j)/h)}{\partial x_a}
@@ -482,7 +482,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
 
 
 class LocalLinearRegressor(KernelRegressor):
-    r"""Local linear kernel regression: a plane around each query.
+    r"""Local linear kernel regression: a weighted least-squares plane around each query.
 
     .. math:: \hat y(x) = \hat\beta_0, \qquad (\hat\beta_0, \hat\beta) = \arg\min_{\beta_0, \beta}
               \sum_j w_j K((x - x_j)/h)\, (y_j - \beta_0 - \beta \cdot (x_j - x))^2
@@ -635,7 +635,7 @@ class LocalLinearRegressor(KernelRegressor):
         return (searched and not is_flat(get_kernel(self.kernel))) if self.ridge is None else self.ridge > 0
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Warn of slopes that are not determined, once per fit."""
+        """Warn of slopes that are not identified, once per fit."""
         if self.encoding_ is not None and not self.encoding_.numeric:
             return
         fitted = vars(self)
@@ -646,7 +646,7 @@ class LocalLinearRegressor(KernelRegressor):
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
 
     def derivative(self, X: ArrayLike) -> Array:
-        r"""Return the slopes of the local planes.
+        r"""Return the slopes of the local planes, an estimate of the derivative of the true curve.
 
         Parameters
         ----------
@@ -687,7 +687,7 @@ class LocalLinearRegressor(KernelRegressor):
         return model._one_per_output(per_unit(model, X, slopes))
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
-        r"""Compute the share of every training output in each prediction.
+        r"""Compute the linear weight (equivalent kernel) of every training output in each prediction.
 
         .. math:: \omega_{ij} = \alpha_{ij}\, (b_i + \tau_i \cdot (x_j - x_i)/h)
 
@@ -702,12 +702,12 @@ class LocalLinearRegressor(KernelRegressor):
         -------
         ndarray of shape (m, n)
             Rows sum to one, and their product with the training outputs is the prediction. Unlike those of a local
-            constant fit, shares may be negative: a plane is an extrapolation from one side to the other.
+            constant fit, linear weights may be negative: a plane extrapolates from one side to the other.
 
         Raises
         ------
         ValueError
-            If the shares need more than `max_bytes`.
+            If the weights need more than `max_bytes`.
 
         Warns
         -----

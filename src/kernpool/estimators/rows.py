@@ -37,7 +37,7 @@ from kernpool.execution.warnings import warn_caller
 
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
-    """Read labels of a classifier, of any type: none may be missing, and none become another.
+    """Read class labels of any type; missing labels, and conversions that would merge labels, are errors.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
 
 
 def _as_array(y: Any) -> NDArray[Any]:
-    """Return labels as an array, of objects where NumPy would make other numbers or text of them."""
+    """Return labels as an array; dtype object where NumPy would convert numbers or text."""
     if hasattr(y, "iloc"):  # of pandas, whose nullable types become floats
         columns = [y.iloc[:, i] for i in range(y.shape[1])] if y.ndim == 2 else [y]
         if not all(isinstance(column.dtype, np.dtype) for column in columns):
@@ -102,7 +102,7 @@ def _as_array(y: Any) -> NDArray[Any]:
 
 
 def _of_one_type(label: NDArray[Any], as_text: bool) -> NDArray[Any]:
-    """Return objects as booleans, integers or floats if they are such; text stays as it is, or becomes NumPy's."""
+    """Convert objects to booleans, integers or floats if all are of that type; text stays text."""
     items = label.tolist()
     text = [item for item in items if isinstance(item, str)]
     others = [item for item in items if not isinstance(item, str)]
@@ -127,7 +127,7 @@ def _of_one_type(label: NDArray[Any], as_text: bool) -> NDArray[Any]:
 
 
 def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
-    """Find the classes of labels.
+    """Return the classes, the class index of each label, and the one-hot labels.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], N
 
 
 def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the weighted shares of the classes.
+    """Return the class priors: weighted class frequencies.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) 
     Returns
     -------
     ndarray of shape (k,)
-        Shares, which add up to one.
+        Frequencies, which add up to one.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) 
 
 
 def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDArray[Any]:
-    """Mix the share of the class priors into pooled labels.
+    """Shrink pooled labels towards the class priors.
 
     Parameters
     ----------
@@ -201,12 +201,12 @@ def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDA
     prior : ndarray of shape (k,)
         Priors.
     share : float
-        Of the priors.
+        Weight of the priors.
 
     Returns
     -------
     ndarray of shape (m, k)
-        Of the type of `pooled`.
+        In the dtype of `pooled`.
 
     Examples
     --------
@@ -230,7 +230,7 @@ NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, an
 
 
 class ReadRows(NamedTuple):
-    """Training rows: numeric columns (one of zeros if there are none), level numbers, outputs or labels, encoding."""
+    """Training rows: numeric columns (a column of zeros if none), category codes, outputs or labels, encoding."""
 
     key: NDArray[Any]
     code: NDArray[np.int64]
@@ -239,7 +239,7 @@ class ReadRows(NamedTuple):
 
 
 def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> ReadRows:
-    """Read training rows, and keep the names and the number of their columns in the model.
+    """Read training rows and store names and number of their columns in the model.
 
     Parameters
     ----------
@@ -269,13 +269,13 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
 
 
 def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:
-    """Refuse outputs or labels that are not one for each row."""
+    """Raise unless there is one output or label per row."""
     if len(key) != len(output):
         raise ValueError(f"X has {len(key)} rows and y {len(output)}; pass one value of y for each row of X")
 
 
 def refuse_formula(X: Any, y: Any) -> None:
-    """Refuse a formula as X or y, and say how to select the columns; paths such as ~/rows.parquet are accepted."""
+    """Raise for a formula as X or y, and explain how to select columns; paths like ~/rows.parquet are accepted."""
     for given in (X, y):
         if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
             target, _, terms = given.partition("~")
@@ -286,19 +286,19 @@ def refuse_formula(X: Any, y: Any) -> None:
 
 
 def refuse_name(y: Any, *, numbers: bool) -> None:
-    """Refuse the name of a column, or for numbers a list with one, where the column itself is needed."""
+    """Raise for a column name where the column itself is needed; for numbers also for a list that contains a name."""
     name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
     if isinstance(name, str):
         raise TypeError(f"y must hold a value per row, got {abbreviate(y)}; pass the column: {selection(name)}")
 
 
 def selection(name: Any) -> str:
-    """Return how to fit to a frame in memory that holds the target as a column, for messages."""
+    """Return code, for messages, that fits to a frame in memory which has the target as a column."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
 def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, NDArray[Any]]:
-    """Read training rows for a model of numbers alone, as `read_rows`; text, categories and dates are an error."""
+    """Read training rows of numeric columns only, as `read_rows`; text, categories and dates are errors."""
     refuse_formula(X, y)
     refuse_name(y, numbers=numbers)
     table, owner = as_table(X), type(model).__name__
@@ -317,7 +317,7 @@ def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, N
 
 
 def as_table(X: Any, columns: int | None = None) -> Any:
-    """Return X as a frame or an array of two dimensions: one dimension is one column.
+    """Return X as a frame or a two-dimensional array; one dimension becomes one column.
 
     Every method of an estimator that takes inputs reads them by this and `read_inputs`.
 
@@ -365,7 +365,7 @@ def _is_exact(given: Any, read: NDArray[Any]) -> bool:
 
 
 def validated(model: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
-    """Call scikit-learn's `validate_data`, and keep or compare labels of columns of any type, not only strings."""
+    """Call scikit-learn's `validate_data`; also store or compare column labels that are not strings."""
     if _is_plain(X) and (reset or (fitted_labels(model) is None and X.shape[1] == model.n_features_in_)):
         if reset:  # all that is left to do, in a tenth of the time: it would be a fifth of a call for 1000 rows
             model.n_features_in_ = X.shape[1]
@@ -385,19 +385,19 @@ def validated(model: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether X is an array of finite numbers in double or single precision, with at least one row and one column."""
+    """Return whether X is a non-empty float32 or float64 array of finite numbers."""
     usual = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size > 0
     return usual and bool(np.isfinite(X).all())
 
 
 def fitted_labels(model: Any) -> Sequence[Any] | None:
-    """Return the labels of the columns that a model was fitted to, None if they had none."""
+    """Return the column labels of the training rows; None if they had none."""
     labels: Sequence[Any] | None = vars(model).get(_label_attribute(model))
     return labels
 
 
 def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
-    """Keep the labels of columns in a model: strings in `feature_names_in_`, as in scikit-learn, others in another."""
+    """Store column labels in a model: strings in `feature_names_in_`, as in scikit-learn, others elsewhere."""
     for name in (NAMES, LABELS):
         vars(model).pop(name, None)
     if labels is not None and all_text(labels):
@@ -411,7 +411,7 @@ def _label_attribute(model: Any) -> str:
 
 
 def encoding_of(model: Any, table: Any) -> Encoding | None:
-    """Return how the columns of a table are read, None if all are numbers."""
+    """Return the encoding of the columns of a table; None if all are numeric."""
     unordered = () if model.unordered is None else model.unordered
     ordered = () if model.ordered is None else model.ordered
     if not (_has_columns(table) or len(unordered) or len(ordered)):
@@ -423,14 +423,14 @@ def encoding_of(model: Any, table: Any) -> Encoding | None:
 
 
 def _has_columns(table: Any) -> bool:
-    """Return whether columns of a table may differ in kind, or may be something else than numbers."""
+    """Return whether columns of a table may have different types or be non-numeric."""
     return is_frame(table) or (isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "OSUmM")
 
 
 def read_inputs(
     model: Any, table: Any, encoding: Encoding | None, *, reset: bool, unseen: str = "raise"
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Read a table as numbers and level numbers, and keep or check the names and the number of its columns.
+    """Read a table as numbers and category codes; store or check names and number of its columns.
 
     Parameters
     ----------
@@ -462,7 +462,7 @@ def read_inputs(
 
 
 def _refuse_not_finite(name: str, array: Any) -> None:
-    """Name the first row and column that are not finite, if there are any."""
+    """Raise for the first cell that is not finite, naming row and column."""
     if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim in (1, 2)):
         return
     wrong = np.argwhere(~np.isfinite(array))
@@ -500,7 +500,7 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
 
 
 def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
-    """Name text and the first missing or infinite cell among outputs."""
+    """Raise for text and for the first missing or infinite output."""
     if read.dtype.kind not in "OSU":
         _refuse_not_finite("y", read)
         return
@@ -520,10 +520,10 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
 
 
 class Scoring:
-    """Score of an estimator whose y and weights are read as those of `fit` are."""
+    """Mixin with `score`, which reads y and weights as `fit` does."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination of a regressor, or the accuracy of a classifier.
+        """Return R^2 for a regressor, accuracy for a classifier.
 
         Parameters
         ----------
@@ -552,12 +552,12 @@ class Scoring:
 
 
 def at_least_one_column(numeric: Array) -> Array:
-    """Return the numeric columns, or one of zeros if there are none: then levels alone decide."""
+    """Return the numeric columns; a column of zeros if there are only categorical columns."""
     return numeric if numeric.shape[1] else np.zeros((len(numeric), 1))
 
 
 def frequencies(sample_weight: ArrayLike, n: int) -> Array:
-    """Return a copy of the weights of n rows; an unusual mean warns."""
+    """Return a copy of the frequency weights of n rows; warn if their mean is unusual."""
     try:
         given = as_real_array("key_weight", sample_weight)
         weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()
@@ -573,7 +573,7 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
 
 
 def unshared(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that the caller cannot change: a copy, unless its memory is read-only, as that of most maps.
+    """Return an array that the caller cannot modify: a copy, unless its memory is read-only (e.g. a memory map).
 
     A view that is read-only is not enough: pandas hands them out of frames that can be changed.
     """
@@ -584,7 +584,7 @@ def unshared(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class GrowingArray:
-    """An array with spare capacity at its end, so that appending takes amortised constant time per row.
+    """Array with spare capacity at its end: appending takes amortised constant time per row.
 
     Appending returns a view of all rows so far. A copy of a model shares the buffer with it; the first to append
     continues in it, the other one copies its rows, so that neither sees the rows of the other, in whatever threads.
@@ -603,7 +603,7 @@ class GrowingArray:
         self._lock = Lock()
 
     def append(self, rows: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-        """Return `rows` and then `more`.
+        """Return `rows` followed by `more`.
 
         Parameters
         ----------
@@ -635,7 +635,7 @@ class GrowingArray:
 
 
 def snapshot(model: Model) -> Model:
-    """Return a model that shares everything with a fitted one, and keeps its rows while `partial_fit` adds to that.
+    """Return a model that shares the state of a fitted one and is unaffected by its later `partial_fit`.
 
     Examples
     --------
@@ -651,7 +651,7 @@ def snapshot(model: Model) -> Model:
 
 
 def answers_by_snapshots(kind: type[Model]) -> type[Model]:
-    """Let the public methods that a class inherits answer from a snapshot; `WRITERS` excepted.
+    """Class decorator: inherited public methods work on a snapshot, except `WRITERS`.
 
     A method reads rows many times, and what it made of fewer rows does not fit to those that another thread has added.
     Decorates the class whose `partial_fit` adds rows; methods of its own take a snapshot themselves.
@@ -673,7 +673,7 @@ def _from_snapshot(method: Any) -> Any:
 
 
 def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:
-    """Return the attributes of a model, fitted to arrays without categorical columns, that change with more rows."""
+    """Return the attributes of a model that change with more rows (arrays without categorical columns only)."""
     growing = vars(model).setdefault("_growing", {name: GrowingArray() for name in ("key_", "value_", "key_weight_")})
     grown = {"key_": growing["key_"].append(model.key_, key), "value_": growing["value_"].append(model.value_, value)}
     grown["key_weight_"] = before = model.key_weight_

@@ -33,7 +33,7 @@ from kernpool.kernels import Kernel, categorical_kernel_names, get_categorical_k
 
 
 def kernels_source(kernels: Iterable[str | Kernel] | None = None) -> str:
-    r"""Write the module `kernels.js`: every kernel's functions, and the factors of categorical kernels.
+    r"""Generate the module `kernels.js`: functions of every kernel, and factors of categorical kernels.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _function(kernel: str, function: Callable[..., Any], template: str) -> str:
 
 
 def _with_traced_length(factors: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a table of factors ask for its length: ``len`` is a number in Python, and here it is a traced one."""
+    """Replace ``len``, which returns a number in Python, by a version that is traced."""
 
     def with_count(distance: Traced, lam: Traced, count: Traced) -> Any:
         assert isinstance(factors, FunctionType)
@@ -139,7 +139,7 @@ IDLE_LINE = re.compile(r"([,;:{(\[?&|])\n|\n(?=})")
 
 
 def bundle(entries: Iterable[str] = ("main.js",), kernels: Iterable[str | Kernel] | None = None) -> str:
-    """Join modules and all that they import.
+    """Join modules and all their imports into one.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _visit(name: str, path: tuple[str, ...], order: list[str], made: Mapping[str
 
 
 def _defined(source: str) -> list[tuple[str, bool]]:
-    """Return the names at the top level of a module, and whether each is exported."""
+    """Return the top-level names of a module, and whether each is exported."""
     source = TOKEN.sub(lambda match: "" if match["comment"] else '""', source)
     found = []
     for match in TOP_LEVEL.finditer(source):
@@ -215,7 +215,7 @@ def _defined(source: str) -> list[tuple[str, bool]]:
 
 
 def _further(source: str, match: re.Match[str]) -> list[str]:
-    """Return the other names of ``const a = 1, b = 2;``."""
+    """Return the names after the first in ``const a = 1, b = 2;``."""
     names: list[str] = []
     depth = 0
     if match["kind"] not in ("const", "let", "var"):
@@ -251,7 +251,7 @@ def _joinable(source: str, *, keep_exports: bool) -> str:
 
 
 def _squeezed(source: str) -> str:
-    """Leave out the spaces that mean nothing; strings and regular expressions stay as they are."""
+    """Remove insignificant white space; strings and regular expressions are kept."""
     parts, start = [], 0
     for match in TOKEN.finditer(source):
         parts += [_without_spaces(source[start : match.start()]), match[0]]
@@ -266,7 +266,7 @@ def _without_spaces(code: str) -> str:
 
 @cache
 def _words() -> str:
-    """Write `words_table.js`: the texts of all languages."""
+    """Generate `words_table.js`: the texts of all languages."""
     words = {
         path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((FOLDER / "words").glob("*.json"))
     }
@@ -281,7 +281,7 @@ def _words() -> str:
 
 @cache
 def _style() -> str:
-    """Write `style_text.js`: the style sheet as a string."""
+    """Generate `style_text.js`: the style sheet as a string."""
     sheets = [path.read_text(encoding="utf-8") for path in sorted((FOLDER / "js").glob("*.css"))]
     text = re.sub(r"/\*.*?\*/", "", "\n".join(sheets), flags=re.DOTALL)
     text = re.sub(r"\s*\n\s*", "\n", text).strip()
@@ -313,7 +313,7 @@ async function load(packed) {
 
 
 def packed_module(kernels: Iterable[str]) -> str:
-    """Return the module as base85 of gzip, the same bytes for the same sources.
+    """Return the module as base85 of gzip, reproducibly.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def packed_module(kernels: Iterable[str]) -> str:
 
 
 def widget_module(kernels: Iterable[str]) -> str:
-    """Return the module of notebooks: what anywidget imports, and renders with."""
+    """Return the JavaScript module of the notebook widget (anywidget)."""
     return f"""{LOADER}
 const module = load("{packed_module(kernels)}");
 export default {{ render: async (context) => (await module).default.render(context) }};
@@ -345,7 +345,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsaf
 
 
 def render_page(payload: dict[str, Any], *, host: str = "pageHost()", policy: str = POLICY) -> str:
-    """Return the page of a payload.
+    """Return the HTML page of a payload.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ explorer.mount(document.getElementById("explorer"), payload, explorer.{host});
 
 
 def json_for_html(value: Any) -> str:
-    r"""Return JSON that ends no script element, whatever names and labels hold.
+    r"""Return JSON that is safe inside a script element, whatever names and labels contain.
 
     Examples
     --------

@@ -32,14 +32,14 @@ LARGEST_PAGE = 100_000  # rows: 3 MB of two columns; more belong to an engine
 
 
 class Explorer:
-    """A kernel regression to be looked at: in a notebook, as a page, or from Python.
+    """Interactive view of a kernel regression: in a notebook, as a page, or from Python.
 
     In Jupyter, VS Code and marimo it displays itself. Made by `explore`.
 
     Attributes
     ----------
     subject : ExplorerModel
-        The model and what is known beside it.
+        The model with its data, names and settings.
     language : {"en", "zh"} or None
         None follows the browser.
     """
@@ -52,7 +52,7 @@ class Explorer:
         self._widget: Any = None
 
     def html(self) -> str:
-        """Return the page: one HTML text with rows, program and styles, which asks nothing of any network.
+        """Return the page as one HTML text with rows, program and styles, which makes no network requests.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Explorer:
 
     @property
     def widget(self) -> Any:
-        """The widget of notebooks, an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
+        """Notebook widget, an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Explorer:
 
     @property
     def model(self) -> Any:
-        """A fitted model at the bandwidth, kernel and degree that the widget shows, of the rows that it shows."""
+        """Model fitted to the rows shown by the widget, at its bandwidth, kernel and degree."""
         if self._widget is None:
             return self.subject.model
         return model_at(model_of_sample(self.subject, self._widget.sample), self._widget.settings())
@@ -146,7 +146,7 @@ def explore(
     load: str | None = None,
     **parameters: Any,
 ) -> Explorer:
-    r"""Look at a kernel regression: move the bandwidth and the query, and see weights and curve follow.
+    r"""Explore a kernel regression interactively: change bandwidth and query, and see weights and curve follow.
 
     .. math:: \hat y(q) = \sum_j \alpha_j(q)\, y_j, \qquad \alpha_j(q) \propto K\Big(\frac{q - x_j}{h}\Big)
 
@@ -158,7 +158,7 @@ def explore(
     y : array_like of shape (n,), optional
         Numbers, or labels of classes (text or booleans), of rows X.
     truth : callable or pair of array_like, optional
-        The true function along the first numeric column, vectorized, or its places and values.
+        The true function along the first numeric column, vectorized, or its points and values.
     degree : {0, 1}, optional
         Of the model that is fitted to rows: local constant (default) or local linear.
     seed : int, optional
@@ -232,7 +232,7 @@ def _refuse_more(why: str, **given: Any) -> None:
 
 
 def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:
-    """Fit rows: a classifier to labels, which are text, categories or booleans, and a regressor to numbers."""
+    """Fit a classifier if y has labels (text, categories or booleans), otherwise a regressor."""
     given = np.asarray(y)
     if given.dtype == object and all(isinstance(one, Real) and not isinstance(one, bool) for one in given.flat):
         given = y = given.astype(np.float64)  # numbers that a table holds as objects are no labels
@@ -251,7 +251,7 @@ def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool =
 
 
 def _framed(page: str) -> str:
-    """Return a page within a page, for notebooks without anywidget."""
+    """Return the page in an iframe, for notebooks without anywidget."""
     from html import escape
 
     return (

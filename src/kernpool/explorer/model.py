@@ -31,7 +31,7 @@ PLACES = 401  # of the truth
 
 @dataclass(frozen=True)
 class ShownRows:
-    """One draw of a generator: what a class sees when it draws again."""
+    """One sample of a generator."""
 
     generator: str
     seed: int
@@ -40,7 +40,7 @@ class ShownRows:
 
 @dataclass(frozen=True)
 class ExplorerModel:
-    """A fitted model with what is known beside it.
+    """Fitted model with its data, names and settings, as shown by the explorer.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ExplorerModel:
     target : str
         Of y.
     title : str
-        What the page is called.
+        Title of the page.
     truth : tuple of (ndarray, ndarray), optional
         The true function along the first numeric column.
     samples : tuple of ShownRows, default=()
@@ -61,7 +61,7 @@ class ExplorerModel:
     column : int, default=0
         Which numeric column the curve runs along first.
     query : tuple of (tuple of float, tuple of int), optional
-        Numbers and level numbers of the first query; None is the middle of the rows.
+        Numbers and category codes of the first query; None is the middle of the rows.
     """
 
     model: Any
@@ -76,24 +76,24 @@ class ExplorerModel:
 
     @property
     def rows(self) -> int:
-        """How many rows the model holds."""
+        """Number of rows of the model."""
         return len(self.model.key_)
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the target has classes."""
+        """Whether the target is categorical."""
         return isinstance(self.model, NadarayaWatsonClassifier)
 
 
 def subject_of_model(
     model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
 ) -> ExplorerModel:
-    """Read a fitted model.
+    """Create the explorer's model from a fitted model.
 
     Raises
     ------
     TypeError
-        If it is none of those that can be explored, was fitted to chunks, or has several outputs.
+        If it cannot be explored, was fitted to chunks, or has several outputs.
     ValueError
         If no column is numeric, some are compared by rank, or probabilities are recalibrated.
     """
@@ -135,7 +135,7 @@ def subject_of_model(
 
 
 def column_names(model: Any) -> tuple[str, ...]:
-    """Return the names of the columns that a model was fitted to; without names they are x, or x1, x2 and so on."""
+    """Return the column names of a model; unnamed columns are x, or x1, x2 and so on."""
     known: Sequence[Any] | None = model.encoding_.names if model.encoding_ is not None else None
     if known is None:
         known = vars(model).get("feature_names_in_")
@@ -146,7 +146,7 @@ def column_names(model: Any) -> tuple[str, ...]:
 
 
 def axes_of(model: Any) -> list[int]:
-    """Return which numeric columns a curve runs along: not those of two levels, unless there are no others."""
+    """Return the numeric columns that a curve can be drawn along; binary columns only if there are no others."""
     encoding = model.encoding_
     kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
     lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
@@ -154,7 +154,7 @@ def axes_of(model: Any) -> list[int]:
 
 
 def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
-    """Choose what is shown first.
+    """Set the column and the query that are shown first.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[A
     Raises
     ------
     ValueError
-        If there is no such column, or it has levels, or the row is none.
+        If there is no such column, it is categorical, or the row is invalid.
     """
     encoding, names = subject.model.encoding_, subject.names
     numeric = range(len(names)) if encoding is None else encoding.numeric
@@ -196,12 +196,12 @@ def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[A
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
-    """Return the true function on places along the first numeric column.
+    """Return the true function along the first numeric column.
 
     Raises
     ------
     ValueError
-        If its values are not one finite number a place, or that column has two levels.
+        If there is not one finite value per point, or that column has two categories.
     """
     if axes_of(model)[0] != 0:
         raise ValueError(
@@ -228,7 +228,7 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
 def subject_of_generator(
     name: str, seed: int, title: str | None, model: Any = None, target: str = "y"
 ) -> ExplorerModel:
-    """Draw a sample of a generator, and those of other seeds and of the other generator, for a class.
+    """Create the explorer's model from a generator, with samples of other seeds and of the other generator.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def subject_of_generator(
 
 
 def middle_of(model: Any) -> tuple[list[float], list[int]]:
-    """Return the query that a page begins with: medians of numeric columns, the most frequent level of others."""
+    """Return the initial query: medians of numeric columns, most frequent categories."""
     encoding = model.encoding_
     numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
     if encoding is not None:  # of two levels, read as 0 and 1, there is none between
@@ -272,7 +272,7 @@ def middle_of(model: Any) -> tuple[list[float], list[int]]:
 
 
 def model_of_sample(subject: ExplorerModel, sample: int | None) -> Any:
-    """Return the model of the rows that a page shows: those of the subject, or of one of its samples.
+    """Return the model fitted to the rows shown: those of the subject, or of one of its samples.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ EXACT_ROWS = 5000  # up to so many the page visits every pair itself
 def payload_of(
     subject: ExplorerModel, *, language: str | None = None, kept: NDArray[np.intp] | None = None
 ) -> dict[str, Any]:
-    """Return what a page needs to know of a subject.
+    """Return the data of the page as a JSON-compatible dictionary.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def payload_of(
 
 
 def _python(subject: ExplorerModel) -> dict[str, Any]:
-    """Return what "copy as Python" has to know beyond what the page shows."""
+    """Return the data that "Copy as Python" needs in addition to the settings shown."""
     model = subject.model
     return {
         "load": subject.load,
@@ -367,7 +367,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """Return what the search found, of numeric columns and then of those of levels: as settings have them."""
+    """Return the relevances found by the search, numeric columns first, then categorical ones."""
     found = getattr(model, "relevance_", None)
     if found is None:
         return None
@@ -377,7 +377,7 @@ def _relevance(model: Any) -> list[float] | None:
 
 
 def settings_of(model: Any) -> dict[str, Any]:
-    """Return how a fitted model pools, as the page says it."""
+    """Return the settings of a fitted model, as the page represents them."""
     recipe = recipe_of(model)
     columns = model.key_.shape[1]
     ridge, limits = recipe.ridge_weight(columns), limits_of(model)
@@ -395,17 +395,17 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def floats(array: ArrayLike) -> dict[str, str]:
-    """Return numbers as base64 of little-endian float64."""
+    """Encode numbers as base64 of little-endian float64."""
     return {"f64": b64encode(np.asarray(array, dtype="<f8").tobytes()).decode("ascii")}
 
 
 def integers(array: ArrayLike) -> dict[str, str]:
-    """Return integers as base64 of little-endian int32."""
+    """Encode integers as base64 of little-endian int32."""
     return {"i32": b64encode(np.asarray(array, dtype="<i4").tobytes()).decode("ascii")}
 
 
 def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Return the columns in their order: numbers, or levels with what their kernel wants to know.
+    """Return the columns in order: numbers, or category codes with the parameters of their kernel.
 
     A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
     """
@@ -442,7 +442,7 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
 
 
 def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
-    """Return levels as they are shown, and as Python has them: a ZIP code is text, whatever it looks like."""
+    """Return categories as shown and as in Python: a ZIP code stays text even if it looks like a number."""
     plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
     return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
 

@@ -44,17 +44,17 @@ from kernpool.pooling.weights import weight_rows
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-LARGEST_REQUEST = 4096  # places of a curve
+LARGEST_REQUEST = 4096  # points of a curve
 SHOWN_WEIGHTS = 200  # the heaviest rows of a query
 DRAWN_ROWS = 2000  # of a page whose sums an engine has: as many as are drawn as paths
 
 
 class RequestError(ValueError):
-    """A request that no page makes."""
+    """Invalid request."""
 
 
 def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Return a model of the same rows at other settings, without fitting or copying.
+    """Return a model with other settings that uses the same rows, without fitting or copying.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     Raises
     ------
     RequestError
-        If a setting is none.
+        If a setting is invalid.
     """
     degree = settings.get("degree", model._degree)
     if degree not in (0, 1):
@@ -120,7 +120,7 @@ def _ridge(given: Any) -> float:
 
 
 def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
-    """Return what a page asks for.
+    """Return the response to a request of the page.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
     Raises
     ------
     RequestError
-        If it is none of these.
+        If the request is invalid.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def _query(model: Any, request: Mapping[str, Any]) -> tuple[Array, Codes]:
 
 
 def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
-    """Read a query of a page.
+    """Read a query sent by the page.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     numeric : list of float
         One number per numeric column.
     codes : list of int
-        One level number per categorical column; -1 for an unseen level, if the model takes those.
+        One category code per categorical column; -1 for an unseen category, if the model accepts those.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     Raises
     ------
     RequestError
-        If they are none.
+        If they are invalid.
     """
     numbers = _numbers("query", numeric, model.key_.shape[1])
     counts = [len(levels) for levels in model.encoding_.levels] if model.encoding_ is not None else []
@@ -206,13 +206,13 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
     is_known = isinstance(codes, list) and len(codes) == len(counts) and all(isinstance(code, int) for code in codes)
     if not is_known or any(not first <= code < count for code, count in zip(codes, counts, strict=True)):
         raise RequestError(
-            f"codes must be one level number a categorical column, of {counts} levels, got {abbreviate(codes)}"
+            f"codes must be one category code per categorical column, of {counts} categories, got {abbreviate(codes)}"
         )
     return numbers[None, :], np.array(codes, dtype=np.int64).reshape(1, -1)
 
 
 def _pooled(model: Any, queries: Array, codes: Codes) -> Array:
-    """Return what the model predicts, of shape (m, c): probabilities of classes; NaN where it has nothing to say."""
+    """Return predictions of shape (m, c), class probabilities for a classifier; NaN in empty windows."""
     recipe = recipe_of(model)
     sums = pairs_of(model, codes if codes.shape[1] else None).reduce(recipe, queries)
     fit = sums.fit(recipe.ridge_weight(queries.shape[1]))
@@ -251,7 +251,7 @@ def _one(subject: ExplorerModel, model: Any, request: Mapping[str, Any]) -> dict
 
 
 def _nearest(model: Any, query: Array, times: Array) -> int:
-    """Return the row at the least distance in bandwidths, of those that count."""
+    """Return the index of the nearest row of positive weight, by distance in bandwidths."""
     square = np.zeros(len(model.key_))
     for a, h in enumerate(model.bandwidth_):
         square += ((model.key_[:, a] - query[0, a]) / h) ** 2
@@ -262,7 +262,7 @@ ANSWERS = {"curve": _curve, "query": _one}
 
 
 def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf) -> Array:
-    """Return finite numbers above `least`, as many as asked for; at least one if that is any number."""
+    """Validate a list of finite numbers above `least`, of the given length; at least one if no length is given."""
     try:
         numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -284,7 +284,7 @@ def _json(value: float) -> float | None:
 
 
 def thinned(rows: int) -> NDArray[np.intp] | None:
-    """Return the numbers of the rows that a page draws, evenly spaced; None where it sums all of them itself."""
+    """Return evenly spaced indices of the rows that a page draws; None if it computes with all rows."""
     return None if rows <= EXACT_ROWS else np.linspace(0, rows - 1, DRAWN_ROWS).round().astype(np.intp)
 
 
@@ -296,7 +296,7 @@ CONNECTIONS_WITHOUT_TOKEN = 32  # at once; a browser opens six
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Serves one explorer.
+    """Local HTTP server of one explorer.
 
     Parameters
     ----------
@@ -331,23 +331,23 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address of the page, with its token."""
+        """Address of the page, with its token."""
         return f"http://{HOST}:{self.server_port}/?token={self.token}"
 
     @property
     def door(self) -> str:
-        """An address for a command line: it leads to the page once, and then nowhere."""
+        """One-time address for the command line, which redirects to the page and is then invalid."""
         return f"http://{HOST}:{self.server_port}/?once={self._ticket}"
 
     def takes(self, ticket: str) -> bool:
-        """Tell whether this is the ticket of `door`, which is used up by that."""
+        """Return whether this is the valid one-time ticket, and invalidate it."""
         with self._lock:
             is_it = self._ticket is not None and secrets.compare_digest(ticket.encode(), self._ticket.encode())
             self._ticket = None if is_it else self._ticket
         return is_it
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Take a connection, and close the oldest ones without the token beyond the limit."""
+        """Accept a connection; above the limit, close the oldest ones that have not shown the token."""
         with self._lock:
             self._without_token[request] = time.monotonic() + SECONDS_TO_SHOW_THE_TOKEN
             extra = len(self._without_token) - CONNECTIONS_WITHOUT_TOKEN
@@ -355,14 +355,14 @@ class ExplorerServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close the connections that have taken too long to show the token."""
+        """Close connections that did not show the token in time."""
         super().service_actions()
         now = time.monotonic()
         with self._lock:
             self._hang_up([request for request, end in self._without_token.items() if end < now])
 
     def has_shown_token(self, request: Any) -> None:
-        """Keep a connection open whatever else connects."""
+        """Exempt a connection from the limit on connections without a token."""
         with self._lock:
             self._without_token.pop(request, None)
 
@@ -378,7 +378,7 @@ class ExplorerServer(ThreadingHTTPServer):
                 request.shutdown(socket.SHUT_RDWR)  # the thread that reads from it ends, and closes it
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a connection that the browser closed."""
+        """Ignore connections closed by the browser."""
         import sys
 
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
@@ -386,14 +386,14 @@ class ExplorerServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request: the page, or a question to the engine."""
+    """Handler of one request: the page, or a computation."""
 
     server: ExplorerServer
     timeout = SECONDS
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Send the page to who knows the token, and who comes with the ticket to that address."""
+        """Send the page to clients with the token; redirect clients with the one-time ticket."""
         if self.path.startswith("/?once="):
             if not self._is_elsewhere():
                 self._let_in(self.path.removeprefix("/?once="))
@@ -403,7 +403,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
 
     def do_POST(self) -> None:
-        """Answer a question."""
+        """Answer a computation request."""
         if self._is_refused(given=self.headers.get("X-Kernpool-Token", "")):
             return
         length = self.headers.get("Content-Length", "")
@@ -430,7 +430,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._fail(HTTPStatus.FORBIDDEN, why)
 
     def _is_elsewhere(self) -> bool:
-        """Refuse who names another host."""
+        """Reject a request for another host name."""
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         if self.headers.get("Host") in hosts:
             return False
@@ -438,7 +438,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _is_refused(self, given: str) -> bool:
-        """Refuse who names another host, or does not know the token."""
+        """Reject a request for another host name, or without the token."""
         if self._is_elsewhere():
             return True
         if not secrets.compare_digest(given.encode(), self.server.token.encode()):
@@ -467,7 +467,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keep the terminal quiet."""
+        """Suppress the log."""
 
 
 def serve(

@@ -60,21 +60,21 @@ LARGEST_POWER = 8  # whole powers up to here become products, which are faster a
 
 
 class UntraceableKernelError(ValueError):
-    """A kernel does something with its argument that has no JavaScript."""
+    """A kernel uses an operation that cannot be translated to JavaScript."""
 
 
 class Tape:
-    """The steps of a function, each written once."""
+    """Recorded operations of a function, each once."""
 
     def __init__(self) -> None:
         self._steps: dict[str, str] = {}  # expression to the name of its result
 
     def add(self, expression: str) -> str:
-        """Return the name of an expression's result."""
+        """Record an expression and return the name of its result."""
         return self._steps.setdefault(expression, f"t{len(self._steps)}_")
 
     def render(self, result: str) -> tuple[list[str], str]:
-        """Return the constants that are used more than once, and the expression of the result."""
+        """Return the constants used more than once, and the expression of the result."""
         uses = " ".join([*self._steps, result])
         lines: list[str] = []
         known: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _replaced(text: str, known: dict[str, str]) -> str:
 
 
 def _bare(text: str) -> str:
-    """Drop the brackets around all of an expression."""
+    """Remove the brackets around a whole expression."""
     depth = 0
     for place, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -104,7 +104,7 @@ def _bare(text: str) -> str:
 
 
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
-    """A number that is known by its name in JavaScript only."""
+    """Number represented by a JavaScript expression."""
 
     def __init__(self, name: str, tape: Tape) -> None:
         self.name, self.tape = name, tape
@@ -170,7 +170,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def trace(function: Callable[..., Any], *arguments: str) -> tuple[list[str], str]:
-    """Call an elementwise function with traced numbers.
+    """Trace an elementwise function and return its JavaScript.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def trace(function: Callable[..., Any], *arguments: str) -> tuple[list[str], str
 
 
 def as_javascript(value: Any) -> str:
-    """Write a number as JavaScript reads it, with all its digits.
+    """Write a number as a JavaScript literal with all its digits.
 
     Parameters
     ----------

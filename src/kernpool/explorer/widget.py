@@ -23,7 +23,7 @@ SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing")
 
 
 class ExplorerWidget(anywidget.AnyWidget):
-    """The explorer as a widget.
+    """Notebook widget of the explorer.
 
     Attributes
     ----------
@@ -40,14 +40,14 @@ class ExplorerWidget(anywidget.AnyWidget):
     query : list of float
         The query's numeric columns.
     levels : list of int
-        The query's level numbers.
+        The query's category codes.
     sample : int or None
         Which draw of a generator is shown, a number of ``widget.payload["samples"]``; None is the rows of the model.
 
     Notes
     -----
     All traits go both ways: set one and the page follows, move the page and ``widget.observe(function, "bandwidth")``
-    hears of it. What no page can show is a `TraitError`, and nothing changes.
+    is notified. An invalid value is a `TraitError`, and nothing changes.
     """
 
     payload = traitlets.Dict().tag(sync=True)
@@ -76,7 +76,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         self.on_msg(self._hear)
 
     def settings(self) -> dict[str, Any]:
-        """Return what the page shows, as `model_at` takes it."""
+        """Return the settings shown, as `model_at` takes them."""
         return {name: getattr(self, name) for name in SETTINGS} | {"ridge": self.payload["settings"]["ridge"]}
 
     @traitlets.validate(*SETTINGS)
@@ -109,7 +109,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         return value
 
     def _hear(self, _: Any, message: Any, __: Any) -> None:
-        """Answer a question of the page; what is none gets its reason, and a fault of ours is told as well."""
+        """Answer a request of the page; invalid requests and internal errors are answered with their reason."""
         try:
             self.send({"id": message["id"], "answer": answer(self._subject, message["request"])})
         except RequestError as error:
@@ -119,6 +119,6 @@ class ExplorerWidget(anywidget.AnyWidget):
 
 
 def make_widget(subject: ExplorerModel, language: str | None) -> ExplorerWidget:
-    """Return the widget of a subject; of more rows than a page sums, those that it draws."""
+    """Create the widget of an explorer model; large data are reduced to the rows that it draws."""
     kept = thinned(subject.rows)
     return ExplorerWidget(subject, payload_of(subject, language=language, kept=kept))

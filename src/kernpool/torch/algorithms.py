@@ -21,7 +21,7 @@ from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity
 
 
 def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor, Tensor]:
-    """Pool, with all weights in memory.
+    """Pool with all weights in memory.
 
     Parameters
     ----------
@@ -49,17 +49,17 @@ def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor
 
 
 def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Put zeros where no pair takes part: NaN times a weight of zero is still NaN.
+    """Replace padding by zeros, since a weight of zero times NaN is NaN.
 
-    What takes part for no query is padding and may hold anything. So may a query that no key takes part for: its output
-    is zero, yet a NaN would get into the gradient of the width.
+    Keys that no query uses are padding and may hold anything. So may a query that uses no key: its
+    output is zero, but a NaN would enter the gradient of the bandwidth.
 
     Parameters
     ----------
     query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
         Never changed.
     mask : Tensor of bool, shape (..., L, S)
-        Who takes part.
+        True where a pair is included.
 
     Returns
     -------
@@ -78,7 +78,7 @@ BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in f
 
 
 def pool_by_engine(request: Request) -> Tensor:
-    """Pool by the compiled loops of the engine, forward and backward.
+    """Pool with the compiled loops, forward and backward.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def pool_sequences(
     exclude_self: bool = False,
     degree: int = 0,
 ) -> Tensor:
-    """Broadcast tensors to sequences, and pool them by the operator.
+    """Broadcast tensors to sequences and pool them with the compiled operator.
 
     Parameters
     ----------
@@ -174,20 +174,20 @@ def pool_sequences(
 
 
 def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
-    """Broadcast the leading dimensions, and make one of them."""
+    """Broadcast the leading dimensions and flatten them into one."""
     shape = shape or tuple(tensor.shape[-2:])
     return tensor.expand(*batch, *shape).reshape(batch.numel(), *shape)
 
 
 def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
-    """Return zeros that are part of the graph: gradients are zeros and not missing."""
+    """Return zeros that are connected to the graph, so that gradients are zero and not None."""
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     none = sum(tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others))
     return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
 
 
 def pool_by_attention(request: Request) -> Tensor:
-    """Pool by torch's own attention, which streams keys where queries, keys and values have equally many columns.
+    """Pool with torch's ``scaled_dot_product_attention``; zero columns give queries, keys and values equal widths.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def pool_by_attention(request: Request) -> Tensor:
 
 
 def pool_in_blocks(request: Request) -> Tensor:
-    """Pool some queries at a time, whose weights are computed again for the gradient.
+    """Pool blocks of queries, recomputing their weights in the backward pass.
 
     Parameters
     ----------

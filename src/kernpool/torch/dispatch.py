@@ -27,14 +27,14 @@ ALGORITHMS = ("auto", "dense", "fused")
 
 @dataclass(frozen=True)
 class Request:
-    """One call of `attention_pool`, whose parameters these are.
+    """Arguments of one call of `attention_pool`, validated.
 
     Parameters
     ----------
     query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
         With NaN for infinity among queries and keys.
     participants : Participants
-        Which keys take part for which queries.
+        Which keys are included for which queries.
     similarity : callable
         From queries and keys to logits.
     dropout_p, degree, algorithm, return_weights
@@ -68,7 +68,7 @@ class Request:
         algorithm: str = "auto",
         return_weights: bool = False,
     ) -> Request:
-        """Make one of the arguments of `attention_pool`, or say what is wrong."""
+        """Validate the arguments of `attention_pool` and return them as a request."""
         shape = check_inputs(query, key, value, attn_mask)
         check_dropout(dropout_p)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
@@ -85,7 +85,7 @@ class Request:
 def check_algorithm(
     algorithm: str, degree: int, similarity: Similarity, dropout_p: float, return_weights: bool
 ) -> None:
-    """Refuse options that do not go together.
+    """Raise ValueError if algorithm, degree, similarity, dropout and `return_weights` are incompatible.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ MOST_LOGITS = 1 << 24  # beyond, 64 MiB in float32, and several tables of them, 
 
 @dataclass(frozen=True)
 class Route:
-    """A way to pool, and why this one.
+    """A pooling algorithm, and the reason for its choice.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Route:
         The compiled loops of `kernpool.pool`; torch's own ``scaled_dot_product_attention``; blocks of queries, whose
         weights are made again for the gradient; or all weights at once.
     reason : str
-        In words.
+        Explanation in words.
     """
 
     way: str
@@ -136,7 +136,7 @@ class Route:
 
 
 def choose_route(request: Request) -> Route:
-    """Choose a way to pool, as fast as may be, in memory linear in keys and queries; nothing is computed.
+    """Choose the fastest algorithm with memory linear in keys and queries, without computing.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def choose_route(request: Request) -> Route:
 def _why_not_by_engine(request: Request) -> str:
     similarity, device = request.similarity, request.query.device
     if not isinstance(similarity, KernelSimilarity) or not _is_itself(similarity):
-        return f"{type(similarity).__name__} is none of the similarities of distances of kernpool.torch"
+        return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
     if device.type != "cpu":
         return f"the engine runs on the processor, and the tensors are on {device}; move them with .cpu()"
     return "the mask adds to the logits; use a boolean one" if request.participants.adds_to_logits else ""
@@ -214,7 +214,7 @@ def _why_not_by_attention(request: Request) -> str:
 
 
 def _is_itself(similarity: nn.Module) -> bool:
-    """Whether its forward is not overridden, and has no hooks."""
+    """Return whether the similarity is one of this package, without an overridden ``forward`` or hooks."""
     if similarity._forward_hooks or similarity._forward_pre_hooks:
         return False
     return type(similarity).forward in (
@@ -225,10 +225,10 @@ def _is_itself(similarity: nn.Module) -> bool:
 
 
 def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
-    """Choose how the engine gets the gradient by bandwidths.
+    """Choose how the compiled loops compute the gradient with respect to bandwidths.
 
-    Pooling sees places in bandwidths alone, so the gradient by bandwidths follows from those by queries and keys, which
-    for one column or many take less time than a second pass of pairs.
+    Pooling depends on positions in units of bandwidths only, so the gradient by bandwidths follows from those by
+    queries and keys, which for one column or many take less time than a second pass over pairs.
 
     Parameters
     ----------
@@ -257,5 +257,5 @@ def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[
     else:
         return Route("pairs", "those by queries and keys would take another pass")
     if find_far(state).size:
-        return Route("pairs", "products of places and gradients would cancel for queries far from all keys")
+        return Route("pairs", "products of positions and gradients would cancel for queries far from all keys")
     return Route("places", reason)

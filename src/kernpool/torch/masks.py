@@ -19,7 +19,7 @@ from kernpool.data.checks import refuse_foreign
 
 
 def check_tensors(**tensors: Tensor) -> None:
-    """Refuse what is no tensor, and tensors whose rows are not all there in one table.
+    """Raise TypeError unless all arguments are dense tensors.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def check_tensors(**tensors: Tensor) -> None:
 
 
 def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tensor:
-    """Return a tensor of what a caller passed as lengths or a mask, where lists and arrays will do.
+    """Convert lengths or a mask, which may be lists or arrays, to a tensor.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tens
 
 
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:
-    """Check what `attention_pool` is given, and return the shape (..., L, S) of its logits.
+    """Validate the inputs of `attention_pool` and return the shape (..., L, S) of its logits.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
 
 
 def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
-    """Refuse a mask that does not broadcast to the logits.
+    """Raise ValueError for a mask that does not broadcast to the logits.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
 
 
 def check_dropout(probability: float) -> None:
-    """Refuse what is no probability.
+    """Raise ValueError unless the dropout probability is in [0, 1].
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def check_dropout(probability: float) -> None:
 
 
 def without_infinity(rows: Tensor) -> Tensor:
-    """Return queries or keys with NaN for infinity, which would count as far away, or as unlike, without a word.
+    """Replace infinity in queries or keys by NaN, so that it is not silently treated as a distant point.
 
     Parameters
     ----------
@@ -182,13 +182,13 @@ def without_infinity(rows: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        What takes part spreads from here, and padding is left out later.
+        NaN spreads from included rows; padding is left out later.
     """
     return rows.masked_fill(torch.isinf(rows), torch.nan)
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
-    """Return half precision as single, since its squares overflow at 256 bandwidths; anything else as it is.
+    """Convert half precision to float32, since its squares overflow at 256 bandwidths; keep other dtypes.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def at_least_single(tensor: Tensor) -> Tensor:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
-    """Switch automatic mixed precision off for a product that needs its digits.
+    """Disable automatic mixed precision for a product that needs full precision.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def without_autocast(device: torch.device) -> AbstractContextManager[None]:
 
 
 def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Turn valid lengths into a mask of shape (..., L, S), True where ``key index < length``.
+    """Convert valid lengths to a mask of shape (..., L, S), True where ``key index < length``.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
 
 
 def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Check valid lengths, and return them as one per query, or one for all queries of a sequence.
+    """Validate valid lengths and return them per query, or once for all queries of a sequence.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def _check_range(valid_lens: Tensor, keys: int) -> None:
 
 
 def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
-    r"""Softmax over the last axis, restricted to valid entries.
+    r"""Compute the softmax over the last axis, restricted to valid entries.
 
     .. math:: \alpha_j = [j \text{ valid}]\, e^{s_j} \Big/ \sum_{l \text{ valid}} e^{s_l}
 
@@ -351,7 +351,7 @@ def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
 
 @dataclass(frozen=True)
 class Participants:
-    """Which keys take part for which queries of one `attention_pool`; the conditions combine.
+    """Combined masks of one `attention_pool`: which keys each query may use.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class Participants:
         is_causal: bool,
         exclude_self: bool,
     ) -> Participants:
-        """Make one of what the caller passed, or say what is wrong."""
+        """Validate the masks of a call and combine them."""
         queries, keys = shape[-2:]
         if attn_mask is not None:
             attn_mask = torch.atleast_2d(attn_mask)
@@ -396,24 +396,24 @@ class Participants:
 
     @property
     def adds_to_logits(self) -> bool:
-        """Whether the mask is one of floating-point numbers."""
+        """Whether the mask is a floating-point one, added to the logits."""
         return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
 
     @property
     def batch(self) -> torch.Size:
-        """Leading dimensions of the pairs."""
+        """Leading (batch) dimensions of the logits."""
         leading = [self.shape[:-2]] + ([] if self.attn_mask is None else [self.attn_mask.shape[:-2]])
         batch: torch.Size = torch.broadcast_shapes(*leading)
         return batch
 
     def among(self, queries: slice) -> Participants:
-        """Return those of some of the queries; `mask` finds their places for causality and leave-one-out."""
+        """Select queries; `mask` still finds their indices for causality and leave-one-out."""
         table = None if self.attn_mask is None else rows_of(self.attn_mask, queries)
         lengths = self.lengths if self.lengths is None or self.lengths.shape[-1] == 1 else self.lengths[..., queries]
         return Participants(self.shape, self.device, table, lengths, self.is_causal, self.exclude_self)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
-        """Return a boolean mask that broadcasts to the logits of these queries, which `among` has cut out."""
+        """Return a boolean mask that broadcasts to the logits of these queries, which `among` has selected."""
         query = torch.arange(self.shape[-2], device=self.device)[queries, None]
         key = torch.arange(self.shape[-1], device=self.device)
         parts = []
@@ -434,7 +434,7 @@ class Participants:
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:
-        """Return how many of the first keys each query sees, as far as lengths and causality say; (..., L) or (L,)."""
+        """Return how many of the first keys each query sees, by lengths and causality; shape (..., L) or (L,)."""
         counts = self.lengths
         if self.is_causal:
             seen = torch.arange(1, self.shape[-2] + 1, device=self.device).clamp(max=self.shape[-1])
@@ -443,5 +443,5 @@ class Participants:
 
 
 def rows_of(table: Tensor, queries: slice) -> Tensor:
-    """Cut the second last dimension, unless it is one for all."""
+    """Select rows along the second-last dimension, unless it has length one (broadcast)."""
     return table if table.shape[-2] == 1 else table[..., queries, :]

@@ -22,7 +22,7 @@ MOST_APPENDED = 1 << 53
 
 
 class _Held(NamedTuple):
-    """Rows, their positions in the order of appending, and the number of all that were ever appended."""
+    """Snapshot of the memory: rows, their positions in order of appending, and the number ever appended."""
 
     key: Tensor
     value: Tensor
@@ -31,13 +31,13 @@ class _Held(NamedTuple):
 
     @property
     def age(self) -> Tensor:
-        """How many rows were appended after each."""
+        """Number of rows appended after each row."""
         return self.appended - 1 - self.position
 
 
 @explain_calls
 class KeyValueMemory(nn.Module):
-    r"""Keys and values to pool over, row by row as they come: Nadaraya-Watson regression that learns by remembering.
+    r"""Appendable memory of keys and values for online Nadaraya-Watson regression.
 
     .. math:: \hat y(q) = \sum_j \operatorname{softmax}_j\bigl(s(q, k_j) - a_j \log(2) / \tau\bigr)\, v_j
 
@@ -147,21 +147,21 @@ class KeyValueMemory(nn.Module):
 
     @property
     def key(self) -> Tensor:
-        """The keys it holds, the oldest first."""
+        """Stored keys, the oldest first."""
         return self._held().key
 
     @property
     def value(self) -> Tensor:
-        """The values it holds, the oldest first."""
+        """Stored values, the oldest first."""
         return self._held().value
 
     @property
     def age(self) -> Tensor:
-        """How many rows were appended after each."""
+        """Number of rows appended after each row."""
         return self._held().age
 
     def _held(self) -> _Held:
-        """Return what it holds, before or after what another thread is changing."""
+        """Return a consistent snapshot while other threads may modify the memory."""
         if torch.compiler.is_compiling():  # in one thread, for which a lock is no tensor
             return self._in_use()
         with self._changing:
@@ -173,7 +173,7 @@ class KeyValueMemory(nn.Module):
 
     @torch.inference_mode(False)  # what it holds may be trained over later
     def append(self, key: Tensor, value: Tensor) -> None:
-        """Copy rows in as the newest; beyond the capacity the oldest go.
+        """Append copies of rows as the newest ones; beyond the capacity the oldest are evicted.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class KeyValueMemory(nn.Module):
 
     @torch.inference_mode(False)
     def evict(self, rows: int | Tensor) -> None:
-        """Forget rows.
+        """Remove rows.
 
         Parameters
         ----------
@@ -218,14 +218,14 @@ class KeyValueMemory(nn.Module):
 
     @torch.inference_mode(False)
     def reset(self) -> None:
-        """Forget everything, the count of appended rows included."""
+        """Remove all rows and set the count of appended rows to zero."""
         with self._changing:
             self._reset()
 
     def forward(
         self, query: Tensor, *, similarity: Similarity | None = None, return_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool over what it holds.
+        """Pool over the stored rows.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class KeyValueMemory(nn.Module):
         return pooled
 
     def extra_repr(self) -> str:
-        """Show sizes, and how much it holds."""
+        """Return sizes and number of stored rows, for ``repr``."""
         limits = "".join(
             f", {name}={limit}" for name in ("capacity", "half_life") if (limit := getattr(self, name)) is not None
         )
@@ -303,7 +303,7 @@ class KeyValueMemory(nn.Module):
         self._last, self._appended = stop, appended
 
     def _reserve(self, rows: int) -> None:
-        """Move what is in use to the front of new buffers of so many rows."""
+        """Move the stored rows to the front of new buffers of this many rows."""
         used = self._last - self._first
         for name in ("_keys", "_values", "_positions"):
             old = getattr(self, name)
@@ -367,7 +367,7 @@ def _check_rows(name: str, rows: Tensor, buffer: Tensor) -> None:
 
 
 def _check_saved(saved: dict[str, Tensor], memory: KeyValueMemory) -> None:
-    """Refuse saved rows that no sequence of calls of `append` and `evict` leaves."""
+    """Raise if a saved state cannot result from calls of `append` and `evict`."""
     check_tensors(**saved)
     key, value, position, appended = (saved[name] for name in SAVED)
     for name, rows in (("key", key), ("value", value)):

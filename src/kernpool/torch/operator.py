@@ -27,7 +27,7 @@ MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see dif
 
 
 class Sequences(NamedTuple):
-    """What the operator pools: B sequences of queries and keys, each by itself.
+    """Inputs of the operator: B independent sequences of queries and keys.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class Sequences(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        """Columns of the sums of one query."""
+        """Column layout of the sums of one query."""
         return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
 
     def parts(self) -> Iterator[Part]:
-        """Yield sequences, or blocks of their queries, with the keys that they see; none where no key is seen."""
+        """Yield sequences, or blocks of their queries, with the keys that they see; skip queries that see no key."""
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
         for b in range(len(query)):
@@ -92,7 +92,7 @@ class Sequences(NamedTuple):
         self_index: NDArray[np.intp] | None,
     ) -> Problem | None:
         if mask is not None:
-            # What takes part for no query is padding and may hold anything.
+            # Keys that no query uses are padding and may hold anything.
             used = np.any(mask, axis=0, keepdims=True).T
             query = np.where(np.any(mask, axis=1, keepdims=True), query, 0)
             key, value = np.where(used, key, 0), np.where(used, value, 0)
@@ -118,7 +118,7 @@ class Sequences(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some queries of a sequence, and the keys that they see; without a problem if an entry is NaN."""
+    """Queries of one sequence with the keys that they see; its problem is None if an entry is NaN."""
 
     sequence: int
     queries: slice
@@ -127,7 +127,7 @@ class Part(NamedTuple):
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
-    """Return a tensor of the processor as an array; NumPy has one half precision and computes slowly in it."""
+    """Convert a CPU tensor to an array; half precision becomes float32 (NumPy has no bfloat16, slow float16)."""
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
     return tensor.detach().contiguous().numpy()
@@ -136,7 +136,7 @@ def as_array(tensor: Tensor) -> NDArray[Any]:
 def _seen(
     table: NDArray[np.bool_] | None, seen: NDArray[np.int64], queries: slice, all_keys: int
 ) -> tuple[slice | NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_] | None]:
-    """Return the keys that some of these queries see, their numbers, and a mask unless all queries see all of them."""
+    """Return the keys seen by any of these queries, their indices, and a mask unless all queries see all of them."""
     keys: slice | NDArray[np.intp] = slice(0, int(seen.max()))
     number, allowed = np.arange(all_keys)[keys], None
     if table is not None and len(table) == 1:  # one row for all queries is a choice of keys, and needs no table
@@ -150,7 +150,7 @@ def _seen(
 
 
 def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return where numbers are in an increasing list; -1 for those that are not."""
+    """Return the indices of numbers in an increasing list; -1 for numbers that are missing."""
     place = np.minimum(np.searchsorted(number, wanted), len(number) - 1)
     return np.where(number[place] == wanted, place, -1)
 
@@ -164,7 +164,7 @@ ONCE = (
 
 
 class Totals(NamedTuple):
-    """Gradients by the tensors of `Sequences` that have one, summed over its parts; None where they are not wanted."""
+    """Gradients with respect to the tensors of `Sequences`, summed over its parts; None where not requested."""
 
     query: Array | None
     key: Array | None
@@ -173,19 +173,19 @@ class Totals(NamedTuple):
 
     @classmethod
     def zeros(cls, tensors: Sequences, wanted: list[bool]) -> Totals:
-        """Make tables of zeros for the tensors whose gradient is wanted."""
+        """Create zero gradients for the tensors whose gradient is requested."""
         return cls(
             *(np.zeros(tensor.shape) if want else None for tensor, want in zip(tensors[:4], wanted, strict=True))
         )
 
     @property
     def wanted(self) -> frozenset[str]:
-        """What the engine calls the gradients that are wanted."""
+        """Names of the requested gradients in the compiled engine."""
         names = {name for name in ("query", "key", "value") if getattr(self, name) is not None}
         return frozenset(names if self.inverse_bandwidth is None else names | {"log_bandwidth"})
 
     def add(self, part: Part, found: Gradients, inverse_bandwidth: Tensor) -> None:
-        """Add the gradients of some queries and the keys that they see."""
+        """Add the gradients of a part."""
         if self.query is not None:
             self.query[part.sequence, part.queries] += np.asarray(found.query)
         if self.key is not None:
@@ -212,7 +212,7 @@ def pool_pairs(
     exclude_self: bool,
     degree: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Pool sequences, and return the states that the gradient needs.
+    """Pool sequences; return the result and the states that the backward pass needs.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def pull_back(
     numerator: Tensor,
     wanted: list[bool],
 ) -> list[Tensor]:
-    """Return the gradients by queries, keys, values and inverse bandwidths; empty ones where not wanted."""
+    """Return gradients with respect to queries, keys, values and inverse bandwidths; empty where not requested."""
     given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
     totals, slopes = Totals.zeros(given, wanted), as_array(cotangent).astype(np.float64)
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
@@ -284,7 +284,7 @@ def pull_back(
 def _differentiate(
     problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str], mask: Tensor | None
 ) -> Gradients:
-    """Return the wanted gradients, and maybe others; rows of that by log bandwidths are to be summed."""
+    """Return the requested gradients, possibly with others; rows of that by log bandwidth have to be summed."""
     centered = problem.without_center()
     plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
     if choose_width_gradient(centered, state, wanted, masked=mask is not None).way == "pairs":

@@ -59,7 +59,7 @@ def attention_pool(
     algorithm: str = "auto",
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Pool values by the similarity of their keys to each query, differentiably.
+    r"""Pool values by the similarity of their keys to each query (differentiable).
 
     .. math:: \hat y_i = \sum_j \operatorname{softmax}_j(s(q_i, k_j))\, v_j
 
@@ -72,14 +72,14 @@ def attention_pool(
     value : Tensor of shape (..., S, Ev)
         Values.
     attn_mask : Tensor, optional
-        Broadcasts to (..., L, S). Boolean: True takes part. Floating point: added to the logits.
+        Broadcasts to (..., L, S). Boolean: True is included. Floating point: added to the logits.
     similarity : callable
         ``(query, key) -> logits`` of shape (..., L, S), such as `GaussianSimilarity`.
     valid_lens : Tensor of int, optional
         Keys at and beyond this index are padding: one length per sequence, shape (...), or per query, shape (..., L).
     is_causal : bool, default=False
-        Let query i see keys 0 to i only, as in torch's ``scaled_dot_product_attention``; masks combine: what takes part
-        has to take part in each.
+        Let query i see keys 0 to i only, as in torch's ``scaled_dot_product_attention``; masks combine: a key is used
+        if all of them allow it.
     exclude_self : bool, default=False
         Leave key i out for query i (leave-one-out), by index and not by distance. Without it a learned width collapses
         to zero in training, since every training pair explains itself best. With `is_causal`, what remains are the
@@ -176,7 +176,7 @@ def attention_pool(
 
 @explain_calls
 class AttentionPooling(nn.Module):
-    r"""Attention pooling with an exchangeable, learnable similarity.
+    r"""Attention pooling layer with a replaceable, learnable similarity.
 
     .. math:: \hat y_i = \sum_j \operatorname{softmax}_j(s(q_i, k_j))\, v_j
 
@@ -252,7 +252,7 @@ class AttentionPooling(nn.Module):
         self.similarity, self.dropout, self.degree, self.algorithm = similarity, dropout, degree, algorithm
 
     def extra_repr(self) -> str:
-        """Show what is not the default."""
+        """Return the settings that differ from their defaults, for ``repr``."""
         shown = {"dropout": (self.dropout, 0.0), "degree": (self.degree, 0), "algorithm": (self.algorithm, "auto")}
         return ", ".join(f"{name}={value!r}" for name, (value, default) in shown.items() if value != default)
 
@@ -268,7 +268,7 @@ class AttentionPooling(nn.Module):
         exclude_self: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool; parameters and result as in `attention_pool`."""
+        """Pool; parameters and return value as in `attention_pool`."""
         return attention_pool(
             query,
             key,

@@ -45,7 +45,7 @@ def _supported(u: Tensor, log_profile: LogProfile) -> Tensor:
 
 
 def _flat(squared: Tensor) -> Tensor:
-    """Zero with zero gradient, and NaN for NaN."""
+    """Return zero with zero gradient, but NaN for NaN."""
     return squared.masked_fill(~torch.isnan(squared), 0.0)
 
 
@@ -116,7 +116,7 @@ Form = Literal["shared", "per_feature", "linear"]
 def read_bandwidth(
     bandwidth: float | Sequence[float], form: str, size: int | None, output_size: int | None
 ) -> tuple[float | list[float], int | None, int | None]:
-    """Read the bandwidth that a similarity starts with.
+    """Validate the initial bandwidth of a similarity.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def read_bandwidth(
 
 
 def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_size: int | None = None) -> None:
-    """Refuse queries and keys of other sizes than a similarity takes.
+    """Raise ValueError unless queries and keys have the sizes of the similarity.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
 @explain_calls
 class KernelSimilarity(nn.Module):
-    r"""A kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
+    r"""Kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
 
     .. math:: u = (q - k) / h \;\text{(shared)}, \qquad u_a = (q_a - k_a) / h_a \;\text{(per feature)}, \qquad
               u = M (q - k) \;\text{(linear)}
@@ -339,7 +339,7 @@ class KernelSimilarity(nn.Module):
         return learned
 
     def reset_parameters(self) -> None:
-        """Set the widths back to where they started."""
+        """Reset the bandwidths to their initial values."""
         with torch.no_grad():
             self._learned.copy_(torch.tensor(self._start(), device=self._learned.device))
 
@@ -351,7 +351,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def inverse_bandwidth(self) -> Tensor:
-        """``1 / h``, differentiable, float32 at least: of shape () or (size,), and one for a linear map."""
+        """Differentiable ``1 / h``, at least float32: shape () or (size,), and one for a linear map."""
         learned = at_least_single(self._learned)
         if self.form == "linear":
             return torch.ones((), device=learned.device, dtype=learned.dtype)
@@ -359,7 +359,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def bandwidth(self) -> float | list[float]:
-        """The bandwidth as it is now, a number or a list of one per feature; of a linear map 1 over singular values."""
+        """Current bandwidth, a number or a list of one per feature; 1 / singular values of a linear map."""
         with torch.no_grad():
             inverse = (
                 torch.linalg.svdvals(at_least_single(self.map)) if self.form == "linear" else self.inverse_bandwidth
@@ -368,7 +368,7 @@ class KernelSimilarity(nn.Module):
         return found
 
     def mapped(self, x: Tensor) -> Tensor:
-        """Map queries or keys, of shape (..., rows, size), to where distances are measured: ``x @ map.T`` or `x`."""
+        """Map queries or keys of shape (..., rows, size) to the space of distances: ``x @ map.T``, or `x` itself."""
         if self.form != "linear":
             return x
         x = at_least_single(x)
@@ -376,7 +376,7 @@ class KernelSimilarity(nn.Module):
             return x @ self.map.to(x.dtype).T
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the points whose distance it is of: mapped, with the center of the keys at the origin, or as given."""
+        """Return the points between which distances are taken: mapped and centred at the keys, or as given."""
         check_sizes(query, key, self.size)
         if self.form != "linear":
             return query, key
@@ -392,7 +392,7 @@ class KernelSimilarity(nn.Module):
         return LOG_PROFILES[self.kernel_name](scaled.square().sum(dim=-1))
 
     def extra_repr(self) -> str:
-        """Show the kernel and the current widths."""
+        """Return the kernel and the current bandwidths, for ``repr``."""
         return f"kernel={self.kernel_name!r}, {self._widths_repr()}"
 
     def _widths_repr(self) -> str:
@@ -410,7 +410,7 @@ class KernelSimilarity(nn.Module):
 
 @explain_calls
 class GaussianSimilarity(KernelSimilarity):
-    r"""Gaussian kernel with learnable widths: ``s(q, k) = -|q - k|^2 / (2 h^2)``.
+    r"""Gaussian kernel with learnable bandwidths: ``s(q, k) = -|q - k|^2 / (2 h^2)``.
 
     Parameters
     ----------
@@ -466,12 +466,12 @@ class GaussianSimilarity(KernelSimilarity):
         )
 
     def extra_repr(self) -> str:
-        """Show the current widths."""
+        """Return the current bandwidths, for ``repr``."""
         return self._widths_repr()
 
 
 def _differentiable(kernel: str | Kernel) -> str:
-    """Return the name of a kernel that has a differentiable twin for torch."""
+    """Return the name of a kernel that has a differentiable torch version; raise otherwise."""
     record = get_kernel(kernel)
     if not is_built_in(record):
         raise ValueError(
@@ -482,14 +482,14 @@ def _differentiable(kernel: str | Kernel) -> str:
 
 
 def _center_of(key: Tensor) -> Tensor:
-    """Return the mean of the finite keys, which no distance depends on: near it, mapped points lose few digits."""
+    """Return the mean of the finite keys; subtracting it keeps precision and changes no distance."""
     key = key.detach()
     return torch.where(torch.isfinite(key), key, 0.0).sum(dim=-2, keepdim=True) / max(key.shape[-2], 1)
 
 
 @explain_calls
 class DotProductSimilarity(nn.Module):
-    """Scaled dot product: ``s(q, k) = q @ k / sqrt(E)``. It learns nothing itself.
+    """Scaled dot product: ``s(q, k) = q @ k / sqrt(E)``. It has no parameters.
 
     Examples
     --------
@@ -499,7 +499,7 @@ class DotProductSimilarity(nn.Module):
     """
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the points whose product it is."""
+        """Return the points whose dot product is taken."""
         check_sizes(query, key)
         return query, key
 
@@ -595,7 +595,7 @@ class BilinearSimilarity(nn.Module):
         self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the points whose product it is: queries, and mapped keys."""
+        """Return the points whose dot product is taken: queries, and mapped keys."""
         check_sizes(query, key, self.query_size, self.key_size)
         return query, self.key_map(key)
 

@@ -51,7 +51,7 @@ def _fit(ax: Any, n: Namespace, words: Words, prediction: Any, title: str | None
 
 
 def draw_cues(n: Namespace, words: Words) -> Figures:
-    """Keys, values and one query; the weights as bars."""
+    """Draw keys, values and one query, and the weights as bars."""
     figure, (left, right) = _panels(1, 2, 9.0, 3.4)
     keys, values, weights, query = n["keys"], n["values"], n["weights"][0], n["query"][0]
     left.vlines(keys, 0, values, color=GRAY, linewidth=1)
@@ -72,7 +72,7 @@ def draw_cues(n: Namespace, words: Words) -> Figures:
 
 
 def draw_kernels(_: Namespace, words: Words) -> Figures:
-    """The four kernels as taught, and the two that go by one name."""
+    """Draw the four usual kernels, and the two that are both called Epanechnikov."""
     taught = ["gaussian", "boxcar", "constant", "epanechnikov"]
     four = KernelDisplay.from_kernels(taught, names=[words[name] for name in taught])
     figure, ax = _panels(1, 1, 6.4, 3.4)
@@ -94,7 +94,7 @@ def _profile(name: str) -> tuple[Any, Any]:
 
 
 def draw_data(n: Namespace, words: Words) -> Figures:
-    """Both generators: samples and truth."""
+    """Draw samples and true function of both generators."""
     figure, axes = _panels(1, 2, 9.0, 3.6, sharex=True)
     for ax, sample, name in zip(axes, (n["sample_a"], n["sample_b"]), ("A", "B"), strict=True):
         ax.scatter(sample.x_train, sample.y_train, color=GRAY, alpha=0.45, s=36, linewidths=0, label=words["samples"])
@@ -106,14 +106,14 @@ def draw_data(n: Namespace, words: Words) -> Figures:
 
 
 def draw_average(n: Namespace, words: Words) -> Figures:
-    """The constant fit."""
+    """Draw the constant fit."""
     figure, ax = _panels(1, 1, 6.4, 3.8)
     _fit(ax, n, words, n["mean"])
     return {"average": figure}
 
 
 def draw_nonparametric(n: Namespace, words: Words) -> Figures:
-    """The Gaussian fit, and all kernels as small multiples."""
+    """Draw the Gaussian fit, and the fits of all kernels as small multiples."""
     one, ax = _panels(1, 1, 6.4, 3.8)
     _fit(ax, n, words, n["fit"])
     columns = 4
@@ -134,7 +134,7 @@ def draw_nonparametric(n: Namespace, words: Words) -> Figures:
 
 
 def draw_weights(n: Namespace, words: Words) -> Figures:
-    """The heat map of the weights."""
+    """Draw the heat map of the weights."""
     display = AttentionDisplay.from_weights(
         n["attention"], x_label=words["sorted keys"], y_label=words["sorted queries"]
     )
@@ -148,7 +148,7 @@ def _label_bar(display: AttentionDisplay, words: Words) -> None:
 
 
 def draw_bandwidth(n: Namespace, words: Words) -> Figures:
-    """Too small, right, too large; and the path of the search."""
+    """Draw fits with too small, good and too large bandwidths, and the criterion of the search."""
     figure, axes = _panels(1, 3, 10.0, 3.5, sharey=True)
     for ax, (h, _), name in zip(axes, n["by_bandwidth"].items(), ("too small", "right", "too large"), strict=True):
         fine = np.linspace(0, 4.9, 491)  # at h = 0.05 the grid of the teacher would skip the wiggles
@@ -162,7 +162,7 @@ def draw_bandwidth(n: Namespace, words: Words) -> Figures:
 
 
 def draw_training(n: Namespace, words: Words) -> Figures:
-    """Five epochs, and fifty."""
+    """Draw training for five and for fifty epochs."""
     figure, axes = _panels(1, 2, 9.0, 3.5)
     for ax, epochs in zip(axes, (5, 50), strict=True):
         TrainingDisplay(n["losses"][: epochs + 1]).plot(
@@ -173,7 +173,7 @@ def draw_training(n: Namespace, words: Words) -> Figures:
 
 
 def draw_trained(n: Namespace, words: Words) -> Figures:
-    """Fit and weights, before and after."""
+    """Draw fit and weights before and after training."""
     figure, axes = _panels(1, 2, 9.0, 3.7, sharey=True)
     names = (f"{words['before']}: w = 1", f"{words['after']}: w = {n['w']:.2f}")
     for ax, prediction, name in zip(axes, (n["fit"], n["after"]), names, strict=True):
@@ -190,7 +190,7 @@ def draw_trained(n: Namespace, words: Words) -> Figures:
 
 
 def animate_training(n: Namespace, words: Words, path: Path) -> None:
-    """The fit and the weights while w is learned."""
+    """Animate fit and weights while w is learned."""
     shown = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
     bandwidths = [1 / abs(n["widths"][epoch]) for epoch in shown]
     x, x_train, y_train = n["x_test"], n["x_train"], n["y_train"]
@@ -209,7 +209,7 @@ def animate_training(n: Namespace, words: Words, path: Path) -> None:
 
 
 def draw_selection(n: Namespace, words: Words) -> Figures:
-    """The loss over w, the way that training took, and where the search ended."""
+    """Draw the loss against w, the path of training, and the result of the bandwidth search."""
     figure, ax = _panels(1, 1, 7.0, 4.0)
     x, y = n["x_train"], n["y_train"]
     end = 1.4 * max(n["w_selected"], n["w_trained"], max(n["widths"]))
@@ -231,7 +231,7 @@ def draw_selection(n: Namespace, words: Words) -> Figures:
 
 
 def draw_consistency(n: Namespace, words: Words) -> Figures:
-    """Error against n on logarithmic axes, and the slope of the theory."""
+    """Draw error against n on logarithmic axes, with the theoretical slope."""
     figure, ax = _panels(1, 1, 6.4, 4.0)
     sizes, errors = n["sizes"], np.array(n["mean_errors"])
     center = np.exp(np.mean(np.log(errors)) + 0.8 * np.mean(np.log(sizes)))
@@ -244,12 +244,12 @@ def draw_consistency(n: Namespace, words: Words) -> Figures:
 
 
 def draw_uncertainty(n: Namespace, words: Words) -> Figures:
-    """A curve and its slope, each with both bands."""
+    """Draw a curve and its slope, each with pointwise intervals and a simultaneous band."""
     figure, axes = _panels(1, 2, 10.0, 4.5)
     for ax, of, name in zip(axes, ("fit", "derivative"), ("progression", "slope of the curve"), strict=True):
         display = KernelCurveDisplay.from_estimator(
             n["curve"], n["blood_fat"], n["progress"], quantity=of, band="simultaneous", ax=ax, name=words["the curve"],
-            center_kwargs={"label": words["bias taken off"]}, scatter_kwargs={"label": words["patients"]},
+            center_kwargs={"label": words["bias-corrected"]}, scatter_kwargs={"label": words["patients"]},
         )  # fmt: skip
         for shade, kind in zip(display.bands_, ("simultaneous", "pointwise"), strict=True):
             shade.set_label(words[kind])
@@ -260,7 +260,7 @@ def draw_uncertainty(n: Namespace, words: Words) -> Figures:
 
 
 def draw_expectation(n: Namespace, words: Words) -> Figures:
-    """The fan of quantiles, the next value beside the curve, and the coverage of held-out rows by slices."""
+    """Draw conditional quantiles, prediction intervals, and their coverage on held-out rows."""
     figure, axes = _panels(1, 2, 10.0, 4.6, sharey=True)
     samples = {"label": words["patients"]}
     fan = QuantileFanDisplay.from_estimator(
@@ -271,7 +271,7 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
     fan.line_.set_label(words["median"])
     both = KernelCurveDisplay.from_estimator(
         n["curve"], n["blood_fat"], n["progress"], band="confidence", prediction=0.9, ax=axes[1],
-        name=words["curve of means"], center_kwargs={"label": words["bias taken off"]},
+        name=words["curve of means"], center_kwargs={"label": words["bias-corrected"]},
         scatter_kwargs=samples,
     )  # fmt: skip
     both.expected_.set_label(words["next patient"])
@@ -296,7 +296,7 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
 
 
 def draw_scores(n: Namespace, words: Words) -> Figures:
-    """Four scores on two sequences with padding."""
+    """Draw four attention scores on two sequences with padding."""
     grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)
     titles = [words["gaussian"], words["dot product"], words["additive"], words["bilinear"]]
     display = AttentionDisplay.from_weights(grid, title=titles, x_label=words["keys"], y_label=words["queries"])
@@ -308,7 +308,7 @@ def draw_scores(n: Namespace, words: Words) -> Figures:
 
 
 def draw_masks(n: Namespace, words: Words) -> Figures:
-    """Equal scores under three kinds of masks."""
+    """Draw equal scores under three kinds of masks."""
     kinds = ("by_sequence", "by_query", "by_mask")
     grid = np.stack([n[kind].numpy() for kind in kinds], axis=1)
     display = AttentionDisplay.from_weights(

@@ -39,14 +39,14 @@ SYMBOLS = {"epoch and loss": "$t$ = {}: $L$ = {:.4f}", "sorted keys": "$x_j$", "
 
 
 class Picture(NamedTuple):
-    """A picture as the page embeds it."""
+    """Picture as embedded in the page."""
 
     url: str
     wide: bool  # has panels side by side: on a phone it scrolls instead of shrinking
 
 
 class Pictures:
-    """Draw steps into a folder, and return what the page embeds.
+    """Draw sections into a folder and collect their embedded pictures.
 
     matplotlib brings no Chinese glyphs. With a Chinese font on the system, letters become outlines. Without
     one, the page's SVG keeps them as text for the browser's fonts, the animation has symbols, and the PNG files have
@@ -77,7 +77,7 @@ class Pictures:
         }
 
     def draw(self, number: int, step: Step, namespace: dict[str, Any], words: Mapping[str, str]) -> list[Picture]:
-        """Draw a step; return its pictures for the page."""
+        """Draw a step and return its pictures."""
         import matplotlib as mpl
 
         shown = []
@@ -107,7 +107,7 @@ class Pictures:
 
 @contextmanager
 def _without_notes_on_fonts() -> Iterator[None]:
-    """Keep matplotlib from logging that a font has one weight only, as most Chinese ones."""
+    """Silence matplotlib's log message about fonts with a single weight, such as most Chinese ones."""
     logger = logging.getLogger("matplotlib.font_manager")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -118,7 +118,7 @@ def _without_notes_on_fonts() -> Iterator[None]:
 
 
 def chinese_font() -> str | None:
-    """Return the name of a font with Simplified Chinese, None if there is none.
+    """Return the name of an installed font with Simplified Chinese; None if there is none.
 
     matplotlib keeps a list of fonts from the day of its first use; those that were installed since are read here.
     """
@@ -137,7 +137,7 @@ def chinese_font() -> str | None:
 
 
 def formula_url(formula: str) -> str:
-    """Typeset a formula as an SVG data URL."""
+    """Render a formula as an SVG data URL."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -157,7 +157,7 @@ def _data_url(kind: str, data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """A step with everything that was made of it.
+    """Section of the tour: a step with its output, numbers and pictures.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Section:
     variant: str = ""
 
     def render(self, number: int, names: Mapping[str, str]) -> str:
-        """Return the section as HTML."""
+        """Return the HTML of the section."""
         paragraphs = "".join(
             f"<p>{text.format(**self.numbers)}</p>" for text in self.texts["paragraphs" + self.variant]
         )
@@ -203,7 +203,7 @@ class Section:
 
 
 def render_page(sections: Sequence[Section], texts: Mapping[str, Any], language: str, seed: int) -> str:
-    """Return the whole page."""
+    """Return the HTML of the whole page."""
     from kernpool._version import __version__
 
     names = texts["page"]
@@ -293,7 +293,7 @@ def make_tour(
 
 
 def check_folder(folder: Path, force: bool) -> None:
-    """Raise if the tour cannot be written to `folder` without touching anything else."""
+    """Raise if the folder contains anything that is not part of an earlier tour."""
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"the folder {folder.parent} for {folder.name} does not exist; make it first")
     if not folder.exists():
@@ -317,7 +317,7 @@ def _tour_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the same disk; within `folder` if it exists, whose parent may not be writable."""
+    """Yield a temporary folder on the same disk: within `folder` if it exists, else in its parent."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix=".kernpool-", dir=folder if folder.is_dir() else folder.parent)
     except OSError as error:
@@ -327,7 +327,7 @@ def _staging(folder: Path) -> Iterator[Path]:
 
 
 def _run(step: Step, namespace: dict[str, Any]) -> None:
-    """Execute the code of a step; the figures that it draws on the way are drawn again with the reader's words."""
+    """Execute the code of a step; figures that it opens are closed, and drawn again in the page's language."""
     plt = import_pyplot()
     before = set(plt.get_fignums())
     exec(compile(step.code, f"<tour: {step.name}>", "exec"), namespace)
@@ -336,8 +336,8 @@ def _run(step: Step, namespace: dict[str, Any]) -> None:
 
 
 def read_texts(language: str) -> dict[str, Any]:
-    """Read the words of the tour in a language."""
+    """Load the texts of the tour in a language."""
     if language not in LANGUAGES:
-        raise ValueError(f"unknown language {language!r}; the tour is told in {' and '.join(LANGUAGES)}")
+        raise ValueError(f"unknown language {language!r}; the tour is available in {' and '.join(LANGUAGES)}")
     texts: dict[str, Any] = json.loads(files("kernpool.tour").joinpath(f"{language}.json").read_text(encoding="utf-8"))
     return texts

@@ -16,7 +16,7 @@ Words = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Step:
-    """One section of the page.
+    """Section of the page: code, numbers and drawing function.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ Places = list[NDArray[np.intp]]
 
 
 def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
-    """Read queries in memory, of as many columns as the model has; `warn` says whether to warn of extrapolation."""
+    """Read queries in memory with the columns of the model; `warn`: whether to warn of extrapolation."""
     table = as_table(X, vars(model).get("n_features_in_"))
     query = np.asarray(read_inputs(model, table, model.encoding_, reset=False)[0], dtype=np.float64)
     if warn and may_extrapolate(model):
@@ -67,7 +67,7 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
 
 
 def watch_blocks(model: Any, X: Any) -> Any:
-    """Return a Dask array of queries whose blocks warn of extrapolation when they are computed."""
+    """Return a Dask array of queries that warns of extrapolation when its blocks are computed."""
     if not may_extrapolate(model):
         return X
     key_range = vars(model).get("key_range_")
@@ -89,12 +89,12 @@ def _watched(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds
 
 
 def kinds_of(model: Any) -> Sequence[Kind] | None:
-    """Return the kinds of the columns that a model was fitted to; None if all are numbers."""
+    """Return the column types of the training rows; None if all are numeric."""
     return None if model.encoding_ is None else model.encoding_.kinds
 
 
 def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
-    """Return partitions that know how many rows they have, and the number of columns of keys."""
+    """Return partitions with known numbers of rows, and the number of key columns."""
     rows = list(partitions.rows)
     unknown = [i for i, size in enumerate(rows) if size is None]
     if not unknown and partitions.names is None:
@@ -109,7 +109,7 @@ def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
 
 
 def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> SearchSample | None:
-    """Draw rows to search on, the same for any partitions of the same rows.
+    """Draw rows for the bandwidth search, independent of how the rows are partitioned.
 
     Tasks draw some more rows than are needed in all; where weights of zero make them too few, they draw once more.
     """
@@ -128,7 +128,7 @@ def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> Se
 
 
 def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Places:
-    """Return for each partition which of its rows are drawn; all, if there are no more or `most` is None."""
+    """Return the indices of drawn rows in each partition; all if there are at most `most` or it is None."""
     sizes = [rows or 0 for rows in partitions.rows]
     ends, n = np.cumsum(sizes), sum(sizes)
     if most is None or n <= most:
@@ -139,7 +139,7 @@ def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Pl
 
 
 def fetch_all(partitions: Partitions, client: Any) -> Chunk:
-    """Bring all rows into memory."""
+    """Load all rows into memory."""
     places = places_of(partitions, None, None)
     tasks = [
         delayed(draw_rows)(block, rows) for block, rows in zip(partitions.blocks, places, strict=True) if len(rows)
@@ -156,13 +156,13 @@ def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> Se
 
 
 def _range_of(block: Any) -> NDArray[np.float64] | None:
-    """Return the range of the keys of a block, in a task; None of no rows."""
+    """Return the range of the keys of a block, in a task; None if it has no rows."""
     ranges = [range_of(chunk.key) for chunk in read_block(block)]
     return joined_ranges(ranges) if ranges else None
 
 
 def _describe(block: Any) -> tuple[int, int]:
-    """Return the numbers of rows and of columns of keys of a block, in a task."""
+    """Return the number of rows and of key columns of a block, in a task."""
     rows = columns = 0
     for chunk in read_block(block):
         rows, columns = rows + len(chunk.key), chunk.key.shape[1]
@@ -176,7 +176,7 @@ Array = NDArray[np.float64]
 
 
 class PartitionSource:
-    """The partitions that a regressor was fitted to.
+    """Partitions that a regressor was fitted to, as a source of rows.
 
     Parameters
     ----------
@@ -190,17 +190,17 @@ class PartitionSource:
         self.outputs, self.flat = self._partitions.outputs, self._partitions.flat
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Read places in memory."""
+        """Read evaluation points in memory."""
         if is_dask_collection(X):
             raise TypeError("X must be in memory for prediction intervals; compute it, or some of it")
         return read_query(self._model, X, warn=warn)
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw rows in tasks."""
+        """Draw rows with the smallest random numbers, in tasks."""
         return draw_sample(self._partitions, size, seed, self._client)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Sum over all rows but some, on the cluster."""
+        """Sum over all rows except those held out, on the cluster."""
         if without is None:
             return PartitionPairs(self._partitions, self._client, RETRIES).reduce(self.recipe, query)
         asked, center = QueryBatch.of(self.recipe, query), center_task(self._partitions)
@@ -215,7 +215,7 @@ class PartitionSource:
         return asked.sums(state, center, self.flat, fill=fill)
 
     def _tree(self, asked: QueryBatch, center: Any, without: UniformRange, limit: str | None = None) -> Any:
-        """Return the task that makes the state of all rows but some."""
+        """Return the task that computes the state of all rows except those held out."""
         sent = sent_once(asked)
         firsts = np.cumsum([0, *self._partitions.rows]).tolist()
         states = [
@@ -228,7 +228,7 @@ class PartitionSource:
 def _state_without(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, numbers: UniformRange, first: int
 ) -> PoolState:
-    """Return the state of a block but for some rows, in a task."""
+    """Return the pooling state of a block without held-out rows, in a task."""
     return block_state(asked, ChunksWithout(read_block(block), numbers, first), center, outputs)
 
 
@@ -237,7 +237,7 @@ def _state_without(
 
 
 class DaskInference:
-    """What a model answers whose rows are on a cluster."""
+    """Bootstrap and prediction intervals of a model whose rows are on a cluster."""
 
     def bootstrap(
         self,
@@ -249,12 +249,12 @@ class DaskInference:
         random_state: Any = 0,
         max_bytes: int = 1 << 30,
     ) -> Array:
-        """Resample the fit on the cluster, at the bandwidth that it has.
+        """Bootstrap the fit on the cluster at its bandwidth.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Where, in memory.
+            Evaluation points, in memory.
         statistic : callable, optional
             Takes the fit of a resample, of shape (m,) or (m, c), and returns a number or an array; by default the fit.
         n_resamples : int, default=999
@@ -309,7 +309,7 @@ class DaskInference:
                 "draws row by row, or to_local() where they fit into memory"
             )
         if is_dask_collection(X):
-            raise TypeError("X must be in memory: all resamples keep their sums at every place of X; use X.compute()")
+            raise TypeError("X must be in memory: all resamples keep their sums at every point of X; use X.compute()")
         return bootstrap_partitions(self, X, how, statistic)
 
     def prediction_interval(
@@ -324,14 +324,14 @@ class DaskInference:
         calibration: str | None = None,
         groups: ArrayLike | None = None,
     ) -> PredictionInterval:
-        """Find intervals that hold the next value of y with a given probability, by rows that are held back.
+        """Compute prediction intervals, calibrated on held-out rows.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places, in memory.
+            Evaluation points, in memory.
         level : float, default=0.9
-            Probability with which an interval is to cover.
+            Coverage of the intervals.
         method : {"adaptive", "split"}, default="adaptive"
             Others need the rows themselves.
         weights, X_calibration, y_calibration, calibration, groups
@@ -377,14 +377,14 @@ class DaskInference:
         )  # fmt: skip
 
     def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002  # as all others are called
-        """Raise a TypeError that names the remedy."""
+        """Raise a TypeError that explains what to do: standard errors need the rows in memory."""
         refuse_without_rows(self, "standard errors, confidence intervals, summaries and tests need")
 
     confidence_interval = summary = significance_test = standard_error
 
 
 def refuse_without_rows(model: Any, what: str) -> NoReturn:
-    """Say what to do instead of asking a model on a cluster."""
+    """Raise a TypeError that explains what to do if a method needs the rows in memory."""
     raise TypeError(
         f"{type(model).__name__} keeps references to its rows, and {what} the rows themselves; fit "
         "NadarayaWatsonRegressor to a sample of them in memory, with bandwidth=model.bandwidth_, or use "
@@ -393,7 +393,7 @@ def refuse_without_rows(model: Any, what: str) -> NoReturn:
 
 
 def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: Callable[[Array], Any] | None) -> Array:
-    """Resample a fit to partitions; parameters as of `DaskInference.bootstrap`."""
+    """Bootstrap a fit to partitions; parameters as in `DaskInference.bootstrap`."""
     asked, partitions = QueryBatch.of(model._recipe(model.bandwidth_), read_query(model, X)), model.partitions_
     center, seed = center_task(partitions), draws.as_seed(how.random_state)
     how.check_request(statistic, len(asked) * partitions.outputs)
@@ -409,7 +409,7 @@ def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: C
 
 
 def _unit_rows(block: Any) -> int:
-    """Return how many unit rows a block has, in a task."""
+    """Return the sum of frequency weights of a block, in a task."""
     return sum(unit_rows(chunk)[1] for chunk in read_block(block))
 
 
@@ -431,12 +431,12 @@ class DaskDistribution:
     """Conditional quantiles and distribution functions of rows on a cluster."""
 
     def quantile(self, X: ArrayLike, levels: ArrayLike = 0.5) -> Array:
-        """Find the values that y stays below with given probabilities, at new rows, in some passes over all partitions.
+        """Compute conditional quantiles of y at new rows, in a few passes over all partitions.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places, in memory.
+            Evaluation points, in memory.
         levels : float or array_like of shape (l,), default=0.5
             Probabilities, in any order; by default the conditional median.
 
@@ -467,12 +467,12 @@ class DaskDistribution:
         return partition_quantiles(recipe, query, self.partitions_, as_levels(levels), self.client_, RETRIES)  # type: ignore[attr-defined]
 
     def cdf(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any = None) -> Array:
-        """Find the probability that y stays at or below thresholds, at new rows, in a pass over all partitions.
+        """Compute the conditional distribution function of y at new rows, in one pass over all partitions.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places, in memory.
+            Evaluation points, in memory.
         y : float, or array_like of shape (t,), (m, t) or (m, c, t)
             Thresholds, as of `NadarayaWatsonRegressor.cdf`.
         y_bandwidth : float or array_like of shape (c,), optional
@@ -500,7 +500,7 @@ class DaskDistribution:
         return self._functions(X, y, y_bandwidth, density=False)
 
     def density(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any) -> Array:
-        """Estimate the conditional density of y at new rows, in a pass over all partitions.
+        """Estimate the conditional density of y at new rows, in one pass over all partitions.
 
         Parameters
         ----------

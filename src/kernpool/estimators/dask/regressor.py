@@ -51,7 +51,7 @@ PARTITIONS_FOR_LEAVE_ONE_OUT = 32  # whose square is the number of tasks of a pa
 
 
 class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    r"""Nadaraya-Watson (local constant) kernel regression on Dask collections and files that workers read.
+    r"""Nadaraya-Watson (local constant) kernel regression on Dask collections or files.
 
     .. math:: \hat y(x) = \sum_j w_j K((x - x_j)/h)\, y_j \Big/ \sum_j w_j K((x - x_j)/h)
 
@@ -160,7 +160,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         target: Any = None,
         features: Any = None,
     ) -> Self:
-        """Keep references to the training rows and find the bandwidth.
+        """Store references to the training rows and choose the bandwidth.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         return float(r2_score(truth, given[1], sample_weight=weight))
 
     def leave_one_out_error(self, max_rows: int | None = None) -> float:
-        r"""Predict rows from all others, at the fitted bandwidth, on the cluster.
+        r"""Compute the leave-one-out mean squared error at the fitted bandwidth, on the cluster.
 
         .. math:: CV(h) = \sum_i w_i \lVert y_i - \hat y_{-i}(x_i) \rVert^2 \Big/ \sum_i w_i
 
@@ -297,7 +297,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
         return self._leave_one_out(self.partitions_, max_rows, self.bandwidth_).error
 
     def to_local(self) -> NadarayaWatsonRegressor:
-        """Return the same model in memory, with all rows.
+        """Load all rows and return the same model in memory.
 
         Returns
         -------
@@ -320,7 +320,7 @@ class DaskNadarayaWatsonRegressor(DaskInference, DaskDistribution, NamedCalls, R
 
     @property
     def client_(self) -> Any:
-        """The cluster that is used: `client`, or that of the latest client; None for Dask's schedulers without one."""
+        """Cluster in use: `client`, or the most recent client; None for Dask's local schedulers."""
         return find_client(self.client)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     Raises
     ------
     ValueError
-        If one is; the message names it, what came, and what would do.
+        If a parameter is invalid; the message names it, its value and the valid range.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def record_of(model: Any) -> Record:
 
 
 def restored(kind: type[Any], record: Record) -> Any:
-    """Return the learned model of a record, which is not believed; raise if its entries and arrays are not of one."""
+    """Rebuild a learned model from an untrusted record; raise if entries or arrays are invalid."""
     classifies = hasattr(kind, "predict_proba")
     header = {"prior_share": None, "labels": None} | record.header  # of classifiers, and of columns without names
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
@@ -181,7 +181,7 @@ def restored(kind: type[Any], record: Record) -> Any:
 
 
 def _checked(record: Record, expected: dict[str, tuple[int, ...]]) -> dict[str, NDArray[np.float64]]:
-    """Return the arrays of a record, all of them float64 and of the expected shapes."""
+    """Return the arrays of a record after checking that they are float64 of the expected shapes."""
     for name, shape in expected.items():
         if name not in record.arrays:
             raise ModelFileError(f"{record.source}: there is no tensor {name!r}; fit the model again")

@@ -37,7 +37,7 @@ WIDTH_OF_CONSTANT = 1e-4  # spread over bandwidth that learning starts from, whe
 
 
 class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Learn a map of rows, pool, and show the weights. Subclasses say what the values and the loss are."""
+    """Base class: learns an encoder, pools, and exposes the weights. Subclasses define values and loss."""
 
     record_format: ClassVar[str] = "kernpool learned model"
     record_version: ClassVar[int] = VERSION
@@ -119,7 +119,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self.best_epoch_ = history.best_epoch
 
     def _start(self, X: Array, output: Array, standardise: bool) -> tuple[BandwidthSearch | None, Array, Array]:
-        """Return the search, if there is one, and bandwidths and spreads of the columns."""
+        """Return the bandwidth search, if any, and bandwidths and spreads of the columns."""
         if not self.warm_start_bandwidth:
             deviation = X.std(axis=0)
             return None, rule_of_thumb(X), np.where(deviation > 0, deviation, 1.0)
@@ -144,7 +144,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return np.asarray(read_query(self, X, warn=False)[0], dtype=np.float64)
 
     def encode(self, X: ArrayLike) -> Array:
-        """Map rows to the space in which a Gaussian of width one compares them.
+        """Map rows to the space in which the similarity is a Gaussian of width one.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return cast(Array, pooled)
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
-        """Compute the weights that pooling gives to every training row.
+        """Compute the weight of every training row in each prediction.
 
         Parameters
         ----------
@@ -194,17 +194,17 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return pooling_weights(query, key, bandwidth=1.0, max_bytes=max_bytes)
 
     def to_record(self) -> Record:
-        """Return the fitted model as JSON and arrays; `save_model` writes them, and says more."""
+        """Return the fitted model as JSON and arrays, as `save_model` writes them."""
         return record_of(self)
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """Return the model of a record, after checking all of it; `load_model` reads it from a folder."""
+        """Create a model from a record after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
         return model
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write the fitted estimator to a folder: the same as `kernpool.save_model`.
+        """Save the fitted estimator to a folder, as `kernpool.save_model` does.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read an estimator of this class, and refuse others: as `kernpool.load_model`.
+        """Load an estimator of this class from a folder, as `kernpool.load_model` does; others are refused.
 
         Parameters
         ----------
@@ -229,14 +229,14 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 def split_rows(
     strata: NDArray[np.intp], fraction: float, generator: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide rows into those to learn from and those held out, which have every stratum in proportion.
+    """Split rows into training and validation rows, stratified.
 
     Parameters
     ----------
     strata : ndarray of int, shape (n,)
         Number of the stratum of each row, such as its class.
     fraction : float
-        Share of rows to hold out; at least one is, and two are not.
+        Fraction of rows to hold out; at least one row is, and at least two are not.
     generator : numpy.random.RandomState
         For the draw.
 
@@ -263,7 +263,7 @@ def split_rows(
 
 # Scikit-learn ships no types.
 class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type: ignore[misc]
-    r"""Nadaraya-Watson (local constant) regression with a similarity that learns; needs the extra ``torch``.
+    r"""Nadaraya-Watson (local constant) regression with a learned similarity; needs the extra ``torch``.
 
     .. math:: \hat y(x) = \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, y_j
 
@@ -275,7 +275,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
     similarity : {"linear", "per_feature", "width", "encoder"}, default="linear"
         What learns: any linear map of the columns, as in metric learning for kernel regression [1]_; a bandwidth per
         column, or one factor for all, which is what a search finds in closed form; or a linear map with a perceptron
-        beside it, as in ModernNCA [2]_. Linear by default, since it finds directions that no bandwidth per column can.
+        in parallel, as in ModernNCA [2]_. Linear by default, since it finds directions that bandwidths cannot.
     output_size : int or None, default=None
         How many numbers a linear map or an encoder maps rows to; None for as many as columns. With fewer it starts from
         the principal directions of the rows, in units of bandwidths.
@@ -291,7 +291,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         On how far rows are moved from where the start has them, squared and in units of their squared length; a
         full linear map of a small table overfits without it.
     validation_fraction : float, default=0.15
-        Share of rows held out to tell which epoch is best, at least one. They are keys in the end.
+        Fraction of rows held out to choose the best epoch, at least one. They are keys in the end.
     patience : int, default=20
         Epochs without a better validation loss before learning ends.
     warm_start_bandwidth : bool, default=True
@@ -370,7 +370,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Find bandwidths, learn the map, and store all rows as keys.
+        """Choose bandwidths, train the encoder, and store all rows as keys.
 
         Parameters
         ----------
@@ -424,13 +424,13 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
 
 # Scikit-learn ships no types.
 class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # type: ignore[misc]
-    r"""Nadaraya-Watson (local constant) classification with a similarity that learns; needs the extra ``torch``.
+    r"""Nadaraya-Watson (local constant) classification with a learned similarity; needs the extra ``torch``.
 
     .. math:: \hat p_c(x) = (1 - s) \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]
               + s\, \pi_c
 
     The map f starts from the bandwidths of ``NadarayaWatsonClassifier(bandwidth="log_loss")`` and follows the gradient
-    of the leave-one-out negative log likelihood, while rows that are held out become more likely. The share s of the
+    of the leave-one-out negative log likelihood, while rows that are held out become more likely. The weight s of the
     class priors is found at the end, by leave-one-out of all rows.
 
     Parameters
@@ -449,9 +449,9 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes among the training rows.
+        Class frequencies of the training rows.
     prior_share_ : float
-        The share of the priors in `predict_proba`; see `NadarayaWatsonClassifier`.
+        The weight of the class priors in `predict_proba`; see `NadarayaWatsonClassifier`.
     history_ : dict of ndarray
         ``"training_loss"`` and ``"validation_loss"`` per epoch, in nats per row; entry 0 is the start.
     similarity_, key_, value_, best_epoch_, bandwidth_search_, n_features_in_, feature_names_in_
@@ -464,7 +464,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
 
     Notes
     -----
-    While it learns, the share of the priors is 1/(n + 1): a row that no other row of its class is near would count
+    While it learns, the weight of the priors is 1/(n + 1): a row that no other row of its class is near would count
     infinitely much without.
 
     It does not start from the least Brier score. Where many columns separate a few rows, that is at bandwidths so
@@ -488,7 +488,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Find bandwidths, learn the map, and store all rows as keys.
+        """Choose bandwidths, train the encoder, and store all rows as keys.
 
         Parameters
         ----------
@@ -527,11 +527,11 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
 
     @property
     def class_prior_(self) -> Array:
-        """Shares of the classes among the training rows, of shape (n_classes,)."""
+        """Class frequencies of the training rows, of shape (n_classes,)."""
         return class_prior(self.value_)
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Pool the one-hot labels, and mix in the share of the class priors.
+        """Predict class probabilities: pooled one-hot labels, shrunk towards the class priors.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
         return mixed(np.clip(self._pool(X), 0.0, 1.0), self.class_prior_, self.prior_share_)  # rounding leaves -1e-17
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of the highest probability.
+        """Predict the most probable class.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ def bootstrap_of(
     statistic: Callable[[Array], Any] | None,
     groups: ArrayLike | None,
 ) -> Array:
-    """Resample a fitted model; parameters as of `KernelRegressor.bootstrap`."""
+    """Bootstrap a fitted model; parameters as in `KernelRegressor.bootstrap`."""
     check_is_fitted(model)
     if "chunks_" in vars(model):
         if X is None or groups is not None:
@@ -64,7 +64,7 @@ def bootstrap_of(
 
 
 def _exact(problem: Problem) -> Problem:
-    """Return a problem in double precision: differences between resamples are small."""
+    """Convert a problem to double precision, since differences between resamples are small."""
     return replace(problem, tol=as_tol(None), dtype=np.dtype(np.float64))
 
 
@@ -76,7 +76,7 @@ def significance(
     n_resamples: int,
     random_state: Any,
 ) -> TestResult:
-    """Test columns of a fitted model; parameters as of `KernelRegressor.significance_test`."""
+    """Test the significance of columns; parameters as in `KernelRegressor.significance_test`."""
     check_is_fitted(model)
     check_choice("method", method, ("residual", "gradient"))
     check_kind(kind)
@@ -111,7 +111,7 @@ def significance(
 
 
 def sample_of(model: Any) -> TestSample:
-    """Return the training rows of a model, in the units in which it compares them."""
+    """Return the training rows of a model in units of comparison, as a sample for tests."""
     value = np.asarray(model.value_, dtype=np.float64)
     if value.ndim == 2 and value.shape[1] > 1:
         raise ValueError(
@@ -130,14 +130,14 @@ def _names(model: Any) -> list[str] | None:
 
 
 def _places(model: Any) -> tuple[list[int], list[int]]:
-    """Return which columns of the table are numbers, and which are levels, in the order in which they are kept."""
+    """Return the positions of numeric and of categorical columns of the table, in storage order."""
     if model.encoding_ is None:
         return list(range(model.key_.shape[1])), []
     return list(model.encoding_.numeric), list(model.encoding_.categorical)
 
 
 def _tested(columns: Any, names: list[str] | None, count: int) -> list[int]:
-    """Return positions of columns that are given by position or name."""
+    """Return the positions of columns given by position or name."""
     asked = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
     if not asked:
         raise ValueError("columns is empty; name at least one column that is tested")
@@ -165,7 +165,7 @@ def _refuse_constant(
 
 
 def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
-    """Return the fit at the rows of the columns that are left, with bandwidths of their own."""
+    """Return the fit at the training rows to the remaining columns, with bandwidths of their own."""
     if not rest.X.shape[1] and not len(rest.categories):
         return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
@@ -190,7 +190,7 @@ def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
 
 
 class BootstrapMethods:
-    """Methods of a fitted regressor that draw at random, the same for the same seed."""
+    """Bootstrap and significance tests of a fitted regressor."""
 
     def bootstrap(
         self,
@@ -203,7 +203,7 @@ class BootstrapMethods:
         random_state: Any = 0,
         max_bytes: int = 1 << 30,
     ) -> Array:
-        r"""Resample the fit, at the bandwidth that it has.
+        r"""Bootstrap the fit at its bandwidth.
 
         .. math:: \hat m^*(x) = \sum_j l_j(x)\, y^*_j, \qquad y^*_j = \hat m(x_j) + r_j \xi_j
 
@@ -286,7 +286,7 @@ class BootstrapMethods:
         n_resamples: int = 399,
         random_state: Any = 0,
     ) -> TestResult:
-        r"""Test whether columns matter for y, given the others.
+        r"""Test whether y depends on given columns, given the other columns.
 
         .. math:: T = \sum_i u_i \sum_{j \ne i} K_{ij} u_j \Big/ \sqrt{2 \sum_i u_i^2 \sum_{j \ne i} K_{ij}^2 u_j^2}
 

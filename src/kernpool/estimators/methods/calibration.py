@@ -33,7 +33,7 @@ CALIBRATIONS = (None, "all", "unsearched")
 
 
 def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:
-    """Refuse calibration rows that do not go together; return whether there are any."""
+    """Raise if the calibration arguments are inconsistent; return whether calibration rows are given."""
     if (X_calibration is None) != (y_calibration is None):
         missing = "X_calibration" if X_calibration is None else "y_calibration"
         raise ValueError(f"X_calibration and y_calibration go together, and {missing} is None; give both, or neither")
@@ -47,7 +47,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
 
 
 def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
-    """Return rows that the model was not fitted to, and its predictions at them."""
+    """Return calibration rows that the model was not fitted to, with its predictions."""
     try:
         places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
@@ -63,7 +63,7 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
-    """Read the outputs of calibration rows, which have to be of this shape, as a table."""
+    """Read the outputs of calibration rows as a table, and check their shape."""
     try:
         value = np.asarray(as_outputs(y), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -79,7 +79,7 @@ def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
 def training_rows(
     model: Any, smoother: Smoother, calibration: str | None, groups: Any
 ) -> tuple[Calibration, Array, Origin]:
-    """Return training rows as the others predict them.
+    """Return the training rows as calibration rows, with their leave-one-out predictions.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def training_rows(
 
 
 def origin_of(model: Any) -> Origin:
-    """Return how the bandwidth of a model came: given as numbers, or found on training rows.
+    """Return whether the bandwidth was given as numbers or found on training rows.
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
@@ -140,7 +140,7 @@ def origin_of(model: Any) -> Origin:
 def with_ratios(
     model: Any, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike, places: int
 ) -> Calibration:
-    """Return calibration rows with the likelihood ratios of new rows to them.
+    """Add the likelihood ratios of a covariate shift to calibration rows.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def with_ratios(
 
 
 def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
-    """Return the training rows as the others predict them, found once per fit, clusters and policy."""
+    """Return leave-one-out or leave-cluster-out predictions, computed once per fit, clusters and `empty`."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (smoother.recipe.empty, None if code is None else code.tobytes(), *fit_of_rows(model, smoother))
 
@@ -214,7 +214,7 @@ def _check_searched(model: Any, searched: Integers | None, code: Integers | None
 
 
 def _has_copies(model: Any, weight: Array, searched: Integers) -> bool:
-    """Whether rows that were searched stand for several: then new rows may equal one, and others never do."""
+    """Return whether searched rows have copies: then a new row may equal one, but unsearched rows never do."""
     if np.any(weight[searched] > 1.0):
         return True
     values = model.value_[searched].reshape(len(searched), -1)

@@ -46,7 +46,7 @@ class LeaveOneOutProbabilities(LeaveOneOut):
     prediction, error, occupied
         As of `LeaveOneOut`: pooled one-hot labels, of shape (n, k), and their Brier score.
     probability : ndarray of shape (n, k)
-        What `predict_proba` says of each row without it: the share of the priors of the other rows mixed in, within
+        Leave-one-out probabilities as in `predict_proba`: with the priors of the other rows mixed in, within
         [0, 1]. Before `recalibrate`, whose map is found on these.
     """
 
@@ -54,7 +54,7 @@ class LeaveOneOutProbabilities(LeaveOneOut):
 
 
 class ClassProbabilities:
-    """Probabilities of classes, their standard errors and intervals."""
+    """Class probabilities with standard errors and intervals."""
 
     @overload
     def predict_proba(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
@@ -63,7 +63,7 @@ class ClassProbabilities:
     def predict_proba(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        r"""Pool the one-hot labels, and mix in the share of the class priors; then recalibrate, if asked to.
+        r"""Predict class probabilities: pooled one-hot labels, shrunk to the priors and optionally recalibrated.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class ClassProbabilities:
         with the leave-one-out probabilities of the rows. Priors are means of labels as well, and count; that the share
         s and the bandwidth were found on the rows does not. With ``recalibrate="isotonic"`` it is the standard error
         of the probability before the map, whose steps have none. After the first call, which leaves each row out once,
-        one pass for each class beside the two of the probabilities; of two classes both have the same.
+        one pass for each class in addition to the two of the probabilities; of two classes both have the same.
 
         Examples
         --------
@@ -131,14 +131,14 @@ class ClassProbabilities:
         return probability, standard_errors(of, places, warn=model.empty not in ("nan", "nearest"))
 
     def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
-        r"""Find intervals for the probabilities of classes, by Wilson's formula.
+        r"""Compute confidence intervals for class probabilities by Wilson's formula.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.95
-            Probability that an interval covers; each place and class by itself.
+            Confidence level, pointwise and for each class.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class ClassProbabilities:
         Raises
         ------
         ValueError
-            If the level is none, or the model was fitted with `groups`.
+            If the level is invalid, or the model was fitted with `groups`.
 
         Warns
         -----
@@ -161,11 +161,11 @@ class ClassProbabilities:
         Notes
         -----
         The number of rows is :math:`1 / \sum_j \alpha_j^2 / w_j`, Kish's number in unit rows. The center is pooled
-        labels, without the share of the priors and before `recalibrate`: relative frequencies of what was seen around
+        labels, without the priors and before `recalibrate`: relative frequencies of what was seen around
         x, which need not be what `predict_proba` returns. Where nothing was seen of a class after n rows, the interval
         ends at :math:`z^2 / (n + z^2)`.
 
-        The bias of pooling is not taken off: the interval is for the mean of the class in the window of x. Two passes
+        The bias of pooling is not corrected: the interval is for the mean of the class in the window of x. Two passes
         over rows and places.
 
         References
@@ -189,13 +189,13 @@ class ClassProbabilities:
         return ProbabilityInterval(center, lower, upper, rows, model.classes_.copy(), float(level))
 
     def leave_one_out(self) -> LeaveOneOutProbabilities:
-        """Predict every training row from the others, at the fitted bandwidth; from the other groups, if it has any.
+        """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.
 
         Returns
         -------
         LeaveOneOutProbabilities
             With `prediction` of shape (n, n_classes), the pooled labels, their Brier score `error`, `occupied` and
-            `empty_windows`; and `probability`, the same with the share of the priors, as in `predict_proba`. For a row
+            `empty_windows`; and `probability`, the same with the priors mixed in, as in `predict_proba`. For a row
             of weight 3 one unit is left out.
 
         Notes
@@ -224,7 +224,7 @@ class ClassProbabilities:
         return LeaveOneOutProbabilities(found.prediction, found.error, found.occupied, probability)
 
     def summary(self) -> ClassSummary:
-        """Sum up the fit: classes, bandwidths, and how well each row is predicted from the others.
+        """Summarise the fit: classes, bandwidths and leave-one-out scores.
 
         Returns
         -------
@@ -273,14 +273,14 @@ class ClassProbabilities:
         )
 
     def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
-        """Mix the share of the priors of the other rows into pooled labels of the other rows."""
+        """Mix the priors of the other rows into leave-one-out pooled labels."""
         model: Any = self
         prior, share = priors_of_others(label, weight, vars(model).get("key_group_")), model.prior_share_
         return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
 
 
 def probabilities_of(model: Any) -> Probabilities:
-    """Return the rows of a fitted classifier and how probabilities are pooled; what is left out is kept per fit."""
+    """Return the class probabilities of a fitted classifier as a smoother, with leave-one-out cached per fit."""
     smoother = smoother_of(model)
     label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
     recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
@@ -290,7 +290,7 @@ def probabilities_of(model: Any) -> Probabilities:
 
 
 def _independent(model: Any, what: str) -> Probabilities:
-    """Return the same of a model whose rows are independent."""
+    """Return the class probabilities of a model, or raise if it was fitted with groups."""
     of = probabilities_of(model)
     if of.group is not None:
         raise ValueError(
@@ -302,7 +302,7 @@ def _independent(model: Any, what: str) -> Probabilities:
 
 
 class ClassSets:
-    """Sets of classes that hold the class of the next row with a given probability."""
+    """Conformal prediction sets of classes."""
 
     def predict_set(
         self,
@@ -316,7 +316,7 @@ class ClassSets:
         y_calibration: ArrayLike | None = None,
         random_state: Any = None,
     ) -> PredictionSet:
-        r"""Find sets of classes that hold the class of a new row with a given probability, by conformal prediction.
+        r"""Compute conformal prediction sets: classes that contain the class of a new row with a given probability.
 
         .. math:: C(x) = \{ c : s_c(x) \le S_{(k)} \}, \qquad k = \lceil \mathrm{level} \cdot (n + 1) \rceil
 
@@ -325,7 +325,7 @@ class ClassSets:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.9
             Probability that a set holds the class.
         method : {"lac", "aps", "raps", "full"}, default="lac"
@@ -350,7 +350,7 @@ class ClassSets:
             Their labels.
         random_state : int, RandomState, Generator or None, default=None
             Seed of the draws of ``"aps"`` and ``"raps"``, one uniform number for each row that calibrates and each
-            place, in this order. None draws anew in every call, so that sets of a place differ between calls.
+            place, in this order. None draws anew in every call, so that the sets of a point differ between calls.
 
         Returns
         -------
@@ -360,7 +360,7 @@ class ClassSets:
         Raises
         ------
         ValueError
-            If the level, the method, or the calibration rows are none, or only one of `X_calibration` and
+            If the level, the method or the calibration rows are invalid, or only one of `X_calibration` and
             `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an
             empty window and ``empty="raise"``; or for ``"full"``, if there are calibration rows, or the model was
             fitted with `groups`.
@@ -445,7 +445,7 @@ def _check_full(of: Probabilities, X_calibration: Any, y_calibration: Any) -> No
 
 
 def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
-    """Read rows that calibrate, and find their probabilities; None if there are none."""
+    """Read calibration rows and compute their probabilities; None if there are none."""
     if not check_rows(X, y, None):
         return None
     try:
@@ -461,7 +461,7 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
 
 
 def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
-    """Return which class each label is, and refuse those that are none."""
+    """Return the class index of each label; raise for labels that are not among the classes."""
     position = {name: number for number, name in enumerate(classes.tolist())}
     given = label.tolist()
     unseen = sorted({repr(name) for name in given if name not in position})
@@ -476,7 +476,7 @@ def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _doubt(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
-    """Return why statements about a new row and the training rows are approximate; empty if they are exact."""
+    """Return why guarantees with training rows as calibration are approximate; empty if they are exact."""
     if of.group is None and are_copied(of.smoother, of.label):
         return COPIED
     found = ["the bandwidth"] * (origin_of(model) == "found")

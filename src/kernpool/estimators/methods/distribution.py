@@ -73,7 +73,7 @@ Answer = Callable[[Problem, int, Array, Array | None, Index], tuple[Array, NDArr
 
 @dataclass(frozen=True, eq=False)
 class WeightedOutcomes:
-    """What weights at some places are of.
+    """The outcomes (or residuals) that kernel weights are applied to at given evaluation points.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class WeightedOutcomes:
 
     @classmethod
     def of(cls, model: Any, X: ArrayLike | None, what: str) -> WeightedOutcomes:
-        """Read places, and what is weighed there; None is for the training rows, each without itself or its group."""
+        """Read evaluation points; None means the training rows, leave-one-out or leave-cluster-out."""
         need_rows(model, what)
         smoother = smoother_of(model)
         constant, output = smoother.of_degree(0), np.asarray(model.value_, dtype=np.float64)
@@ -126,19 +126,19 @@ class WeightedOutcomes:
 
     @property
     def center(self) -> Array:
-        """What is added to what is weighed, of shape (m, c)."""
+        """Fit that is added to weighted residuals, of shape (m, c); zero for outputs."""
         return np.zeros((len(self.problem.query), self.output.shape[1])) if self.fit is None else self.fit
 
     def added(self, found: Array) -> Array:
-        """Add the fit to what is weighed, of shape (m, c, l)."""
+        """Add the fit to results for weighted residuals, of shape (m, c, l)."""
         return found if self.fit is None else found + self.fit[:, :, None]
 
     def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
-        """Give empty windows quantiles of the outputs, or what else is asked for; of shape (m, c, l)."""
+        """Fill empty windows according to `empty`, with quantiles of all outputs for "mean"; shape (m, c, l)."""
         return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
 
     def answered(self, answer: Answer, at_zero: Any) -> Array:
-        """Answer for each output, empty windows by the distribution of outputs, or of what else is asked for.
+        """Evaluate a function of the conditional distribution for each output; fill empty windows by `empty`.
 
         Parameters
         ----------
@@ -170,14 +170,14 @@ class WeightedOutcomes:
 
 
 def _left_out(model: Any, constant: Smoother) -> Problem:
-    """Return the problem of the training rows, each without itself, or without its group if the fit had groups."""
+    """Return the leave-one-out problem of the training rows; leave-cluster-out after a fit with groups."""
     group = vars(model).get("key_group_")
     problem = constant.problem(constant.training, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
 def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
-    """Return one bandwidth in y for each output; those with a name are found once per fit."""
+    """Return one bandwidth in y per output; named rules are evaluated once per fit."""
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
     if not isinstance(method, str):
@@ -200,19 +200,19 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
 
 
 def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
-    """Say whether a model reads its rows from chunks; refuse what it cannot do without holding them."""
+    """Return whether the model reads its rows from chunks; raise for requests that need them in memory."""
     check_is_fitted(model)
     if "chunks_" not in vars(model):
         return False
     if model._degree:
         need_rows(model, f"residuals of planes, which {what},")
     if X is None:
-        need_rows(model, "places of its training rows, each left out of its own window, need")
+        need_rows(model, "leave-one-out distributions of its training rows need")
     return True
 
 
 def number_of(y_bandwidth: Any, outputs: int) -> Array:
-    """Read bandwidths in y for a model that does not hold its rows, and finds none."""
+    """Read numeric bandwidths in y, for a model that does not hold its rows."""
     width = check_y_bandwidth(y_bandwidth, outputs)
     if isinstance(width, str):
         raise TypeError(
@@ -224,7 +224,7 @@ def number_of(y_bandwidth: Any, outputs: int) -> Array:
 
 
 def one_per_row(y: Any, shape: tuple[int, int]) -> Array:
-    """Read one value of y for each row and output, of shape (m, c)."""
+    """Read one value of y per row and output, of shape (m, c)."""
     read = np.asarray(as_real_array("y", y), dtype=np.float64)
     if read.shape != shape and not (shape[1] == 1 and read.shape == shape[:1]):
         wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}"
@@ -233,7 +233,7 @@ def one_per_row(y: Any, shape: tuple[int, int]) -> Array:
 
 
 def without_axes_of(model: Any, found: Array, thresholds: bool = False) -> Array:
-    """Drop the axis of outputs of (m, c, t) if y had one dimension, and that of thresholds if there is a single one."""
+    """Drop the output axis of (m, c, t) if y was one-dimensional, and the threshold axis for a scalar threshold."""
     return drop_axes(found, model.value_.ndim == 1, thresholds)
 
 
@@ -241,10 +241,10 @@ CRITERIA = ("loo", "regularised")
 
 
 class ConditionalBandwidths:
-    """Searches for bandwidths that a fitted regressor offers beside its own."""
+    """Searches for bandwidths of the conditional distribution."""
 
     def y_bandwidth(self, method: str = "rule") -> float | Array:
-        """Find the bandwidth by which a distribution is smoothed in y.
+        """Choose the bandwidth in y that smooths the conditional distribution.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class ConditionalBandwidths:
         return float(widths[0]) if self.value_.ndim == 1 else widths.copy()  # type: ignore[attr-defined]  # set by fit
 
     def distribution_bandwidth(self, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
-        r"""Search the bandwidths that are best for the whole distribution of y, and not for its mean alone.
+        r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
 
         .. math:: CV(h) = \sum_i w_i \sum_b \big(1\{y_i \le t_b\} - F_{-i}(t_b \mid x_i)\big)^2 \Big/ \sum_i w_i
 
@@ -377,7 +377,7 @@ class ConditionalBandwidths:
 
 
 def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, density: bool = False) -> Array:
-    """Return distribution functions, or densities, of a regressor that was fitted to chunks, which are read again.
+    """Compute distribution functions or densities of a regressor fitted to chunks, reading these again.
 
     Parameters
     ----------
@@ -408,7 +408,7 @@ def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, 
 
 
 def outputs_of(chunks: Chunks) -> int:
-    """Return how many value columns chunks have, of which the first may have to be read."""
+    """Return the number of value columns of chunks, reading the first chunk if necessary."""
     return int(chunks.outputs or next(iter(chunks)).value.shape[1])
 
 
@@ -416,7 +416,7 @@ class ConditionalFunctions:
     """Distribution function and density of a regressor."""
 
     def cdf(self, X: ArrayLike | None, y: ArrayLike, *, y_bandwidth: Any = None) -> Array:
-        r"""Find the probability that y stays at or below thresholds, at new rows.
+        r"""Compute the conditional distribution function of y at new rows.
 
         .. math:: F(y \mid x) = \sum_{j:\, v_j \le y} \alpha_j(x) \qquad \text{or} \qquad
                   \sum_j \alpha_j(x)\, \Phi\big((y - v_j) / h_y\big)
@@ -427,7 +427,8 @@ class ConditionalFunctions:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself, or without its group after a fit with `groups`.
+            Evaluation points. None is for the training rows, leave-one-out, or leave-cluster-out after a fit with
+            `groups`.
         y : float, or array_like of shape (t,) or (m, t)
             Thresholds: the same for all rows, or a row of them for each; ``y[:, None]`` is one per row. With several
             outputs (m, c, t) instead of (m, t), where axes may have length 1. May be infinite.
@@ -504,7 +505,7 @@ class ConditionalFunctions:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself or its group.
+            Evaluation points. None is for the training rows, leave-one-out or leave-cluster-out.
         y : float, or array_like of shape (t,) or (m, t)
             Where, as for `cdf`.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default="rule"
@@ -572,17 +573,17 @@ class ConditionalScores:
     """Probability integral transform and continuous ranked probability score of a regressor."""
 
     def pit(self, X: ArrayLike | None = None, y: ArrayLike | None = None, *, random_state: Any = None) -> Array:
-        r"""Transform values to their probabilities: uniform numbers, where the conditional distribution is right.
+        r"""Compute the probability integral transform: uniform if the conditional distribution is correct.
 
         .. math:: u_i = F(y_i^- \mid x_i) + U_i \big(F(y_i \mid x_i) - F(y_i^- \mid x_i)\big)
 
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None, the default, is for the training rows, each without itself, or without its group after a fit
-            with `groups`: the distribution is then that of the other rows, and the check is an honest one.
+            Evaluation points. None, the default, is for the training rows, leave-one-out, or leave-cluster-out after a
+            fit with `groups`, so that no row checks a distribution that contains it.
         y : array_like of shape (m,) or (m, c), or None
-            The value at each place; None for the training rows.
+            The value at each point; None for the training rows.
         random_state : int, RandomState, Generator or None, default=None
             Of the U, uniform between 0 and 1, which count only where y equals a value exactly.
 
@@ -660,7 +661,7 @@ class ConditionalScores:
         return found
 
     def crps(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Array:
-        r"""Score conditional distributions by values: the continuous ranked probability score, smaller is better.
+        r"""Compute the continuous ranked probability score of conditional distributions; smaller is better.
 
         .. math:: \mathrm{CRPS}(F, y) = \int \big(F(z) - 1\{y \le z\}\big)^2 dz
                   = \mathrm E|Y - y| - \tfrac12 \mathrm E|Y - Y'|, \qquad Y, Y' \sim F
@@ -668,9 +669,9 @@ class ConditionalScores:
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None, the default, is for the training rows, each without itself or its group.
+            Evaluation points. None, the default, is for the training rows, leave-one-out or leave-cluster-out.
         y : array_like of shape (m,) or (m, c), or None
-            The value at each place; None for the training rows.
+            The value at each point; None for the training rows.
 
         Returns
         -------
@@ -722,13 +723,11 @@ class ConditionalScores:
         return without_axes_of(self, weighed.answered(answer, np.abs(given)[:, :, None]))
 
     def _observed(self, X: ArrayLike | None, y: ArrayLike | None, what: str) -> tuple[WeightedOutcomes, Array]:
-        """Read places and one value of y at each; none are the training rows."""
+        """Read evaluation points and one value of y at each; None means the training rows."""
         need_rows(self, what)
         if (X is None) != (y is None):
             given, missing = ("y", "X") if X is None else ("X", "y")
-            raise ValueError(
-                f"{given} needs {missing}: pass both, or neither for the training rows, each left out of its own window"
-            )
+            raise ValueError(f"{given} needs {missing}: pass both, or neither for leave-one-out of the training rows")
         weighed = WeightedOutcomes.of(self, X, what)
         if y is None:
             return weighed, weighed.output
@@ -738,7 +737,7 @@ class ConditionalScores:
 def _seen(
     weighed: WeightedOutcomes, given: Array, training: bool, number: int, center: Array | None, rows: Index
 ) -> tuple[Array, Array | None]:
-    """Return what was observed of an output, and the center of its distributions.
+    """Return the observed values of an output, and the center of its distributions.
 
     Training rows are their residuals, to the last bit: a prediction and a residual, added and rounded, would miss ties
     between equal rows.
@@ -749,10 +748,10 @@ def _seen(
 
 
 class ConditionalDistribution(ConditionalFunctions, ConditionalScores, ConditionalBandwidths):
-    """Conditional quantiles of a regressor, and draws; the whole distribution, and scores of it."""
+    """Conditional quantiles, draws, distribution functions and scores of a regressor."""
 
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
-        r"""Find the values that y stays below with given probabilities, at new rows.
+        r"""Compute conditional quantiles of y at new rows.
 
         .. math:: \hat Q(\tau \mid x) = \min \Big\{ v_j : \sum_{l:\, v_l \le v_j} \alpha_l(x) \ge \tau \Big\}
 
@@ -761,7 +760,8 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself, or without its group after a fit with `groups`.
+            Evaluation points. None is for the training rows, leave-one-out, or leave-cluster-out after a fit with
+            `groups`.
         levels : float or array_like of shape (l,), default=0.5
             Probabilities, in any order; by default the conditional median.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
@@ -852,7 +852,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         return without_axes_of(self, found.astype(weighed.dtype, copy=False), level.ndim > 0)
 
     def quantile_interval(self, X: ArrayLike, levels: ArrayLike = 0.5, *, level: float = 0.95) -> QuantileInterval:
-        r"""Find conditional quantiles, with intervals for them.
+        r"""Compute conditional quantiles with confidence intervals.
 
         .. math:: \big[\hat Q(r / n \mid x),\ \hat Q(s / n \mid x)\big], \qquad
                   n = \lVert \alpha(x) \rVert^{-2}, \quad P(\text{Bin}(n, \tau) < r),\,
@@ -861,11 +861,11 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         levels : float or array_like of shape (l,), default=0.5
             Of the quantiles, as for `quantile`.
         level : float, default=0.95
-            Probability that an interval covers the quantile at its place.
+            Confidence level: coverage of each interval.
 
         Returns
         -------
@@ -894,7 +894,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Notes
         -----
         As between order statistics of a sample: no density is estimated, and ends are values as quantiles are. The bias
-        of a window, within which the distribution changes, is not taken off, and rows are taken as independent. For a
+        of a window, within which the distribution changes, is not corrected, and rows are taken as independent. For a
         `LocalLinearRegressor` the prediction is taken as known: an error of it that all rows of the window share is in
         their residuals, too, with the other sign. In empty windows intervals are infinite, whatever `empty` says.
 
@@ -940,7 +940,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Places; None is for the training rows, each without itself or its group.
+            Evaluation points. None is for the training rows, leave-one-out or leave-cluster-out.
         size : int, default=1
             How many draws at each.
         random_state : int, RandomState or None, default=None

@@ -42,22 +42,22 @@ Array = NDArray[np.float64]
 
 
 class Inference:
-    """Standard errors and intervals of a regressor."""
+    """Standard errors and confidence intervals of a regressor."""
 
     def standard_error(
         self, X: ArrayLike, *, variance: str = "local", quantity: str = "fit", groups: ArrayLike | None = None
     ) -> Array:
-        r"""Estimate the standard deviation of a prediction, as an estimate of the curve.
+        r"""Estimate the standard error of predictions, as estimates of the curve.
 
         .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
 
-        where l are the shares of the training outputs in the prediction, w the weights of the rows, and
+        where l are the linear weights of the training outputs, w the frequency weights of the rows, and
         :math:`\hat\sigma(x)` the standard deviation of the noise around x. Bias is not in it.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
             Where the noise is taken from. ``"local"``: the mean of squared leave-one-out residuals around x, in a
             window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own leave-one-out
@@ -133,7 +133,7 @@ class Inference:
         n_resamples: int = 999,
         random_state: Any = 0,
     ) -> Interval:
-        r"""Find intervals that cover the true curve, each place by itself or all of it at once.
+        r"""Compute pointwise confidence intervals or a simultaneous band for the true curve.
 
         .. math:: \tilde m(x) \pm t_{\nu(x)} \, \hat\sigma(x)\, \lVert \tilde l(x) \rVert, \qquad
                   \tilde m = 2 \hat m_h - \hat m_{\sqrt 2 h}
@@ -141,9 +141,9 @@ class Inference:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.95
-            Probability that an interval covers the curve at its place, or a band the curve at all of them.
+            Confidence level: coverage of each interval, or of a band at all points together.
         method : {"robust", "quadratic", "naive", "undersmoothed", "auto"}, default="auto"
             ``"robust"`` corrects the bias of second order, and counts what that adds to the variance. So does
             ``"quadratic"``, in one to three numeric columns, by a local quadratic fit at the same bandwidth: with
@@ -287,7 +287,7 @@ class Inference:
         return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
 
     def summary(self) -> Summary:
-        """Sum up the fit: effective parameters, residual noise, R2 with and without the rows themselves, criteria.
+        """Summarise the fit: effective parameters, residual variance, R2, leave-one-out R2 and criteria.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class Inference:
 
 
 def default_method(model: Any, quantity: str) -> str:
-    """Return the method of intervals that covers: the quadratic one unless the rows chose the bandwidth.
+    """Return the default method of confidence intervals: "quadratic" unless the bandwidth was chosen from the rows.
 
     A bandwidth that minimises an error leaves a bias that the default correction removes; a larger one does not. The
     local quadratic fit is no better for slopes, and is for one to three numeric columns.
@@ -405,12 +405,12 @@ class Diagnostics:
         simultaneous: bool = True,
         fewest_rows: float = 5.0,
     ) -> SlopeMap:
-        """Find where the curve rises and falls for certain, at many bandwidths: the map called SiZer.
+        """Compute the SiZer map: significant increases and decreases of the curve at many bandwidths.
 
         Parameters
         ----------
         X : array_like of shape (g, 1), optional
-            Places; by default 201 from the least input to the largest.
+            Evaluation points; by default 201 from the least input to the largest.
         bandwidths : array_like of shape (b,), optional
             By default 40 in equal steps of their logarithms, from three mean distances between rows to the
             range of the inputs, and as far as half and twice the bandwidth of the model. With ``scale="rank"`` they
@@ -418,8 +418,8 @@ class Diagnostics:
         level : float, default=0.95
             Probability that all intervals of one bandwidth cover.
         method : str, default="naive"
-            As in `confidence_interval`. By default no bias is taken off: a row of the map is about the curve as it is
-            seen at its bandwidth.
+            As in `confidence_interval`. By default the bias is not corrected: a row of the map is about the curve
+            smoothed with its bandwidth.
         variance : str, default="local"
             As in `confidence_interval`.
         simultaneous : bool, default=True
@@ -507,7 +507,7 @@ class Diagnostics:
 
 
 def _many(key: Array, bandwidth: float) -> Array:
-    """Return bandwidths to look at."""
+    """Return bandwidths for a slope map."""
     width = float(np.ptp(key)) or 1.0
     low, high = min(NARROWEST * width / len(key), width / 2), width
     if np.isfinite(bandwidth):

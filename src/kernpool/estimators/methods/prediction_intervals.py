@@ -61,7 +61,7 @@ LEAST_HELD = 2
 
 
 class UniformRange(NamedTuple):
-    """Rows whose numbers lie in a range.
+    """Rows whose uniform random numbers lie in a range.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class UniformRange(NamedTuple):
 
 
 class CalibrationSplit(NamedTuple):
-    """Rows that are held back.
+    """Calibration rows held out from an out-of-core fit.
 
     Parameters
     ----------
@@ -102,30 +102,30 @@ class CalibrationSplit(NamedTuple):
     searched: bool
 
     def part(self, start: int, stop: int | None = None) -> CalibrationSplit:
-        """Return some of them; the others are held back as well."""
+        """Return a slice of the rows; all of them remain held out."""
         return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
 
 
 class Source(Protocol):
-    """Where the rows of a fit are, and how they are pooled."""
+    """Protocol of the rows of a fit out of core: how they are read, drawn and summed."""
 
     recipe: Recipe
     outputs: int
     flat: bool
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Read places in memory; `warn` says whether to warn of extrapolation."""
+        """Read evaluation points in memory; `warn`: whether to warn of extrapolation."""
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw the rows of the smallest numbers."""
+        """Draw the rows of the smallest random numbers."""
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Sum over all rows but some."""
+        """Sum over all rows except those held out."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChunksWithout(Chunks):
-    """Chunks that skip some rows.
+    """Chunks without held-out rows.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class ChunksWithout(Chunks):
     numbers : UniformRange
         Which of them are skipped.
     first : int, default=0
-        The place of the first of these rows among all.
+        Index of the first of these rows among all.
     rows : int or None
         How many are left, if that is known.
     """
@@ -145,7 +145,7 @@ class ChunksWithout(Chunks):
     rows: int | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Go through the others."""
+        """Iterate over the remaining rows, chunk by chunk."""
         bits = np.random.PCG64(self.numbers.seed)
         bits.advance(self.first)
         generator = np.random.Generator(bits)
@@ -160,22 +160,22 @@ class ChunksWithout(Chunks):
 
     @property
     def flat(self) -> bool:  # type: ignore[override]  # read only, a field elsewhere
-        """As of all rows."""
+        """Whether values are one column without an axis of its own."""
         return self.chunks.flat
 
     @property
     def outputs(self) -> int | None:  # type: ignore[override]  # read only, a field elsewhere
-        """As of all rows."""
+        """Number of value columns."""
         return self.chunks.outputs
 
     @property
     def names(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only, a field elsewhere
-        """As of all rows."""
+        """Labels of the key columns."""
         return self.chunks.names
 
 
 class ChunkSource:
-    """The chunks that a regressor was fitted to.
+    """Chunks that a regressor was fitted to, as a source of rows.
 
     Parameters
     ----------
@@ -192,15 +192,15 @@ class ChunkSource:
         self.outputs, self.flat = first.value.shape[1], bool(self._chunks.flat)
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Read places."""
+        """Read evaluation points in memory."""
         return np.asarray(numeric_query(self._model, X, warn=warn), dtype=np.float64)
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw rows in one pass."""
+        """Draw the rows of the smallest random numbers, in one pass."""
         return draw(self._chunks, size, seed)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Sum over all rows but some in one pass."""
+        """Sum over all rows except those held out, in one pass."""
         chunks, rows = self._chunks, self._chunks.rows
         if without is not None:
             # With weights of zero there may be more rows in the range, and fewer left.
@@ -211,7 +211,7 @@ class ChunkSource:
 def held_back(
     source: Source, size: int, level_rows: int, search: SearchDraw | None, seed: int, which: Any
 ) -> CalibrationSplit:
-    """Choose rows to hold back.
+    """Choose calibration rows to hold out.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def held_back(
     level_rows : int
         How many are needed for a finite interval.
     search : SearchDraw or None
-        What the search for the bandwidth drew; None if there was none, or nobody knows.
+        Rows seen by the bandwidth search; None if there was no search, or they are unknown.
     seed : int
         Of the numbers of rows, if nothing was drawn before.
     which : {None, "all", "unsearched"}
@@ -264,7 +264,7 @@ def held_back(
 
 
 def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
-    """Return predictions of shape (m, c): NaN where the window is empty and ``empty`` is ``"nan"`` or ``"raise"``.
+    """Return predictions of shape (m, c); NaN in empty windows if ``empty`` is ``"nan"`` or ``"raise"``.
 
     Where it is ``"nearest"``, the first `queries` of them, which are not calibration rows, are warned of.
     """
@@ -295,7 +295,7 @@ def interval_of_source(
     calibration: str | None,
     groups: ArrayLike | None,
 ) -> PredictionInterval:
-    """Find prediction intervals of a model on chunks or on a cluster.
+    """Compute prediction intervals of a model on chunks or on a cluster.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def interval_of_source(
     Raises
     ------
     TypeError
-        If the method needs all rows in memory, or `groups` or a pair of `weights` are of rows that nobody has numbered.
+        If the method needs all rows in memory, or `groups` or a pair of `weights` are for rows without numbers.
     ValueError
         As of ``prediction_interval``, or if there are too few rows to hold some back.
 
@@ -371,7 +371,7 @@ def interval_of_source(
 
 
 def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> None:
-    """Refuse what cannot be had without all rows in memory."""
+    """Raise TypeError for options that need all rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
     if not isinstance(method, str) or method not in METHODS_OF_SAMPLES:
@@ -395,7 +395,11 @@ def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> 
 def _held(model: Any, source: Source, size: int, level_rows: int, calibration: str | None) -> CalibrationSplit:
     search: SearchDraw | None = vars(model).get("_search_draw")
     if calibration == "unsearched" and search is None:
-        why = "nobody knows which these are" if isinstance(model.bandwidth, str) else "it was given, and not searched"
+        why = (
+            "the model does not know which these are"
+            if isinstance(model.bandwidth, str)
+            else "it was given, and not searched"
+        )
         raise ValueError(
             f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and {why}; leave "
             "calibration out"
@@ -404,14 +408,14 @@ def _held(model: Any, source: Source, size: int, level_rows: int, calibration: s
 
 
 def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSplit, CalibrationSplit]:
-    """Return the rows that calibrate, and those of the scale."""
+    """Split the held-out rows into calibration rows and rows that estimate the scale."""
     assert held is not None
     half = (len(held.key) + 1) // 2 if scaled else len(held.key)
     return held.part(0, half), held.part(half)
 
 
 def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
-    """Return how the bandwidth came, for rows that are held back."""
+    """Return the origin of the bandwidth: given, found on these rows, or found on other rows."""
     if origin_of(model) == "given":
         return "given"
     known = vars(model).get("_search_draw") is not None
@@ -419,7 +423,7 @@ def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
 
 
 def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
-    """Return the rows of the scale, at the bandwidth that fits so few of all."""
+    """Return a smoother of the rows that estimate the scale, at a bandwidth rescaled to their number."""
     recipe = source.recipe
     factor = 1.0 / rate_factor(len(rows.key), rows.rows, rows.key.shape[1])
     wider = replace(recipe, bandwidth=np.asarray(recipe.bandwidth * factor))
@@ -427,7 +431,7 @@ def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
 
 
 def _unscaled(source: Source, key: Array, value: Array) -> Smoother:
-    """Return a smoother of which nothing but the policy of empty windows is asked."""
+    """Return a smoother that is used only for its `empty` policy."""
     return Smoother(Keys.read(key, value), source.recipe)
 
 
@@ -447,7 +451,7 @@ class PredictionIntervals:
         groups: ArrayLike | None = None,
         random_state: Any = None,
     ) -> PredictionInterval:
-        r"""Find intervals that hold the next value of y with a given probability.
+        r"""Compute prediction intervals: they contain a new observation of y with a given probability.
 
         .. math:: \hat m(x) \pm \hat s(x)\, Q, \qquad Q = \Big( \frac{|y_i - \hat m_{-i}(x_i)|}{\hat s_{-i}(x_i)}
                   \Big)_{(\lceil (1 - \alpha)(n + 1) \rceil)}
@@ -457,9 +461,9 @@ class PredictionIntervals:
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Places.
+            Evaluation points.
         level : float, default=0.9
-            Probability with which an interval is to cover, between 0 and 1; of each output by itself.
+            Coverage of the intervals, between 0 and 1; for each output separately.
         method : str, default="adaptive"
             ``"adaptive"``: as above, as wide as the noise is around x. ``"full"``: full conformal, the shortest with a
             guarantee of `level`. ``"enclosure"``: contains it, for any number of rows. ``"jackknife+"`` and ``"cv+"``:

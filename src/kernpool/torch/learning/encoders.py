@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class ColumnMap(nn.Module):
-    r"""Scale columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, where t learns.
+    r"""Scaling of columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, with learnable t.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ColumnMap(nn.Module):
 
 
 class LinearMap(nn.Module):
-    r"""Any linear map: ``f(x) = s A (x - center) / spread``, where A learns.
+    r"""Learnable linear map: ``f(x) = s A (x - center) / spread``, with learnable A.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class LinearMap(nn.Module):
 
 
 class EncoderMap(nn.Module):
-    r"""A linear map and a perceptron beside it: ``f(x) = s (A z + g(z))`` with ``z = (x - center) / spread``.
+    r"""Linear map plus a perceptron: ``f(x) = s (A z + g(z))`` with ``z = (x - center) / spread``.
 
     The last layer of g starts as zero, so that f starts as the linear map, and the others as torch starts them.
 
@@ -153,7 +153,7 @@ def make_map(
     generator: Any = None,
     dtype: torch.dtype = torch.float64,
 ) -> nn.Module:
-    """Make a map that starts from bandwidths.
+    """Create an encoder initialised from bandwidths.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def make_map(
 
 
 def principal_start(Z: Array, relevance: Array, size: int) -> Array:
-    r"""Find the matrix of `size` rows that keeps distances in bandwidths best.
+    r"""Return the matrix of `size` rows that best preserves distances in bandwidths (principal components).
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def principal_start(Z: Array, relevance: Array, size: int) -> Array:
 
 
 def map_shapes(kind: str, d: int, output_size: int | None, hidden_sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Tell the names and shapes of everything in the state of a map, without making one.
+    """Return names and shapes of the state of an encoder, without creating it.
 
     Parameters
     ----------

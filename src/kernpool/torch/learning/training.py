@@ -29,7 +29,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How to learn.
+    """Hyperparameters of the training loop.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class History:
-    """What became of it.
+    """Losses of a training run, by epoch.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def squared_error(pooled: Tensor, value: Tensor) -> Tensor:
 
 
 def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> Tensor:
-    """Mean negative logarithm of the pooled probability of the right class, with a share of the priors mixed in.
+    """Mean negative log probability of the true class, smoothed with a fraction of the class priors.
 
     A row that no other row of its class is near has a probability of zero, whose logarithm would end everything. With a
     share of 1/(n + 1), the least that leave-one-out of n rows can prove, such a row counts about ``log(n)``.
@@ -86,7 +86,7 @@ def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> T
 
 
 def gaussian_by_product(query: Tensor, key: Tensor) -> Tensor:
-    """Gaussian logits of rows in units of bandwidths, by a matrix product.
+    """Gaussian logits of rows in units of bandwidths, computed as a matrix product.
 
     Rounding errs by the machine epsilon times the squared distance from the center of the keys, which gradient steps
     do not notice; differences take E times the memory and, in ten columns, five times as long (forward and backward).
@@ -109,7 +109,7 @@ def learn(
     generator: np.random.RandomState,
     progress: Progress | None = None,
 ) -> History:
-    r"""Learn a map by the leave-one-out loss, and leave it as it was when the validation loss was lowest.
+    r"""Train an encoder with the leave-one-out loss and restore the epoch of the lowest validation loss.
 
     .. math:: \frac{1}{|B|} \sum_{i \in B} L\Big(\sum_{j \neq i} \alpha_j(x_i)\, y_j,\ y_i\Big)
               + \text{penalty} \frac{\sum_{i \in B} |f(x_i) - f_0(x_i)|^2}{\sum_{i \in B} |f_0(x_i)|^2}
@@ -191,7 +191,7 @@ def learn(
 
 
 def _left_out_loss(encoder: nn.Module, x: Tensor, value: Tensor, query: Tensor, key: Tensor, loss: Loss) -> Tensor:
-    """Loss of rows predicted from others; a row is left out of its keys by its number."""
+    """Return the leave-one-out loss; each row is excluded from its keys by its index."""
     others = query.unsqueeze(1) != key
     pooled = attention_pool(encoder(x[query]), encoder(x[key]), value[key], others, similarity=gaussian_by_product)
     return loss(pooled, value[query])
@@ -206,7 +206,7 @@ def _loss_of(
     loss: Loss,
     schedule: Schedule,
 ) -> float:
-    """Loss of many rows, so many at a time as a step has."""
+    """Return the loss of all given rows, computed in batches."""
     parts = query.split(schedule.batch_size)
     return sum(_left_out_loss(encoder, x, value, part, key, loss).item() * len(part) for part in parts) / len(query)
 
@@ -219,7 +219,7 @@ def _displacement(encoder: nn.Module, start: nn.Module, x: Tensor) -> Tensor:
 
 
 def _batches(training: Tensor, schedule: Schedule, generator: Any) -> Iterator[tuple[int, Tensor]]:
-    """Yield how many rows are done after each batch, and the batch; batches are of nearly equal size."""
+    """Yield the number of rows done after each batch, and the batch; batch sizes are nearly equal."""
     order = generator.permutation(len(training))
     done = 0
     for part in np.array_split(order, math.ceil(len(order) / schedule.batch_size)):
@@ -235,7 +235,7 @@ def _some(training: Tensor, schedule: Schedule, generator: Any) -> Tensor:
 
 
 def loss_of(name: str, value: torch.Tensor) -> Loss:
-    """Return a loss by its name, for these outputs.
+    """Return the loss function of a given name for these outputs.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def loss_of(name: str, value: torch.Tensor) -> Loss:
 
 @dataclass(frozen=True)
 class Start:
-    """Where learning starts.
+    """Initial values of an encoder: centers, spreads and relevances of columns.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def learn_similarity(
     generator: np.random.RandomState,
     progress: Progress | None = None,
 ) -> tuple[MappedGaussianSimilarity, History]:
-    """Learn a similarity from arrays; see `kernpool.torch.learning.training.learn`.
+    """Learn a similarity from arrays with `kernpool.torch.learning.training.learn`.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def learn_similarity(
     value : ndarray of shape (n, c)
         Outputs.
     start : Start
-        From where.
+        Initial values of the encoder.
     rows : tuple of ndarray
         Numbers of the rows to learn from, and of those that are held out.
     loss : {"squared_error", "log_loss"}
@@ -339,7 +339,7 @@ def learn_similarity(
 def load_similarity(
     state: Mapping[str, Array], kind: str, columns: int, output_size: int | None, hidden_sizes: Any
 ) -> MappedGaussianSimilarity:
-    """Make a similarity from the state of its map, whose names and shapes have been checked."""
+    """Create a similarity from the checked state of its encoder."""
     nothing = np.ones(columns)
     start = np.ones((columns if output_size is None else output_size, columns))
     encoder = make_map(kind, nothing, nothing, nothing, start=start, hidden_sizes=hidden_sizes)
@@ -348,19 +348,19 @@ def load_similarity(
 
 
 def similarity_state(similarity: MappedGaussianSimilarity) -> dict[str, Array]:
-    """Return the state of a similarity's map as arrays."""
+    """Return the state of a similarity's encoder as arrays."""
     return {name: tensor.numpy() for name, tensor in similarity.encoder.state_dict().items()}
 
 
 def encode(similarity: MappedGaussianSimilarity, X: Array) -> Array:
-    """Map rows to the space in which a Gaussian of width one compares them."""
+    """Map rows to the space in which the similarity is a Gaussian of width one."""
     with torch.no_grad():
         encoded: Array = similarity.encoder(torch.tensor(X, dtype=torch.float64)).numpy()
     return encoded
 
 
 def as_device(device: Any) -> torch.device:
-    """Read a device, and be sure that it is there.
+    """Return a torch device; raise ValueError if it is not available.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def as_device(device: Any) -> torch.device:
     Returns
     -------
     torch.device
-        Where learning takes place.
+        Device of the training.
 
     Raises
     ------
@@ -390,7 +390,7 @@ def as_device(device: Any) -> torch.device:
 
 
 def as_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
-    """Read a type of numbers, ``"float64"`` or ``"float32"``; None is the former on the CPU, the latter elsewhere."""
+    """Return the dtype of ``"float64"`` or ``"float32"``; None is float64 on the CPU, float32 elsewhere."""
     if dtype is None:
         dtype = "float64" if device.type == "cpu" else "float32"
     found: torch.dtype = getattr(torch, dtype)
