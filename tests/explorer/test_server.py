@@ -61,7 +61,7 @@ def test_the_page_is_for_who_knows_the_token(server):
 
 
 def test_the_address_of_a_command_line_works_once(server):
-    door = server.door.removeprefix(f"http://{HOST}:{server.server_port}")
+    door = server.address.removeprefix(f"http://{HOST}:{server.server_port}")
     assert server.token not in door
     assert ask(server, "GET", door + "x")[0] == 403
     assert ask(server, "GET", "/?once=")[0] == 403

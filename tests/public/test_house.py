@@ -22,40 +22,8 @@ BANNED = re.compile(
     r"shades|rooms?|doors?|twins?|gates?|deals?)(?![a-z])"
 )
 # What still has such a word: a name, or a function whose docstring begins with it. These sets may only shrink.
-BANNED_NAMES = {
-    "algorithms/loops/kernel_weights.py settle_edges",
-    "dask/pool.py _settled",
-    "distribution/weighted_cdf.py settled",
-    "explorer/js/settle.js",
-    "explorer/server.py door",
-    "inference/class_probabilities.py _told",
-    "pooling/recipe.py settle",
-    "smoother/linear_smoother.py settled",
-    "tables/text.py _as_told",
-}
-BANNED_DOCSTRINGS = {
-    "algorithms/brute/staged.py kernel_of",
-    "algorithms/brute/staged.py moments_of",
-    "algorithms/verification.py corrected",
-    "bandwidth/search/objective.py judge",
-    "cli/predict.py need_rows",
-    "cli/tables.py say_notes",
-    "cli/terminal.py parse_known_args",
-    "core/inputs.py Rows",
-    "displays/bands.py limit_height",
-    "displays/quantile_fan.py pairs",
-    "distribution/weighted_cdf.py filled",
-    "explorer/server.py takes",
-    "explorer/widget.py _hear",
-    "kernels/bandwidth_conventions.py check_convention",
-    "kernels/registry.py register_internal",
-    "pooling/out_of_core.py sums",
-    "pooling/pool.py reduce",
-    "smoother/linear_smoother.py add",
-    "tables/column_types.py date_to_choose",
-    "tables/column_types.py refuse_measures",
-    "torch/similarities.py _differentiable",
-}
+BANNED_NAMES: set[str] = set()
+BANNED_DOCSTRINGS: set[str] = set()
 BANNED_TITLES: set[str] = set()
 # Modules outside of the command line whose texts name its options; this set may only shrink.
 NAMING_OPTIONS = {"data/suspect_columns.py"}

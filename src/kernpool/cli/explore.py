@@ -118,7 +118,7 @@ def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) ->
         if not (options.quiet or options.json):
             say("Ctrl-C ends it")
         if not options.no_open:  # a browser of the terminal asks before it ends
-            threading.Thread(target=webbrowser.open, args=[server.door], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[server.address], daemon=True).start()
 
     try:
         serve(explorer.subject, port=options.port, language=options.lang, started=started)

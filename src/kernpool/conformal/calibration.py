@@ -144,7 +144,7 @@ def predict_problem(smoother: Smoother, problem: Problem) -> Array:
         return filled(smoother, problem, values, occupied)
     values, occupied = np.empty((len(problem.query), problem.value.shape[1])), np.empty(len(problem.query), dtype=bool)
     for rows in cut(len(values), ROWS_AT_ONCE):
-        fit = smoother.settled(problem, state.rows(rows))
+        fit = smoother.solve(problem, state.rows(rows))
         values[rows], occupied[rows] = fit.intercept, fit.occupied
     return filled(smoother, problem, values, occupied)
 

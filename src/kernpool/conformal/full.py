@@ -113,7 +113,7 @@ class LocalDesigns:
     def of(cls, smoother: Smoother, problem: Problem) -> LocalDesigns:
         """Fit at the queries of a problem."""
         state, layout = smoother.sums(problem), problem.layout
-        fit, m = smoother.settled(problem, state), len(problem.query)
+        fit, m = smoother.solve(problem, state), len(problem.query)
         if not layout.degree:
             return cls(smoother, problem, state, fit, log_mass(state), np.empty((m, 0)), np.empty((m, 0, 0)))
         inverse = inverse_designs(state, layout, smoother.recipe.ridge_weight(smoother.columns))
@@ -189,7 +189,7 @@ class LocalDesigns:
         upper, lower = np.triu_indices(layout.columns)
         numerator[:, layout.second] = offsets[:, upper] * offsets[:, lower]
         together = merge(self.state.rows(which), PoolState(log_weight, np.ones(k), numerator))
-        fit = self.smoother.settled(self.problem, together)
+        fit = self.smoother.solve(self.problem, together)
         alpha = np.exp(log_weight - together.log_denominator)
         return fit.intercept, alpha * (fit.base + np.sum(fit.tilt * offsets, axis=1))
 

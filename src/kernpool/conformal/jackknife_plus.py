@@ -150,7 +150,7 @@ def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array
     """Recompute fits at points without one unit of one row each, of shape (k, c); NaN in empty windows."""
     smoother = replace(designs.smoother, kept=None)
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
-    fit = smoother.settled(problem, smoother.sums(problem))
+    fit = smoother.solve(problem, smoother.sums(problem))
     return np.where(fit.occupied[:, None], fit.intercept, np.nan)
 
 

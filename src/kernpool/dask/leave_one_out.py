@@ -16,7 +16,7 @@ from kernpool.core.state import PoolState
 from kernpool.dask.partitions import Partitions, read_block
 from kernpool.dask.pool import block_state, center_task, compute, merge_tree
 from kernpool.data.chunks.base import Chunk
-from kernpool.pooling import QueryBatch, Recipe, settle
+from kernpool.pooling import QueryBatch, Recipe, finalize
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -147,6 +147,6 @@ def _squared(rows: Chunk, asked: QueryBatch, state: PoolState, center: Array, su
         mean: Array = np.divide(total, rest, where=rest > 0, out=np.zeros_like(total))
         return mean + center
 
-    predicted = settle(asked.recipe, asked.sums(state, center, False, fill=mean_of_others))
+    predicted = finalize(asked.recipe, asked.sums(state, center, False, fill=mean_of_others))
     squared = np.sum((rows.value - predicted) ** 2, axis=1)
     return float(weight @ squared), float(weight.sum()), int(np.count_nonzero(state.denominator == 0))

@@ -38,7 +38,7 @@ from kernpool.execution.messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.out_of_core import ChunkReason, QueryBatch, center_of, merge_states, reason_of_chunks
-from kernpool.pooling.recipe import Recipe, Sums, quotient, settle
+from kernpool.pooling.recipe import Recipe, Sums, finalize, quotient
 
 # Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
 # nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
@@ -366,7 +366,7 @@ def pool_partitions(recipe: Recipe, query: Any, partitions: Partitions, client: 
         array = as_dask_array(select(query, partitions.names) if is_frame(query) else query)
         with dask.annotate(retries=retries):
             return _lazy(recipe, array, partitions)
-    return settle(recipe, PartitionPairs(partitions, client, retries).reduce(recipe, query))
+    return finalize(recipe, PartitionPairs(partitions, client, retries).reduce(recipe, query))
 
 
 def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
@@ -377,7 +377,7 @@ def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
         if recipe.empty in ("nearest", "mean"):
             limit = delayed(_empty_windows)(asked, state)
             filled = state_tree(limit, partitions, center, recipe.empty)
-        pooled = delayed(_settled)(asked, state, center, filled, partitions.flat)
+        pooled = delayed(_finalized)(asked, state, center, filled, partitions.flat)
         length = np.nan if rows is None else rows
         shape = (length,) if partitions.flat else (length, partitions.outputs)
         parts.append(da.from_delayed(pooled, shape, dtype=np.float64))
@@ -388,9 +388,9 @@ def _empty_windows(asked: QueryBatch, state: PoolState) -> QueryBatch:
     return asked.at(np.flatnonzero(state.denominator == 0), asked.recipe.empty)
 
 
-def _settled(asked: QueryBatch, state: PoolState, center: Array | None, filled: PoolState | None, flat: bool) -> Any:
+def _finalized(asked: QueryBatch, state: PoolState, center: Array | None, filled: PoolState | None, flat: bool) -> Any:
     if center is None:
         raise ValueError(NO_PAIRS)
     if not len(asked):
         return np.empty(0) if flat else np.empty((0, len(center)))
-    return settle(asked.recipe, asked.sums(state, center, flat, fill=lambda _: quotient(filled or state)))
+    return finalize(asked.recipe, asked.sums(state, center, flat, fill=lambda _: quotient(filled or state)))

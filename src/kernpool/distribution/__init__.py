@@ -12,7 +12,7 @@ from kernpool.distribution.cdf import Function, chunk_functions, counted_functio
 from kernpool.distribution.chunk_queries import asked_of, without_axes
 from kernpool.distribution.multipass_quantile import chunk_quantiles, counted_quantiles
 from kernpool.distribution.quantile import QuantileInterval, as_levels, pool_quantile
-from kernpool.distribution.weighted_cdf import as_thresholds, known_cdf, rows_of, settled, shares_below
+from kernpool.distribution.weighted_cdf import as_thresholds, finalize_cdf, known_cdf, rows_of, shares_below
 from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles, quantiles, with_limits
 
 __all__ = [
@@ -26,13 +26,13 @@ __all__ = [
     "chunk_quantiles",
     "counted_functions",
     "counted_quantiles",
+    "finalize_cdf",
     "known_cdf",
     "known_quantiles",
     "pool_cdf",
     "pool_quantile",
     "quantiles",
     "rows_of",
-    "settled",
     "shares_below",
     "with_limits",
     "without_axes",

@@ -25,11 +25,11 @@ from kernpool.distribution.weighted_cdf import (
     TwoSidedSums,
     as_thresholds,
     filled,
+    finalize_cdf,
     keep_order,
     known_cdf,
     ranks,
     rows_of,
-    settled,
     sides_of,
 )
 from kernpool.distribution.weighted_quantile import FAR
@@ -245,7 +245,7 @@ def array_functions(recipe: Recipe, problem: Problem, value: Array, function: Fu
     def known(some: Problem, rows: Index) -> tuple[Array, NDArray[np.bool_]]:
         return function.at(rows).known(recipe, some, value)
 
-    return settled(recipe, problem, known, function.at_zero)
+    return finalize_cdf(recipe, problem, known, function.at_zero)
 
 
 @underflow_is_zero

@@ -401,7 +401,7 @@ def ranks(
     return low
 
 
-def settled(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit: Known | None = None) -> Array:
+def finalize_cdf(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit: Known | None = None) -> Array:
     """Evaluate a function for all queries, and fill empty windows by the recipe's policy.
 
     Parameters
@@ -432,7 +432,7 @@ def settled(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit:
 
 
 def filled(recipe: Recipe, found: Array, occupied: NDArray[np.bool_], at_zero: Any, fill: Fill) -> Array:
-    """Fill empty windows by the recipe's policy; parameters as of `settled` and `fill_empty`."""
+    """Fill empty windows by the recipe's policy; parameters as of `finalize_cdf` and `fill_empty`."""
     whole = recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
     if recipe.empty == "zero" and not occupied.all():
         whole[~occupied] = np.broadcast_to(at_zero, whole.shape)[~occupied]

@@ -44,7 +44,7 @@ from kernpool.estimators.extrapolation import limits_of, widened
 from kernpool.estimators.fitted import recipe_of, scaled_keys
 from kernpool.estimators.parameters import search_parameters
 from kernpool.execution.progress import current_progress, report_progress
-from kernpool.pooling import KeyPairs, Recipe, settle
+from kernpool.pooling import KeyPairs, Recipe, finalize
 
 Array = NDArray[np.float64]
 Limits = tuple[Array, Array] | None
@@ -194,7 +194,7 @@ def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: Train
     """Predict the held-out rows from a fold; empty windows get the mean, as in leave-one-out."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
-    return settle(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)
+    return finalize(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)
 
 
 def _left_out_of(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:

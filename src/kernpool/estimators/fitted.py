@@ -39,7 +39,7 @@ from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.summary import ColumnSummary
-from kernpool.pooling import ChunkPairs, KeyPairs, Recipe, ReportRank, local_fit, settle
+from kernpool.pooling import ChunkPairs, KeyPairs, Recipe, ReportRank, finalize, local_fit
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, SumCache
 
 Array = NDArray[np.float64]
@@ -247,14 +247,14 @@ def pool_at(
         query = numeric_query(model, X)
         check_unchanged(model)
         sums = (pairs_of_chunks or ChunkPairs)(model.chunks_).reduce(recipe, query, progress)
-        return settle(recipe, sums, report_rank, limits_of(model))
+        return finalize(recipe, sums, report_rank, limits_of(model))
     query, code = read_query(model, X)
     if pairs_of_chunks is None:
         pairs: Any = pairs_of(model, code)
     else:
         pairs = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
     sums = pairs.reduce(recipe, scale_of(model).apply(query), progress)
-    pooled = settle(recipe, sums, report_rank, limits_of(model))
+    pooled = finalize(recipe, sums, report_rank, limits_of(model))
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
 

@@ -335,7 +335,7 @@ class ExplorerServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/?token={self.token}"
 
     @property
-    def door(self) -> str:
+    def address(self) -> str:
         """One-time address for the command line, which redirects to the page and is then invalid."""
         return f"http://{HOST}:{self.server_port}/?once={self._ticket}"
 

@@ -115,7 +115,7 @@ class Probabilities:
         problem = smoother.problem(training, exclude_self=self.group is None)
         problem = problem if self.group is None else problem.with_groups(self.group, self.group)
         state = smoother.sums(problem)
-        fit = smoother.settled(problem, state)
+        fit = smoother.solve(problem, state)
         prior = priors_of_others(self.label, self.weight, self.group)
         pooled = np.where(fit.occupied[:, None], np.clip(fit.intercept, 0.0, 1.0), prior)
         return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, log_mass(state))

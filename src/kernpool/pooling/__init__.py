@@ -12,7 +12,7 @@ from kernpool.pooling.choice import choose
 from kernpool.pooling.out_of_core import NO_PAIRS, ChunkPairs, QueryBatch, center_of, merge_states
 from kernpool.pooling.plan import Plan, algorithm_within
 from kernpool.pooling.pool import as_pairs, pool, pool_state
-from kernpool.pooling.recipe import Recipe, ReportRank, Sums, limit_problem, limit_values, quotient, settle
+from kernpool.pooling.recipe import Recipe, ReportRank, Sums, finalize, limit_problem, limit_values, quotient
 from kernpool.pooling.rounding import rounding_bound
 from kernpool.pooling.streaming import RunningPool
 from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows
@@ -33,6 +33,7 @@ __all__ = [
     "center_of",
     "choose",
     "effective_rows",
+    "finalize",
     "limit_problem",
     "limit_values",
     "local_fit",
@@ -42,6 +43,5 @@ __all__ = [
     "pooling_weights",
     "quotient",
     "rounding_bound",
-    "settle",
     "weight_rows",
 ]

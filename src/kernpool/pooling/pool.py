@@ -26,7 +26,7 @@ from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.arrays import ArrayPairs, sum_states
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
-from kernpool.pooling.recipe import Recipe, Sums, settle
+from kernpool.pooling.recipe import Recipe, Sums, finalize
 
 
 @underflow_is_zero
@@ -206,7 +206,7 @@ def pool(
         n_jobs=n_jobs,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
-    return settle(recipe, pairs.reduce(recipe, query, progress))
+    return finalize(recipe, pairs.reduce(recipe, query, progress))
 
 
 def as_pairs(

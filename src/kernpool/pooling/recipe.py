@@ -256,7 +256,7 @@ class Sums:
         return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
 
 
-def settle(
+def finalize(
     recipe: Recipe,
     sums: Sums,
     report_rank: ReportRank | None = None,
@@ -288,7 +288,7 @@ def settle(
     Examples
     --------
     >>> state = PoolState(np.zeros(2), np.array([2.0, 0.0]), np.array([[6.0], [0.0]]))
-    >>> settle(Recipe.of(empty="zero"), Sums(state, Layout(values=1, columns=1, degree=0)))
+    >>> finalize(Recipe.of(empty="zero"), Sums(state, Layout(values=1, columns=1, degree=0)))
     array([[3.],
            [0.]])
     """

@@ -20,7 +20,7 @@ from kernpool.execution.threads import OwnLock
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, registered_name
 from kernpool.pooling.out_of_core import ChunkReason, QueryBatch, center_of, reason_of_chunks
-from kernpool.pooling.recipe import Recipe, settle
+from kernpool.pooling.recipe import Recipe, finalize
 
 Array = NDArray[np.float64]
 
@@ -258,7 +258,7 @@ class RunningPool:
         _, flat, state, center = self._seen
         if state is None or center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
-        return settle(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
+        return finalize(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write queries and sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.

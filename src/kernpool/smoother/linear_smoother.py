@@ -311,7 +311,7 @@ class Smoother:
 
         return make() if self.kept is None else self.kept.get(problem, make)
 
-    def settled(self, problem: Problem, state: PoolState) -> LocalFit:
+    def solve(self, problem: Problem, state: PoolState) -> LocalFit:
         """Solve for the local constant or plane at each query, with the recipe's ridge."""
         ridge = self.recipe.ridge_weight(self.columns)
         return Sums(state, problem.layout, problem.value_center).fit(ridge)
@@ -320,7 +320,7 @@ class Smoother:
         """Fit at given evaluation points."""
         problem = self.problem(places)
         state = self.sums(problem)
-        return Fitted(self, problem, state, self.settled(problem, state))
+        return Fitted(self, problem, state, self.solve(problem, state))
 
 
 @dataclass(frozen=True, eq=False)

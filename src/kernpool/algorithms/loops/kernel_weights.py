@@ -172,7 +172,7 @@ def on_edge(s):
 
 
 @strict_loop
-def settle_edges(s, boxcar):
+def resolve_edges(s, boxcar):
     """Make pairs near the edge of the support agree with the reference: move them clearly out or in."""
     for j in range(s.size):
         u = math.sqrt(s[j])
@@ -300,7 +300,7 @@ def tile_distances(s, q, key, first, bandwidth, code, infinite):
         if infinite or (divide == 0 and not on_edge(s)):
             break
     else:
-        settle_edges(s, code == BOXCAR)
+        resolve_edges(s, code == BOXCAR)
 
 
 @bare_part

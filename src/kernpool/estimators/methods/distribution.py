@@ -29,10 +29,10 @@ from kernpool.distribution import (
     as_levels,
     as_thresholds,
     chunk_functions,
+    finalize_cdf,
     known_cdf,
     known_quantiles,
     rows_of,
-    settled,
     with_limits,
     without_axes,
 )
@@ -166,7 +166,7 @@ class WeightedOutcomes:
             ]
             return np.stack([array for array, _ in found], axis=1), found[0][1]
 
-        return settled(self.recipe, self.whole, known, at_zero, limit)
+        return finalize_cdf(self.recipe, self.whole, known, at_zero, limit)
 
 
 def _left_out(model: Any, constant: Smoother) -> Problem:

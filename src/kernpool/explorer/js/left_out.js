@@ -1,5 +1,5 @@
 /** Leave-one-out a row at a time, for work in idle slices. */
-import { means } from "./settle.js";
+import { means } from "./finalize.js";
 
 /**
  * Predict every row from the others. An empty window is predicted by the mean of the others, as the engine does;

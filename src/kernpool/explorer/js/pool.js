@@ -5,7 +5,7 @@
 import { makeSlice } from "./slice.js";
 import { KERNELS } from "./kernels.js";
 import { makePlane, weightedMean } from "./plane.js";
-import { makeSettle, nearestKey } from "./settle.js";
+import { makeFinalize, nearestKey } from "./finalize.js";
 import { makeWeigher, penaltyOf } from "./similarity.js";
 
 /**
@@ -72,14 +72,14 @@ export function collect(outputs, m, write) {
 function makeFit(data, settings, weigh) {
   const { n, numeric, centered } = data, c = centered.length, penalty = penaltyOf(data, settings);
   const plane = settings.degree ? makePlane(numeric, centered, settings.bandwidth) : null;
-  const settle = makeSettle(data, settings);
+  const finalize = makeFinalize(data, settings);
   return (query, self, weight) => {
     const total = weigh(query, self, weight), isEmpty = !(total > 0), value = new Float64Array(c);
     const slope = plane ? new Float64Array(c * numeric.length).fill(NaN) : null;
     let rank = 0;
     if (!isEmpty && plane) rank = plane(query.numeric, weight, 0, n, total, penalty(weigh.shift), value, slope);
     else if (!isEmpty) for (let j = 0; j < c; j++) value[j] = weightedMean(centered[j], weight, 0, n, total);
-    settle(query, self, isEmpty, value);
+    finalize(query, self, isEmpty, value);
     return { total, isEmpty, value, slope, rank };
   };
 }

@@ -5,7 +5,7 @@
 
 import { exponentials } from "./exponential.js";
 import { KERNELS } from "./kernels.js";
-import { makeSettle } from "./settle.js";
+import { makeFinalize } from "./finalize.js";
 import { makePlane, weightedMean } from "./plane.js";
 import { addSquares, addTo, distances, factorsOf, factorTable, multiplyOnto } from "./similarity.js";
 import { isByColumn, isInLogs, penaltyOf, withoutOne } from "./similarity.js";
@@ -30,7 +30,7 @@ export function makeSlice(data, settings, column, query) {
   const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], h = settings.bandwidth[column];
   const weight = new Float64Array(rows.length), range = new Int32Array(2);
   const plane = settings.degree ? makePlane(keys, outputs, settings.bandwidth) : null;
-  const penalty = penaltyOf(data, settings), settle = makeSettle(data, settings), shift = new Float64Array(1);
+  const penalty = penaltyOf(data, settings), finalize = makeFinalize(data, settings), shift = new Float64Array(1);
   const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : isPlain ? rangeOfLogits : allKeys;
   const largest = times ? times.reduce((most, one) => Math.max(most, one), 0) : 1;
   const place = Array.from(query.numeric), unused = new Float64Array(keys.length * outputs.length);
@@ -44,7 +44,7 @@ export function makeSlice(data, settings, column, query) {
     if (isEmpty) slope.fill(NaN);
     else if (plane) plane(place, weight, from, to, total, penalty(shift[0]), value, slope);
     else for (let j = 0; j < value.length; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
-    settle({ numeric: place, codes: query.codes }, self, isEmpty, value);
+    finalize({ numeric: place, codes: query.codes }, self, isEmpty, value);
     return total;
   };
 }

@@ -113,7 +113,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
         Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.choice`).
     """
     problem = smoother.problem(smoother.training).with_groups(code, code)
-    fit = smoother.settled(problem, smoother.sums(problem))
+    fit = smoother.solve(problem, smoother.sums(problem))
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
     without = fill_empty(fit.intercept, fit.occupied, "mean", fill)
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))

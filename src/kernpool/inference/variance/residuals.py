@@ -222,12 +222,12 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     shares: list[tuple[Array, Array, Array]] = []
     for rows in cut(n, ROWS_AT_ONCE):
         part, unit, value = state.rows(rows), np.minimum(weight[rows], 1.0), smoother.keys.value[rows]
-        without = smoother.settled(problem, part)
+        without = smoother.solve(problem, part)
         deleted[rows], others[rows] = without.intercept, without.occupied
         numerator = np.zeros_like(part.numerator)
         numerator[:, problem.layout.value] = unit[:, None] * value
         together = merge(part, PoolState(log_own[rows], unit, numerator))
-        fit = smoother.settled(problem, together)
+        fit = smoother.solve(problem, together)
         with np.errstate(divide="ignore", over="ignore"):
             share = np.exp(log_own[rows] - together.log_denominator)
         if with_shares:
@@ -376,4 +376,4 @@ def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) ->
     center = np.where(low == high, low, 0.0)
     problem = replace(problem, value=np.ascontiguousarray(squared - center), value_center=center, prepared=None)
     state = smoother.sums(problem)
-    return Fitted(smoother, problem, state, smoother.settled(problem, state))
+    return Fitted(smoother, problem, state, smoother.solve(problem, state))

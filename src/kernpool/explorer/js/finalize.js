@@ -3,13 +3,13 @@
 import { withoutOne } from "./similarity.js";
 
 /**
- * Make settle(query, self, isEmpty, value), which finishes the fit of a query, less the centers, in place.
+ * Make finalize(query, self, isEmpty, value), which finishes the fit of a query, less the centers, in place.
  *
  * settings.empty says what an empty window becomes: "nan", "zero", "nearest" (the nearest keys of the numeric
  * columns) or "mean" of all keys; where a row is left out, NaN. settings.priorShare is the share of the class priors,
  * where no row is left out; there settings.clip = [low, high] keeps local lines within the values.
  */
-export function makeSettle(data, settings) {
+export function makeFinalize(data, settings) {
   const clip = settings.degree ? settings.clip : null;
   const share = data.classes ? (settings.priorShare ?? 0) : 0, prior = share ? means(data, -1) : null;
   return (query, self, isEmpty, value) => {
