@@ -43,10 +43,10 @@ def test_an_estimated_ratio_leaves_training_rows_out_of_their_own_density(situat
     X, y, _, _, new = situation
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
     ratio = density_ratio(X, new, bandwidth=0.3, largest=3.0)
-    with pytest.warns(InferenceWarning, match="becomes that"):
+    with pytest.warns(InferenceWarning, match="clipped to that"):
         found = model.prediction_interval(new, method="jackknife", weights=ratio)
     score = np.abs(y - model.leave_one_out().prediction.ravel())
-    with pytest.warns(InferenceWarning, match="becomes that"):
+    with pytest.warns(InferenceWarning, match="clipped to that"):
         width = weighted_upper(score, ratio.at_training, ratio.at_new, 0.9)
     np.testing.assert_allclose(found.upper - found.center, width, rtol=1e-10)
 

@@ -111,7 +111,9 @@ def test_while_python_is_asked_nothing_of_the_drawn_rows_is_shown(subject, mount
         assert page.locator("[data-part=empty]").inner_text() == ""
 
 
-@pytest.mark.parametrize(("how", "words"), [("gone", "Python no longer answers"), ("refuses", "MemoryError: too many")])
+@pytest.mark.parametrize(
+    ("how", "words"), [("gone", "Python no longer responds"), ("refuses", "MemoryError: too many")]
+)
 def test_an_engine_that_does_not_answer_is_said(subject, mounted, how, words):
     with mounted(subject, how) as page:
         assert known(page) == {}

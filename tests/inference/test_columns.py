@@ -329,7 +329,7 @@ def test_rows_that_are_refused():
         NadarayaWatsonRegressor(bandwidth="loo").fit(table, y).significance_test("sight")
     with pytest.raises(ValueError, match=r"passes through every row, which leaves no residuals: .* a larger one"):
         NadarayaWatsonRegressor(bandwidth=1e-7).fit(X, Y).significance_test(0, method="gradient")
-    with pytest.raises(ValueError, match="fit each once, without weights"):
+    with pytest.raises(ValueError, match="fit each row once, without weights"):
         model.fit(X, Y, np.full(60, 3.0)).significance_test(0)
     with pytest.raises(ValueError, match="no two rows are within reach"):
         ZhengStatistic.of(Recipe.of("boxcar", 1e-9), X)

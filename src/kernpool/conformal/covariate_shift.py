@@ -330,8 +330,8 @@ class DensityRatio:
         if above.any():
             warn_caller(
                 f"at {np.count_nonzero(above)} of {len(above)} rows (the first is row {np.flatnonzero(above)[0]}) "
-                "there are very few training rows for the number of new ones: the ratio is above, or unknown, and is "
-                f"clipped to {self.largest:g}; the training rows have little information there",
+                "there are very few training rows for the number of new ones: the ratio is above "
+                f"{self.largest:g}, or unknown, and is clipped to that; training rows have little information there",
                 InferenceWarning,
             )
         with np.errstate(over="ignore"):
