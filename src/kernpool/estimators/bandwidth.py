@@ -80,7 +80,7 @@ def drawn_rows(
 
     Returns
     -------
-    Drawn or None
+    DrawnRows or None
         None if there are no more different rows than that.
     """
     rows = canonical_rows(X, value, weight, code, group)
@@ -429,7 +429,7 @@ def draw(
 
     Returns
     -------
-    Sample or None
+    SearchSample or None
         The same for any cutting of the rows into chunks; None if there are no chunks.
 
     Raises

@@ -230,7 +230,7 @@ def held_back(
 
     Returns
     -------
-    HeldBack
+    CalibrationSplit
         In the order of their numbers.
 
     Raises

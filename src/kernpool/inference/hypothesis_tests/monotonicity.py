@@ -171,8 +171,8 @@ def _widths(x: Array) -> Array:
 class _StudentisedSlopes:
     """Largest studentised slope against the null direction, for columns of outputs.
 
-    Standard errors are those of `variance/standard_errors.py`: local noise times the norm of the linear weights of a
-    slope.
+    Standard errors are those of `kernpool.inference.variance.standard_errors`: local noise times the norm of the linear
+    weights of a slope.
     """
 
     curve: SmootherMatrix  # at the rows, for the residuals
