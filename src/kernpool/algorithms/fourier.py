@@ -86,7 +86,7 @@ class Grid:
 
     @classmethod
     def around(cls, low: Array, high: Array, bandwidth: Array, precision: float) -> Grid:
-        """Build a grid around the box of the keys, with periodic images and aliasing below the precision."""
+        """Build a grid around the box of the keys, with periodic images and lost frequencies below the precision."""
         from scipy.fft import next_fast_len
 
         # Far below the precision, because these errors may add up over all keys and those of finufft are scattered.

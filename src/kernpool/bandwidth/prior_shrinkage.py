@@ -101,7 +101,7 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
 
 
 def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the leave-one-out prior of each row's own class.
+    r"""Return the leave-one-out prior of each row's own class: one unit of the row's weight is left out.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
 
 
 def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the leave-one-out priors of all classes for each row.
+    r"""Return the leave-one-out priors of all classes for each row: one unit of the row's weight is left out.
 
     Parameters
     ----------

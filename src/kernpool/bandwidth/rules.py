@@ -287,7 +287,7 @@ def sum_by_place(place: NDArray[np.intp], amount: Array, places: int) -> Array:
 
     Returns
     -------
-    ndarray of shape (points,)
+    ndarray of shape (places,)
         Sums.
     """
     return np.bincount(place, amount, places).astype(np.float64, copy=False)

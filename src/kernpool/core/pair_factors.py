@@ -255,7 +255,7 @@ def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float
 def weight_left_out(
     weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weight and weighted sum that leave-one-out or leave-group-out removes for each row.
+    """Return the weight and weighted sum that leave-one-out or leave-cluster-out removes for each row.
 
     Parameters
     ----------

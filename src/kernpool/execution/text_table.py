@@ -58,7 +58,7 @@ def with_sizes(names: list[str], rows: list[list[str]], sizes: Array | None) -> 
 
 
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Format a table as lines of aligned columns, separated by two spaces.
+    """Format a table as lines of aligned columns, each preceded by two spaces.
 
     Examples
     --------

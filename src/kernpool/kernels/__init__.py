@@ -46,7 +46,7 @@ def is_built_in(kernel: Kernel) -> bool:
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Tell whether the compiled loops support this `Kernel` record, or a power that its products are made of."""
+    """Tell whether the compiled loops support this `Kernel` record: a built-in one, or a power in products of these."""
     return kernel.name in COMPILED and get_kernel(kernel.name) is kernel
 
 

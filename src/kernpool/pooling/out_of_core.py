@@ -38,7 +38,7 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Tell whether chunks can be summed in one pass over one column, and some queries in a second pass."""
+    """Tell whether chunks might be summed in one pass over one column, and some queries in a second pass."""
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
 

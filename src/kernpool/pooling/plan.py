@@ -141,7 +141,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
 
 
 def near_one(state: PoolState, below: float = FAINT) -> PoolState:
-    """Return the same state with the shift changed so that small denominators are near 1.
+    """Return the same state with the shift changed so that denominators below a bound are near 1.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class Recipe:
         )
 
     def refuse_unable(self, columns: int) -> None:
-        """Raise ValueError if the named algorithm does not support so many numeric columns at this degree."""
+        """Raise ValueError if the named algorithm does not support so many numeric columns with these parameters."""
         if self.algorithm != "auto":
             row = np.zeros((1, columns))
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)

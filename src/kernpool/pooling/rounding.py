@@ -67,7 +67,7 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
 
 
 def rounding_of_weights(problem: Problem, state: PoolState) -> Array:
-    """Return a bound on the relative rounding error of pooling weights: the factor of ``range(v)`` in `rounding_bound`.
+    """Return a bound on the rounding error of pooling weights: the factor of ``range(v)`` in `rounding_bound`.
 
     Parameters
     ----------

@@ -358,7 +358,7 @@ def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
     if times.kind != kind:
         raise TableError(
             f"{table.source}: column {name!r} holds {KIND_WORDS[times.kind]}, and the model was fitted to "
-            f"{KIND_WORDS[kind]}; convert the column, or fit a model to a column of that type"
+            f"{KIND_WORDS[kind]}; convert the column, or fit a model to the column as it is"
         )
     return times
 
@@ -370,7 +370,7 @@ def note_doubts(table: Table, name: str) -> None:
 
 
 def refuse_measures(table: Table, name: str) -> None:
-    """Raise an error for text that looks like numbers with units, unless it was declared categorical."""
+    """Raise an error for text that looks like numbers with units; only for columns not declared categorical."""
     _refuse(table, name, measures([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)]))
 
 

@@ -55,7 +55,7 @@ def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
 
 
 def share_of(line: SortedColumn, tol: float) -> float:
-    """Return the fraction of a sum that may be omitted; half, if the query's own key is excluded later."""
+    """Return the fraction of a sum that may be omitted: `tol`; half of it if the query's own key is excluded later."""
     return 0.5 * tol if line.leave_out else tol
 
 

@@ -314,7 +314,7 @@ NEVER = 1.0
 
 
 class LeafCopies(NamedTuple):
-    """Keys of each leaf, scaled for the fused loops; empty arrays where there are none.
+    """Keys of each leaf, scaled for the fused loops; the arrays of keys are empty where there are no such loops.
 
     Parameters
     ----------

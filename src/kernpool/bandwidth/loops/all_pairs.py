@@ -236,7 +236,7 @@ def _weigh(columns, i, stop, kernel):
 
 @bare_part
 def _add(kernel, weighted, i, stop, sums):
-    """Add the contributions of row `i` to the rows before `stop`, and theirs to row `i`."""
+    """Add the contributions of row `i` to the rows after it, up to `stop`, and theirs to row `i`."""
     for c in range(weighted.shape[0]):
         theirs, their_sums = weighted[c, i + 1 : stop], sums[c, i + 1 : stop]
         own, total = weighted[c, i], 0.0

@@ -127,7 +127,7 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
 
 
 def minimise(objective: Objective, spread: Array, grid: Array) -> None:
-    """Evaluate a grid of factors, and refine its best local minima by Brent's method.
+    """Evaluate a grid of factors, and refine its best local minima by Brent's method; results are in `objective.tried`.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class PairwiseEvaluation:
     Parameters
     ----------
     theta, penalised, error, residual, penalty_slope
-        As there.
+        As in `Evaluation`.
     prediction : ndarray of shape (n, c)
         Predictions from the other rows, or from all, depending on the criterion.
     denominator : ndarray of shape (n,)

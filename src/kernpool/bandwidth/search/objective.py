@@ -324,7 +324,7 @@ class TrainingRows:
 
     @property
     def unit(self) -> float:
-        """Mean weight, but at least one: the weight of one row if weights were normalised."""
+        """Mean weight, but at most one: the weight of one row if weights were normalised."""
         return self.total / self.number
 
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:

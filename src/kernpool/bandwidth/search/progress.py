@@ -230,7 +230,7 @@ class SearchState:
     fewer : list of Objective
         Criteria of samples, the smallest sample first.
     quick : FastObjective, optional
-        Fast objective of the first sample, until its result is handed over.
+        Fast objective of the rows at hand, until its result is handed over.
     """
 
     limit: TimeLimit

@@ -156,7 +156,7 @@ NEAR_FOURTH = 3e-4  # mean fourth power of distances, in that of widths of a cel
 
 @part
 def add_products(local, terms, t, size, found, column):
-    """Append the higher moments of a tile of queries to those of `add_moments`, ordered as in `core.moments`."""
+    """Append higher moments of a tile of queries to those of `add_moments`, ordered as in `kernpool.core.moments`."""
     columns = local.shape[0]
     third, fourth = 2 * columns + 1, 2 * columns + 2
     for c in range(columns):
