@@ -214,7 +214,7 @@ def _add_fit(commands: Any) -> None:
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
     fit.add_argument("--plot", metavar="PNG", help="draw the fitted curve into this file")
     fit.add_argument(
-        "--summary", action="store_true", help="print effective parameters, error variance and R2 to standard output"
+        "--summary", action="store_true", help="print effective parameters, residual sd and R2 to standard output"
     )
     add_table_options(fit, levels=True)
     _add_common(fit)
@@ -346,7 +346,7 @@ def _add_info(commands: Any) -> None:
     info = commands.add_parser("info", help="describe a model", description="Print a model as JSON or its summary.")
     info.add_argument("model", metavar="MODEL", help="folder written by kernpool fit --model")
     info.add_argument(
-        "--summary", action="store_true", help="print effective parameters, error variance and R2 instead of JSON"
+        "--summary", action="store_true", help="print effective parameters, residual sd and R2 instead of JSON"
     )
     add_json(info)
     info.set_defaults(run="commands:run_info")
@@ -404,7 +404,7 @@ def _add_explore(commands: Any) -> None:
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--memory", metavar="SIZE", help="out of core: read DATA in chunks within this memory: 2GiB, 512MiB, bytes"
+        "--memory", metavar="SIZE", help="out of core: read DATA in chunks in about this memory: 2GiB, 512MiB, bytes"
     )
     command.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
     command.add_argument("--force", action="store_true", help="overwrite existing outputs")

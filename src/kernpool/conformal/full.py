@@ -229,7 +229,7 @@ def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
 
 
 TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, up to rounding
-TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and takes time linear in rows plus points"
+TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and takes the time of a few predictions"
 
 
 def full(setting: ConformalProblem) -> Bounds:

@@ -161,7 +161,7 @@ UNUSED = 100  # one in this many rows may stay in all fits
 
 
 def cv_plus(setting: ConformalProblem) -> Bounds:
-    """Compute CV+ intervals with ten folds or slightly more, or leave-one-out if there are few rows."""
+    """Compute CV+ intervals with 10 to 19 folds, or leave-one-out if there are fewer than ten rows."""
     weight = setting.calibration.weight
     units = np.floor(weight).astype(np.int64)
     folds, size = fold_sizes(float(units.sum()))

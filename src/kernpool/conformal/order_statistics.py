@@ -150,7 +150,7 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the order statistic of a rank counted from the largest value; minus infinity if beyond.
+    """Return the order statistic of a rank counted from the largest value; minus infinity beyond the last row.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def constant_width(setting: ConformalProblem) -> Bounds:
 
 
 def adaptive(setting: ConformalProblem) -> Bounds:
-    """Compute split conformal intervals with scores scaled by the local noise."""
+    """Compute intervals scaled by the local noise: jackknife for training rows, split conformal for other rows."""
     score, rounding = setting.calibration.score, nothing_left(setting.smoother.value[setting.smoother.weight > 0])
     there, at_rows = _scales(setting)
     scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)

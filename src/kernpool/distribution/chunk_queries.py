@@ -78,7 +78,7 @@ class ValueSketch(NamedTuple):
 
 
 def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
-    """Return a sketch with at most `points` of the ascending values, at equal steps in rows."""
+    """Return a sketch with at most `points` of the ascending values, ties merged, at equal steps in rows."""
     first = np.flatnonzero(np.diff(value, prepend=-np.inf) > 0) if len(value) else np.empty(0, dtype=np.intp)
     value, rows = value[first], np.add.reduceat(rows, first) if len(first) else rows[:0]
     if len(value) <= points:

@@ -192,7 +192,7 @@ class MultipassQuantile:
         return found, occupied
 
     def nearest(self, rows: Index, limit: str | None, quantiles_of: Callable[[Problem, Array], Array]) -> Array:
-        """Return quantiles of queries far from all rows from the few rows that have weight for them."""
+        """Return quantiles of far queries from the few rows that have weight, and in empty windows from the nearest."""
         asked = self.asked.at(rows)
         recipe = asked.recipe
         if limit == "nearest":

@@ -83,7 +83,7 @@ PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
 
 
 def can_select(problem: Problem) -> bool:
-    """Return whether loops support a problem: built-in kernel, no additive mask, no groups, no underflow."""
+    """Return whether loops support a problem: built-in kernel, no additive mask or groups, no underflow if compact."""
     kernel = problem.similarity.kernel
     plain = problem.logit_bias is None and problem.groups is None
     return is_compiled(kernel) and plain and not (kernel.is_compact and may_underflow(problem))

@@ -421,7 +421,7 @@ def training_of(model: Any, smoother: Smoother) -> Training:
 
 
 def training_with_shares(model: Any, smoother: Smoother) -> Training:
-    """Return the local fits at the training rows with the weight matrix, which is not cached."""
+    """Return the local fits at the training rows with their linear weights, as large as the rows and not cached."""
     made = fit_training(smoother, with_shares=True)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))

@@ -286,7 +286,7 @@ def refuse_formula(X: Any, y: Any) -> None:
 
 
 def refuse_name(y: Any, *, numbers: bool) -> None:
-    """Raise for a column name where the column itself is needed; for numbers also for a list that contains a name."""
+    """Raise for a column name where the column itself is needed; for numbers also for a list of one name."""
     name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
     if isinstance(name, str):
         raise TypeError(f"y must hold a value per row, got {abbreviate(y)}; pass the column: {selection(name)}")

@@ -212,7 +212,7 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
 
 
 def _pooled(model: Any, queries: Array, codes: Codes) -> Array:
-    """Return predictions of shape (m, c), class probabilities for a classifier; NaN in empty windows."""
+    """Return predictions of shape (m, c), class probabilities for a classifier; NaN in windows left empty."""
     recipe = recipe_of(model)
     sums = pairs_of(model, codes if codes.shape[1] else None).reduce(recipe, queries)
     fit = sums.fit(recipe.ridge_weight(queries.shape[1]))

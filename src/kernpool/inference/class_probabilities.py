@@ -198,9 +198,9 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
         (which,) = np.nonzero(places)
         if which.size:
             warn_caller(
-                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that there is no "
-                "standard error of their probabilities, and it becomes NaN whatever empty= says; use a larger "
-                "bandwidth, or omit these queries",
+                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that standard "
+                "errors and intervals of their probabilities are unknown, and become NaN whatever empty= says; use a "
+                "larger bandwidth, or omit these queries",
                 category,
             )
     return ~(empty | lost)

@@ -194,7 +194,7 @@ class ClassSummary:
     left_out : str
         Unit held out for each prediction: ``"row"`` or ``"cluster"``.
     log_loss, accuracy : float
-        Weighted means over held-out predictions.
+        Weighted means over leave-one-out, or leave-cluster-out, predictions.
     empty_windows : int
         Number of rows without another row, or without one of another cluster, in their window.
 

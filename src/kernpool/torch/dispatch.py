@@ -214,7 +214,7 @@ def _why_not_by_attention(request: Request) -> str:
 
 
 def _is_itself(similarity: nn.Module) -> bool:
-    """Return whether the similarity is one of this package, without an overridden ``forward`` or hooks."""
+    """Return whether ``forward`` is that of a kernel, dot-product or bilinear similarity here, without hooks."""
     if similarity._forward_hooks or similarity._forward_pre_hooks:
         return False
     return type(similarity).forward in (

@@ -79,7 +79,7 @@ def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
 def training_rows(
     model: Any, smoother: Smoother, calibration: str | None, groups: Any
 ) -> tuple[Calibration, Array, Origin]:
-    """Return the training rows as calibration rows, with their leave-one-out predictions.
+    """Return the training rows as calibration rows, with leave-one-out or leave-cluster-out predictions.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ class Inference:
         return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
 
     def summary(self) -> Summary:
-        """Summarise the fit: effective parameters, residual variance, R2, leave-one-out R2 and criteria.
+        """Summarise the fit: effective parameters, residual sd, R2, leave-one-out R2 and criteria.
 
         Returns
         -------

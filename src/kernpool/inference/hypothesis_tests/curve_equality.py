@@ -77,7 +77,7 @@ class ParallelOffsets:
 
     @classmethod
     def of(cls, X: Array, code: Integers, recipe: Recipe) -> ParallelOffsets:
-        """Build the estimator for given rows and a recipe's kernel, at its own small bandwidth."""
+        """Build the estimator for rows and a recipe's kernel; only constant columns keep the recipe's bandwidth."""
         span = np.ptp(X, axis=0)
         narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
         return cls(code, SmootherMatrix.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X))
