@@ -99,7 +99,7 @@ def _what(value: Any) -> str:
     """Describe a constant: its kind, and what it holds if that is few names."""
     kind = type(value).__name__
     if isinstance(value, dict | list | tuple | set | frozenset):
-        names = [each for each in value if isinstance(each, str)]
+        names = [each for each in value if isinstance(each, str) and each]  # of an empty one nothing can be shown
         held = ", ".join(f"``{each}``" for each in names)
         return f"A {kind} of {len(value)}" + (f": {held}." if names and len(names) == len(value) else ".")
     return f"Of type ``{kind}``."

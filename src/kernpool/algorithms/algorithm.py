@@ -13,6 +13,8 @@ tables.
 it before Numba is loaded.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +29,8 @@ from numpy.typing import NDArray
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.vector_width import vector_bits
-from kernpool.kernels import Exponential, Flat, Form, Gaussian, Kernel, NearlyExponential, is_compiled, power_of_square
+from kernpool.kernels import Exponential, Flat, Gaussian, Kernel, NearlyExponential, is_compiled, power_of_square
+from kernpool.kernels.registry import Form
 
 Array = NDArray[np.float64]
 

@@ -5,6 +5,8 @@ function. Both are estimated here: first by quartic polynomials on blocks, then 
 local linear fits (noise).
 """
 
+from __future__ import annotations
+
 import math
 from itertools import pairwise
 

@@ -6,6 +6,8 @@ cover too little. Rounded data have equal rows by chance, which is no mistake; `
 distinguished.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -49,7 +49,8 @@ from numpy.typing import NDArray
 from kernpool.conformal.calibration import Bounds, ConformalProblem, predict
 from kernpool.conformal.guarantees import approximately, at_least
 from kernpool.conformal.split import around
-from kernpool.core import FLOAT64, FLOAT64_EPSILON, Composition, Factors, KernelLogits, Keys, Problem
+from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, KernelLogits, Keys, Problem
+from kernpool.core.similarity import Composition
 from kernpool.distribution import KernelWeights
 from kernpool.kernels import Exponential, Flat, Gaussian, Kernel, NearlyExponential, Polynomial
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother

@@ -5,6 +5,8 @@
 their own ends, and warns of empty windows, of infinite intervals, and of intervals without a width.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -21,6 +21,8 @@ References
    JASA 118 (2023), 2491-2502.
 """
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
 from typing import Any

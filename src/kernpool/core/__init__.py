@@ -23,8 +23,8 @@ from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, weight_left_out
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
-from kernpool.core.similarity import Composition, KernelLogits, check_composition
-from kernpool.core.state import Empty, EmptyWindowWarning, Fill, PoolState, check_empty, empty_state, fill_empty, merge
+from kernpool.core.similarity import KernelLogits, check_composition
+from kernpool.core.state import EmptyWindowWarning, PoolState, check_empty, empty_state, fill_empty, merge
 
 __all__ = [
     "FLOAT64",
@@ -32,11 +32,8 @@ __all__ = [
     "MOST_COLUMNS",
     "NO_CATEGORIES",
     "Categories",
-    "Composition",
-    "Empty",
     "EmptyWindowWarning",
     "Factors",
-    "Fill",
     "Groups",
     "KernelLogits",
     "Keys",

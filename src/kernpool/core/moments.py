@@ -25,6 +25,8 @@ Offsets are from the query and never from the origin, so that no large numbers c
 sets of keys merge by addition, as all other sums do.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache

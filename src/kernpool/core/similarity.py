@@ -7,6 +7,8 @@ Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` l
 far from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -15,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.messages import check_choice
-from kernpool.kernels import Kernel, Profile
+from kernpool.kernels import Kernel
+from kernpool.kernels.registry import Profile
 
 Array = NDArray[np.float64]
 Composition = Literal["radial", "product"]

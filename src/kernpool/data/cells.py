@@ -1,5 +1,7 @@
 """Conversion of one column's cells (text, arrays, Arrow) to floats, and descriptions of non-numeric cells."""
 
+from __future__ import annotations
+
 import math
 import re
 from functools import lru_cache

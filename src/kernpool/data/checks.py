@@ -5,6 +5,8 @@ identifiers, are larger than 2**53, where float64 begins to skip integers. Pooli
 of rounded keys are wrong. Integers that float64 holds exactly are accepted, such as 2**60.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, timedelta

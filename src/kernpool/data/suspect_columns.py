@@ -11,6 +11,8 @@ The rules, for estimators and the command line alike:
 Columns that the caller names as categorical, and those that declare their categories, are not questioned.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import unicodedata

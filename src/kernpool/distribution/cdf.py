@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from kernpool.core import Empty, PoolState, Problem
+from kernpool.core import PoolState, Problem
+from kernpool.core.state import Empty
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.distribution.chunk_queries import asked_of, bare_problem, of_positive_weight
 from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, ask_all

@@ -10,6 +10,8 @@ Recalibration maps the leave-one-out probabilities of each class, one class agai
 frequencies by isotonic regression.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from types import FunctionType

@@ -1,5 +1,7 @@
 """Progress callbacks: callers follow long fits and predictions, without a parameter of the estimator."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -20,12 +20,10 @@ from kernpool.inference.summary import ClassSummary, Residuals, Summary, summari
 from kernpool.inference.variance.clusters import Clusters, fit_clusters, number_clusters
 from kernpool.inference.variance.residuals import Training, fit_training, local_noise, nothing_left, squared_residuals
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 __all__ = [
     "ClassSummary",
     "Clusters",
-    "EvaluationPoints",
     "ExtrapolationWarning",
     "InferenceWarning",
     "Interval",
@@ -33,7 +31,6 @@ __all__ = [
     "ProbabilityInterval",
     "Residuals",
     "SlopeMap",
-    "Smoother",
     "Summary",
     "TestResult",
     "Training",

@@ -14,6 +14,8 @@ package, `product_kernels.py` expands their squares and products, `categorical.p
 columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
 """
 
+from __future__ import annotations
+
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.bandwidth_conventions import CONVENTIONS, check_convention, convert_bandwidth
 from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
@@ -21,12 +23,10 @@ from kernpool.kernels.product_kernels import INTERNAL, Term, products, square
 from kernpool.kernels.registry import (
     Exponential,
     Flat,
-    Form,
     Gaussian,
     Kernel,
     NearlyExponential,
     Polynomial,
-    Profile,
     get_kernel,
     kernel_names,
     make_kernel,
@@ -58,12 +58,10 @@ __all__ = [
     "CategoricalKernel",
     "Exponential",
     "Flat",
-    "Form",
     "Gaussian",
     "Kernel",
     "NearlyExponential",
     "Polynomial",
-    "Profile",
     "Term",
     "categorical_kernel_names",
     "check_convention",

@@ -5,6 +5,8 @@ support of a compact kernel, the standard deviation of the Gaussian. The same ke
 smoother in another package; every convention differs from this one by one factor per kernel.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any

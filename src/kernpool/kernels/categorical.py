@@ -17,6 +17,8 @@ The factors of Wang and van Ryzin all vanish at ``lam = 1``, but their ratios do
 Even there equal categories weigh twice as much as others: this kernel never makes a column irrelevant.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

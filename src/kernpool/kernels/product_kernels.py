@@ -20,6 +20,8 @@ The square of a power has one term. Powers that are not public kernels are regis
 compiled loops know them, and `kernel_names` does not list them.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import lru_cache

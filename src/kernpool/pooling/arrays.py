@@ -12,6 +12,8 @@ cases are summed by plans: masks, values so tiny that they are counted in larger
 result.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,9 +26,10 @@ from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PairSample
 from kernpool.algorithms.far_queries.refit import fit_lost
 from kernpool.algorithms.verification import SLACK
-from kernpool.core import Composition, Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
+from kernpool.core import Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
 from kernpool.core.inputs import EPSILON, Keys, center_of_values
+from kernpool.core.similarity import Composition
 from kernpool.data.checks import LARGEST
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks

@@ -3,6 +3,8 @@
 `rounding_bound` gives the accuracy that the package promises, as a formula.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import NDArray
 

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import Empty, Layout, PoolState, as_tol, merge
+from kernpool.core import Layout, PoolState, as_tol, merge
+from kernpool.core.state import Empty
 from kernpool.data import ArrayChunks, as_bandwidth, labels_of, order_of_columns
 from kernpool.data.files import Record, read_record, write_record
 from kernpool.execution.messages import explain_calls

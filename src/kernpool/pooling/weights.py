@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import pair_weights
-from kernpool.core import Empty, Problem, check_empty, fill_empty
+from kernpool.core import Problem, check_empty, fill_empty
+from kernpool.core.state import Empty
 from kernpool.execution.messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel

@@ -7,7 +7,7 @@ estimates, plain or bias-corrected, of the curve and its slopes.
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, SharedSums, Smoother, log_mass
-from kernpool.smoother.quadratic_forms import LinearWeights, Summed, WeightTables, inner, squared_norm
+from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, squared_norm
 
 __all__ = [
     "Estimate",
@@ -16,7 +16,6 @@ __all__ = [
     "LinearWeights",
     "SharedSums",
     "Smoother",
-    "Summed",
     "WeightTables",
     "estimate",
     "estimates",

@@ -25,6 +25,8 @@ References
    nonparametric inference", JASA 113 (2018), 767-779.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ section executes the code that it prints. Files are written to a temporary folde
 leaves no partial tour.
 """
 
+from __future__ import annotations
+
 import base64
 import io
 import json

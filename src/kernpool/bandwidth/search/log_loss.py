@@ -15,6 +15,8 @@ few rows by chance.
    estimation", COMPSTAT 1974, 101-110.
 """
 
+from __future__ import annotations
+
 import time
 from typing import Any, NamedTuple, cast
 

@@ -4,6 +4,8 @@
 objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
 """
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass, replace
 from functools import partial

@@ -4,6 +4,8 @@ Every draw is a function of the seed and of numbers, never of how the computatio
 Residuals are multiplied by one draw per row, per unit row (a row of frequency 3 is three) or per cluster.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import count, takewhile

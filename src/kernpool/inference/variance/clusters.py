@@ -17,6 +17,8 @@ References
    (1986), 13-22.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial

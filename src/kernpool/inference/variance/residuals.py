@@ -24,6 +24,8 @@ A window twice that of the fit is a compromise: over the settings of the coverag
 and 94.7 percent where 2h gives 95.7, 95.2, 94.4 and 95.0. The noise variance has to vary smoothly at that scale.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,7 +36,8 @@ from kernpool.core.state import PoolState, fill_empty, merge
 from kernpool.execution.messages import check_choice
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.pooling.recipe import limit_values
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Summed, inner, log_mass, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, value_shares
+from kernpool.smoother.quadratic_forms import Summed
 
 Array = NDArray[np.float64]
 

@@ -7,6 +7,8 @@ percent for 50, 200, 500 and 1000 rows, where the default covers 95.7, 95.2, 94.
 smooth noise variance, though: use it where the noise variance jumps.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

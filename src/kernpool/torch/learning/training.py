@@ -5,6 +5,8 @@ loop on tensors. `learn_similarity`, `load_similarity`, `similarity_state` and `
 estimators, from NumPy arrays and back.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
