@@ -63,7 +63,7 @@ def test_an_interrupt_is_answered(n_jobs):
     script = f"""
     import numpy as np, kernpool
     x, reports = np.random.default_rng(0).normal(size=300_000), []
-    def report(done, total):  # loops are compiled by then: an interrupt of the compiler may be lost in a callback
+    def report(done, total):  # the sum itself is running by then, and no longer the compiler
         if not reports:
             print("ready", flush=True)
         reports.append(done)

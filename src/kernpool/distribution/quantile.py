@@ -14,7 +14,6 @@ single row has all weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.multipass_quantile import chunk_quantiles
 from kernpool.distribution.weighted_quantile import quantiles
 from kernpool.execution.messages import explain_calls
-from kernpool.execution.progress import Progress
+from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, as_pairs
@@ -152,7 +151,7 @@ def pool_quantile(
     batch = pairs.batch(recipe, query)
     tables = []
     for i in range(len(batch)):
-        report = None if progress is None else partial(_report, progress, i, len(batch))
+        report = progress_of_part(progress, i, len(batch))
         tables.append(quantiles(recipe, batch.problem(i), batch.values(i), level.ravel(), report))
     found = tables[0] if len(tables) == 1 else np.stack(tables)
     found = found.reshape(*batch.output_shape, level.size).astype(batch.dtype, copy=False)
@@ -186,10 +185,6 @@ def as_levels(levels: ArrayLike) -> Array:
     if wrong.size:
         raise ValueError(f"levels must be between 0 and 1, got {wrong.ravel()[0]}; a median is 0.5, not 50")
     return level
-
-
-def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
-    progress(item * total + done, items * total)
 
 
 ROWS = 6  # of the table that is printed

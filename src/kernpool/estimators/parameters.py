@@ -24,7 +24,7 @@ from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import as_tol, check_composition, check_empty
 from kernpool.data.checks import as_bandwidth
 from kernpool.estimators.extrapolation import check_extrapolate
-from kernpool.estimators.rank_transform import check_scale
+from kernpool.estimators.rank_transform import check_scale, is_column
 from kernpool.execution.messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.draws import as_random
@@ -182,7 +182,7 @@ def check_restored(model: Any) -> None:
         as_bandwidth(model.bandwidth, len(model.bandwidth_))
     for name in ("unordered", "ordered"):
         columns = getattr(model, name)
-        if columns is not None and (isinstance(columns, str | dict) or not all(map(_is_column, columns))):
+        if columns is not None and (isinstance(columns, str | dict) or not all(map(is_column, columns))):
             raise ValueError(f"{name} must be None or a collection of names or positions, got {abbreviate(columns)}")
         get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
     check_choice("ordered_by", model.ordered_by, ("value", "rank"))
@@ -254,10 +254,6 @@ def check_prior_share(share: Any) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _is_column(column: Any) -> bool:
-    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
 def _check_random_state(random_state: Any) -> None:

@@ -123,7 +123,7 @@ def check_scale(scale: Any) -> None:
     listed = not isinstance(scale, str) and isinstance(scale, Sequence | np.ndarray)
     entries = [*scale.values()] if named else [*scale] if listed else [scale]
     columns = [*scale] if named else []
-    if not all(isinstance(one, str) and one in SCALES for one in entries) or not all(map(_is_column, columns)):
+    if not all(isinstance(one, str) and one in SCALES for one in entries) or not all(map(is_column, columns)):
         raise ValueError(
             f"scale must be 'raw', 'rank', one of them per column, or a dict from columns to them, "
             f"got {abbreviate(scale)}"
@@ -218,7 +218,8 @@ def _mean_slope(x: Array, rank: Array) -> float:
     return float(rank[-1] - rank[0]) / width if width > 0 else 0.0
 
 
-def _is_column(column: Any) -> bool:
+def is_column(column: Any) -> bool:
+    """Tell whether a value can name a column: a string or an integer."""
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 

@@ -17,6 +17,19 @@ def current_progress() -> Progress | None:
     return _listener.get()
 
 
+def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """Return the callback for one of several parts of equal size, or None if there is no callback.
+
+    Examples
+    --------
+    >>> progress_of_part(print, 1, 2)(3, 10)
+    13 20
+    """
+    if progress is None:
+        return None
+    return lambda done, total: progress(part * total + done, parts * total)
+
+
 @contextmanager
 def report_progress(listener: Progress) -> Iterator[None]:
     """Make ``fit`` and ``predict`` inside the block call ``listener(done, total)``.

@@ -31,7 +31,7 @@ from kernpool.core.batch import Batch, Stack
 from kernpool.core.inputs import EPSILON, Keys, center_of_values
 from kernpool.core.similarity import Composition
 from kernpool.data.checks import LARGEST
-from kernpool.execution.progress import Progress
+from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
 from kernpool.pooling.category_cells import CellPlan
@@ -357,7 +357,7 @@ def _sum_all(
         one = problem(i)
         centers.append(one.value_center)
         one = one.without_center() if centered else one
-        report = None if progress is None else partial(_report, progress, i, items)
+        report = progress_of_part(progress, i, items)
         states.append(choose(one, recipe.algorithm, reuse=reuse).reduce(one, n_jobs=recipe.n_jobs, progress=report))
     return _joined(states), centers
 
@@ -417,7 +417,3 @@ def _joined(states: list[PoolState]) -> PoolState:
         np.concatenate([state.denominator for state in states]),
         np.concatenate([state.numerator for state in states]),
     )
-
-
-def _report(progress: Progress, item: int, items: int, done: int, total: int) -> None:
-    progress(item * total + done, items * total)

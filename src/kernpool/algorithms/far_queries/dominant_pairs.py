@@ -208,11 +208,6 @@ STEEP_LOGIT = -(2.0**10)  # logits below are compared by way of distances
 NEAREST_KEY_ROUNDS = 3  # of finding the nearest key among those that rounded logits cannot tell apart
 
 
-def is_by_column(similarity: KernelLogits) -> bool:
-    """Tell whether the weight is a product over columns; the Gaussian, where both agree, is not."""
-    return similarity.composition == "product" and similarity.kernel is not GAUSSIAN
-
-
 def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Index, Array]:
     """Return the log-weights relative to the largest one, the index of that, and its logarithm.
 
@@ -254,7 +249,7 @@ def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Inde
         extra = extra + part.logit_bias[each[:, None], keys]
     key, similarity = part.key[keys], part.similarity
     u = (part.query[:, None] - key) / similarity.bandwidth
-    by_column = is_by_column(similarity)
+    by_column = is_product(similarity)
     groups = [u[:, :, a, None] for a in range(u.shape[2])] if by_column else [u]
     logit = [similarity.kernel.log_profile(np.sqrt(np.sum(group * group, axis=2))) for group in groups]
     level = np.sum(logit, axis=0) + extra

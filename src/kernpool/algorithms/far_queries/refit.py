@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.far_queries.dominant_pairs import is_by_column, log_weights
+from kernpool.algorithms.far_queries.dominant_pairs import is_product, log_weights
 from kernpool.algorithms.far_queries.weighted_least_squares import fit_planes
 from kernpool.core import LocalFit, Problem, column_range
 
@@ -177,7 +177,7 @@ class _Keys:
         tree, size = self._tree
         place = (problem.query[rows] - self.middle) / similarity.bandwidth
         slack = 64.0 * EPSILON * (size + np.abs(place).max(axis=1))
-        by_column = is_by_column(similarity)
+        by_column = is_product(similarity)
         reach = similarity.kernel.support + slack.max()
         distance, found = tree.query(place, count, p=np.inf if by_column else 2.0, distance_upper_bound=2.0 * reach)
         last = np.maximum(distance[:, -1] - slack, 0.0)
