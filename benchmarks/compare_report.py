@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from measure import REPORTS, report
 
-from kernpool.displays.style import BLACK, BLUE, GRAY, RED, tidy
+from kernpool.displays.drawing import BLACK, BLUE, GRAY, RED, tidy
 
 # After Petroff (arXiv:2107.02270), as in the package's own pictures; peers differ in marker as well.
 LOOKS = {

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import plugin_bandwidth
-from kernpool.bandwidth.rules import column_spread
+from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.datasets import make_sine_power
 

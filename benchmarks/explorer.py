@@ -15,7 +15,7 @@ from measure import report
 from playwright.sync_api import sync_playwright
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
-from kernpool.explorer.bundle import MODULES, bundle, packed_module
+from kernpool.explorer.page_bundle import MODULES, bundle, packed_module
 from kernpool.kernels import BUILT_IN
 
 MOVES = 50

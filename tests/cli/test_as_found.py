@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernpool.data import TableError
-from kernpool.tables import text as texts
-from kernpool.tables.formats import read_table
-from kernpool.tables.text import TextFormat
+from kernpool.tables import text_files as texts
+from kernpool.tables.file_formats import read_table
+from kernpool.tables.text_files import TextFormat
 from tests.support.commands import kernpool
 
 READERS = ["csv", pytest.param("pyarrow", marks=pytest.mark.skipif(not find_spec("pyarrow"), reason="needs 'arrow'"))]
@@ -178,8 +178,8 @@ def test_pyarrow_reads_what_it_can(monkeypatch):
 FILES = ("t.parquet", "t.csv")
 THREADS = """
 import os, sys
-from kernpool.data.chunks.opening import open_chunks
-from kernpool.tables.formats import read_table
+from kernpool.data.chunks.sources import open_chunks
+from kernpool.tables.file_formats import read_table
 def threads():
     return len(os.listdir("/proc/self/task"))
 read_table("t.csv").numbers(["x", "y"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool.data.suspect_columns import doubt, measured
-from kernpool.tables.formats import read_table
+from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool
 
 FIXED = ("--bandwidth", "1")

@@ -34,7 +34,7 @@ sys.exit(main(sys.argv[1:]))
 """
 KILLED_IN_FIT = """
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.opening import ParquetChunks
+from kernpool.data.chunks.sources import ParquetChunks
 whole = ParquetChunks.__iter__
 def some(self):
     for number, chunk in enumerate(whole(self)):
@@ -138,7 +138,7 @@ def test_to_standard_output(fitted, tables, capsys):
 
 def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("kernpool.estimators.chunked.DEFAULT_SEARCH_ROWS", 100)
+    monkeypatch.setattr("kernpool.estimators.chunked_fit.DEFAULT_SEARCH_ROWS", 100)
     command = ["fit", "big.parquet", "--target", "y", "--features", "a,b", "--memory", "2GiB", "--model", "model"]
     assert main(command) == 0
     report = capsys.readouterr().err

@@ -16,7 +16,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
 from kernpool.cli.terminal import bar, progress_bar
-from kernpool.data.files import ModelFileError
+from kernpool.data.model_format import ModelFileError
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 

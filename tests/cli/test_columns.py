@@ -10,7 +10,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model
 from kernpool.data import MixedTable
-from kernpool.tables.formats import read_table
+from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool
 
 N = 40

@@ -7,7 +7,7 @@ import pytest
 
 from kernpool.data.dates import looks_like_date
 from kernpool.data.suspect_columns import measured
-from kernpool.tables.formats import read_table
+from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool, process
 
 NUMBERS = {

@@ -9,7 +9,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, load_model
 from kernpool.data import TableError
-from kernpool.tables.formats import read_table
+from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool, process
 
 RANDOM = np.random.default_rng(0)

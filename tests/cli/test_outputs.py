@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
-from kernpool.tables.formats import row_writer
+from kernpool.tables.file_formats import row_writer
 
 ROWS = "dose,effect\n" + "".join(f"{i / 7},{(i / 7) ** 2}\n" for i in range(12))
 

@@ -5,7 +5,7 @@ import pytest
 
 from kernpool.conformal import METHODS
 from kernpool.conformal.jackknife_plus import fold_sizes
-from kernpool.conformal.split import residual_scale
+from kernpool.conformal.split_conformal import residual_scale
 from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import case, other_setting, own_setting
 from tests.support.dense_conformal import full, jackknife, jackknife_plus, minmax, ranks, residuals, units

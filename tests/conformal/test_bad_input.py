@@ -6,7 +6,7 @@ import pytest
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
-from kernpool.conformal.full import MOST_PAIRS, check_pairs, moment_bounds
+from kernpool.conformal.full_conformal import MOST_PAIRS, check_pairs, moment_bounds
 
 X, Y = np.linspace(0.0, 1.0, 40)[:, None], np.sin(7.0 * np.linspace(0.0, 1.0, 40))
 
@@ -93,7 +93,7 @@ def test_too_many_pairs_are_refused_with_the_remedy():
 
 def test_bounds_of_a_flat_kernel_are_infinite():
     model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(X, Y)
-    from kernpool.estimators.fitted import smoother_of
+    from kernpool.estimators.fitted_model import smoother_of
 
     smoother = smoother_of(model)
     assert np.isinf(moment_bounds(smoother.problem(smoother.training))[1:]).all()

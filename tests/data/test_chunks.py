@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kernpool import SuspectColumnWarning, kernel_names, merge, open_chunks, pool
 from kernpool.data import Chunk, Chunks, TableError
-from kernpool.data.chunks.opening import reopen
+from kernpool.data.chunks.sources import reopen
 from kernpool.pooling import QueryBatch, Recipe
 from kernpool.pooling.out_of_core import read_queries, sum_on_a_line
 from tests.support.lines import FAR_SUMS
@@ -188,7 +188,7 @@ def test_a_large_memory_map_is_read_in_chunks(generator, tmp_path, monkeypatch):
     key, value = np.load(tmp_path / "key.npy", mmap_mode="r"), generator.random(500)
     expected = pool([4.0], np.asarray(key), value)
     monkeypatch.setattr("kernpool.data.chunks.base.BYTES_PER_CHUNK", 1000)
-    monkeypatch.setattr("kernpool.pooling.arrays.Batch", lambda *_, **__: pytest.fail("read as a whole"))
+    monkeypatch.setattr("kernpool.pooling.in_memory.Batch", lambda *_, **__: pytest.fail("read as a whole"))
     np.testing.assert_allclose(pool([4.0], key, value), expected, rtol=1e-13)
 
 

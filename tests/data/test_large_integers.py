@@ -17,7 +17,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.cli import main
-from kernpool.data import TableError
+from kernpool.data import TableError, array_validation
 
 BIG = 2**53
 INEXACT = (BIG + 1, -BIG - 1, 2**60 + 1, 2**63 - 1, 10**23, 10**30 + 1)
@@ -274,13 +274,12 @@ def test_dask():
 
 def test_floats_and_small_integers_are_not_looked_at_twice(monkeypatch):
     """The check is one comparison for them."""
-    from kernpool.data import checks
 
     def fail(*_):
         raise AssertionError("looked at number by number")
 
-    monkeypatch.setattr(checks, "_first_inexact", fail)
-    monkeypatch.setattr(checks, "_of_objects", fail)
+    monkeypatch.setattr(array_validation, "_first_inexact", fail)
+    monkeypatch.setattr(array_validation, "_of_objects", fail)
     for numbers in ([0.5, 1e15], np.array([1e300]) * 1e-160, np.arange(3), np.array([2**31 - 1], np.int32), [2**52]):
         pool([0.0], numbers, numbers)
         X = np.reshape(numbers, (-1, 1))

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data.files import ModelFileError, whole_file
+from kernpool.data.atomic_files import whole_file
+from kernpool.data.model_format import ModelFileError
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL and no flock")
 

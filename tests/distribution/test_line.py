@@ -7,9 +7,9 @@ import pytest
 
 from kernpool import Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import KernelWeights, sorted_line
+from kernpool.distribution import KernelWeights, one_column_quantile
 from kernpool.distribution import weighted_quantile as of_places
-from kernpool.distribution.sorted_line import smoothness_of
+from kernpool.distribution.one_column_quantile import smoothness_of
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
 from tests.support.dense_quantiles import assert_quantiles
@@ -25,7 +25,7 @@ def by_blocks(monkeypatch):
     monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
     monkeypatch.setattr(of_places, "is_quicker", lambda *_: True)
     done = {"found": 0, "left": 0}
-    places = sorted_line.SortedLine.places
+    places = one_column_quantile.SortedLine.places
 
     def counted(self, *given):
         for rows, place in places(self, *given):
@@ -34,7 +34,7 @@ def by_blocks(monkeypatch):
             done["left"] += int((~known).sum())
             yield rows, place
 
-    monkeypatch.setattr(sorted_line.SortedLine, "places", counted)
+    monkeypatch.setattr(one_column_quantile.SortedLine, "places", counted)
     return done
 
 
@@ -42,7 +42,7 @@ def by_blocks(monkeypatch):
 def sizes(request, monkeypatch):
     if request.param == "small":
         for name, value in SMALL.items():
-            monkeypatch.setattr(sorted_line, name, value)
+            monkeypatch.setattr(one_column_quantile, name, value)
 
 
 def make_rows(n=700, m=500, seed=0):
@@ -114,7 +114,9 @@ def test_equal_weights_meet_levels_exactly_between_nodes(kernel, by_blocks):
 @pytest.mark.parametrize("nodes", [2, 3, 4, 6])
 def test_an_interpolant_that_is_off_is_not_believed(nodes, kernel, by_blocks, monkeypatch):
     """The weights of a bucket, key by key, are not what is interpolated, and the query goes down the tree."""
-    monkeypatch.setattr(sorted_line, "smoothness_of", lambda kernel: replace(smoothness_of(kernel), nodes=nodes))
+    monkeypatch.setattr(
+        one_column_quantile, "smoothness_of", lambda kernel: replace(smoothness_of(kernel), nodes=nodes)
+    )
     query, key, value, _ = make_rows()
     check(query, key, value, kernel=kernel, bandwidth=0.3)
     assert by_blocks["left"] > 300
@@ -154,7 +156,7 @@ def test_the_same_bits_however_it_is_cut(kernel, by_blocks, monkeypatch):
     for n_jobs in (2, 3):
         np.testing.assert_array_equal(pool_quantile(query, key, value, levels, n_jobs=n_jobs, **options), expected)
     for name, size in SMALL.items():
-        monkeypatch.setattr(sorted_line, name, size)
+        monkeypatch.setattr(one_column_quantile, name, size)
     np.testing.assert_array_equal(pool_quantile(query, key, value, levels, **options), expected)
     monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     np.testing.assert_array_equal(pool_quantile(query, key, value, levels, **options), expected)
@@ -190,6 +192,6 @@ def test_blocks_are_taken_where_places_are_many():
     key, places = generator.uniform(size=100_000), generator.uniform(size=100_000)
     for h in (1e-4, 0.005, 0.2):
         many = Problem.from_arrays(places, key, key, bandwidth=h)
-        assert sorted_line.is_quicker(many, 3)
-        assert not sorted_line.is_quicker(many.block(slice(0, 20)), 3)
-    assert not sorted_line.is_quicker(Problem.from_arrays(places, key, key, kernel="laplace"), 3)
+        assert one_column_quantile.is_quicker(many, 3)
+        assert not one_column_quantile.is_quicker(many.block(slice(0, 20)), 3)
+    assert not one_column_quantile.is_quicker(Problem.from_arrays(places, key, key, kernel="laplace"), 3)

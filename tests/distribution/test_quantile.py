@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import KernelWeights, sorted_line, weighted_quantile
+from kernpool.distribution import KernelWeights, one_column_quantile, weighted_quantile
 from kernpool.distribution import weighted_quantile as of_places
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling import Recipe
@@ -25,7 +25,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(of_places, "is_quicker", lambda *_: request.param == "blocks")
     if request.param == "blocks":
         for name, value in (("BUCKET", 8), ("FEWEST_KEYS", 16), ("MOST_QUERIES", 50), ("QUERIES_PER_BLOCK", 20)):
-            monkeypatch.setattr(sorted_line, name, value)
+            monkeypatch.setattr(one_column_quantile, name, value)
     if request.param == "descent":
         monkeypatch.setattr(weighted_quantile, "FEWEST_KEYS", 7)
         monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1)

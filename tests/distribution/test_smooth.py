@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from kernpool import Problem, kernel_names, pooling_weights
-from kernpool.distribution import smooth
-from kernpool.distribution.scores import find_y_bandwidth, indicators
-from kernpool.distribution.smooth import known_smooth, known_smooth_quantiles
+from kernpool.distribution import scoring_rules, smoothed_cdf
+from kernpool.distribution.scoring_rules import find_y_bandwidth, indicators
+from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles
 from kernpool.pooling import Recipe
 from tests.support.dense_distribution import dense_smooth, shares
 
@@ -25,7 +25,7 @@ def make_rows(n=80, m=9, seed=0):
 @pytest.fixture(params=["tables", "loops"])
 def way(request, monkeypatch):
     if request.param == "loops":
-        monkeypatch.setattr(smooth, "FEW_PAIRS", 0)
+        monkeypatch.setattr(smoothed_cdf, "FEW_PAIRS", 0)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
@@ -57,9 +57,8 @@ def test_a_column_that_is_constant_is_what_it_is():
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_a_large_problem_in_blocks_of_columns(kernel, monkeypatch):
-    from kernpool.distribution import smooth
 
-    monkeypatch.setattr(smooth, "COLUMN_NUMBERS", 5000)
+    monkeypatch.setattr(smoothed_cdf, "COLUMN_NUMBERS", 5000)
     query, key, value, _ = make_rows(n=1200, m=70)
     y, options = np.linspace(-2, 2, 5)[None], {"kernel": kernel, "bandwidth": 0.1}
     problem = Problem.from_arrays(query, key, value, **options)
@@ -147,11 +146,10 @@ def test_the_likeliest_bandwidth_is_that_of_a_fine_grid(noise):
 
 
 def test_many_rows_are_drawn_from(monkeypatch):
-    from kernpool.distribution import scores
 
     problem, y, table = left_out_of(n=400)
     whole = find_y_bandwidth(problem, y, y, table @ y, np.zeros(len(y)), "ml")
-    monkeypatch.setattr(scores, "ROWS", 150)
+    monkeypatch.setattr(scoring_rules, "ROWS", 150)
     some = find_y_bandwidth(problem, y, y, table @ y, np.zeros(len(y)), "ml")
     assert some != whole
     np.testing.assert_allclose(some, whole, rtol=0.3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from kernpool.distribution.sorted_line import least_sum, reach_of, smoothness_of
+from kernpool.distribution.one_column_quantile import least_sum, reach_of, smoothness_of
 from kernpool.kernels import get_kernel
 
 

@@ -17,7 +17,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.bandwidth import search_bandwidth
-from kernpool.distribution.scores import indicators
+from kernpool.distribution.scoring_rules import indicators
 from kernpool.kernels import get_kernel
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
 from tests.support.dense_quantiles import assert_quantiles

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted import scaled_keys
+from kernpool.estimators.fitted_model import scaled_keys
 from kernpool.execution import report_progress
 from tests.support.thinning import slow
 

@@ -16,7 +16,7 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.estimators.fitted import scale_of
+from kernpool.estimators.fitted_model import scale_of
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
 

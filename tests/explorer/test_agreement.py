@@ -10,7 +10,7 @@ import kernpool
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, Problem, RankDeficiencyWarning
 from kernpool.core.local_fit import RANK_TOLERANCE
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.explorer.bundle import bundle
+from kernpool.explorer.page_bundle import bundle
 from kernpool.pooling import local_fit
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from kernpool.explorer import bundle as bundling
-from kernpool.explorer.bundle import bundle
+from kernpool.explorer import page_bundle as bundling
+from kernpool.explorer.page_bundle import bundle
 from tests.support.browser import browser, opened, page_of  # noqa: F401  # fixtures
 
 

@@ -14,7 +14,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     RankDeficiencyWarning,
 )
-from kernpool.explorer.model import subject_of_model
+from kernpool.explorer.explorer_model import subject_of_model
 from kernpool.explorer.server import RequestError, answer, model_at, thinned
 
 RNG = np.random.default_rng(0)

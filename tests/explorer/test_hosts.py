@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, explore
-from kernpool.explorer.bundle import widget_module
-from kernpool.explorer.model import payload_of
+from kernpool.explorer.explorer_model import payload_of
+from kernpool.explorer.page_bundle import widget_module
 from kernpool.explorer.server import ExplorerServer
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
 

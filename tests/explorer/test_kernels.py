@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kernpool
-from kernpool.explorer.bundle import bundle, kernels_source
-from kernpool.explorer.tracing import UntraceableKernelError, trace
+from kernpool.explorer.numpy_to_javascript import UntraceableKernelError, trace
+from kernpool.explorer.page_bundle import bundle, kernels_source
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel, get_kernel
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 

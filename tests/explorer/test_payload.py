@@ -17,8 +17,8 @@ from kernpool import (
     open_chunks,
 )
 from kernpool.datasets import make_sine_linear
-from kernpool.explorer.bundle import packed_module
-from kernpool.explorer.model import payload_of
+from kernpool.explorer.explorer_model import payload_of
+from kernpool.explorer.page_bundle import packed_module
 from kernpool.kernels import BUILT_IN
 
 X = np.array([[0.1], [0.2], [1 / 3], [np.pi]])

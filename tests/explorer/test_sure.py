@@ -13,7 +13,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     RankDeficiencyWarning,
 )
-from kernpool.explorer.bundle import bundle
+from kernpool.explorer.page_bundle import bundle
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, explore
-from kernpool.explorer.bundle import bundle
-from kernpool.explorer.model import payload_of
+from kernpool.explorer.explorer_model import payload_of
+from kernpool.explorer.page_bundle import bundle
 from kernpool.explorer.server import answer
 from tests.support.browser import browser, opened, page_of  # noqa: F401  # fixtures
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state

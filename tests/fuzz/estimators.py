@@ -7,7 +7,7 @@ import numpy as np
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Problem, choose
 from kernpool.core import solve
 from kernpool.pooling import rounding_bound
-from kernpool.pooling.rounding import rounding_of_weights
+from kernpool.pooling.rounding_error import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST
 

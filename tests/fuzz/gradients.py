@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernpool import choose
-from kernpool.pooling.rounding import rounding_of_weights as weights_off
+from kernpool.pooling.rounding_error import rounding_of_weights as weights_off
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.support.problems import EVERYTHING

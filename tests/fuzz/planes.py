@@ -4,7 +4,7 @@ import numpy as np
 
 from kernpool import choose
 from kernpool.core import solve
-from kernpool.pooling.rounding import rounding_of_weights
+from kernpool.pooling.rounding_error import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.fuzz.sums import SAMPLE, compare, rows_of

@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.execution import report_progress
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.support.dense_resampling import leave_one_out, smoother
 
@@ -30,7 +30,7 @@ def test_resampled_outputs_are_pooled(degree, kernel):
     model = MODELS[degree](kernel, h).fit(X, y)
     S, at = smoother(X, h, degree, kernel=kernel), smoother(X, h, degree, query, kernel=kernel)
     for kind in ("wild", "mammen", "gaussian"):
-        sign = draws.multipliers(kind, 5, slice(0, 70), len(y))
+        sign = random_draws.multipliers(kind, 5, slice(0, 70), len(y))
         expected = at @ ((S @ y)[:, None] + leave_one_out(S, y)[:, None] * sign)
         found = model.bootstrap(query, n_resamples=70, kind=kind, random_state=5)
         np.testing.assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)
@@ -47,7 +47,9 @@ def test_exchanged_residuals_and_resampled_rows(degree):
     left -= left.mean()
     found = model.bootstrap(query, n_resamples=10, kind="residual", random_state=5)
     for number in range(10):
-        np.testing.assert_allclose(found[number], at @ (S @ y + left[draws.drawn_rows(5, number, 40)]), atol=1e-11)
+        np.testing.assert_allclose(
+            found[number], at @ (S @ y + left[random_draws.drawn_rows(5, number, 40)]), atol=1e-11
+        )
     for kind in ("pairs", "poisson"):
         found = model.bootstrap(query, n_resamples=10, kind=kind, random_state=5)
         for number in range(10):
@@ -103,7 +105,7 @@ def test_blocks_change_nothing(monkeypatch):
     X, y = rows()
     model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
     found = model.bootstrap(n_resamples=50)
-    monkeypatch.setattr(draws, "MOST_COLUMNS", 7)
+    monkeypatch.setattr(random_draws, "MOST_COLUMNS", 7)
     np.testing.assert_allclose(model.bootstrap(n_resamples=50), found, rtol=1e-12, atol=1e-13)
 
 
@@ -121,7 +123,7 @@ def test_clusters_share_a_draw():
     groups = np.repeat(np.array(list("abcdefghij")), 4)
     model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)
     S = smoother(X, 0.8, 1)
-    sign = draws.multipliers("wild", 5, slice(0, 30), 10)[np.repeat(np.arange(10), 4)]
+    sign = random_draws.multipliers("wild", 5, slice(0, 30), 10)[np.repeat(np.arange(10), 4)]
     expected = S @ ((S @ y)[:, None] + leave_one_out(S, y)[:, None] * sign)
     found = model.bootstrap(n_resamples=30, groups=groups, random_state=5)
     np.testing.assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)

@@ -9,8 +9,8 @@ from scipy.special import stdtrit
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_clusters, fit_training, interval, number_clusters
-from kernpool.inference.resampling import draws
-from kernpool.inference.variance.clusters import cluster_errors
+from kernpool.inference.resampling import random_draws
+from kernpool.inference.variance.cluster_robust import cluster_errors
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
@@ -54,7 +54,7 @@ def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkey
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         error, df = expected(dense, share, residual, CODE)
         for few in (1 << 16, 0):  # by tables, and by compiled loops
-            monkeypatch.setattr("kernpool.inference.variance.clusters.FEW_PAIRS", few)
+            monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
             one = cluster_errors(smoother, found, clusters)
             np.testing.assert_allclose(one.error, error, rtol=1e-11, atol=0)
             np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
@@ -66,7 +66,7 @@ def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkey
 @pytest.mark.parametrize("few", [1 << 16, 0])
 def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a_share(few, monkeypatch):
     """In a slope of rows at one place, every share is zero; that is told as such, and is no empty window."""
-    monkeypatch.setattr("kernpool.inference.variance.clusters.FEW_PAIRS", few)
+    monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
     x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
     smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
     clusters = fit_clusters(smoother, np.arange(30) % 6)
@@ -89,7 +89,7 @@ def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
     clusters, found = fit_clusters(smoother, code), estimate(smoother, at)
     results = []
     for few in (1 << 30, 0):
-        monkeypatch.setattr("kernpool.inference.variance.clusters.FEW_PAIRS", few)
+        monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
         results.append(cluster_errors(smoother, found, clusters))
     for by_tables, by_loops in zip(*results, strict=True):
         np.testing.assert_allclose(by_tables, by_loops, rtol=1e-11)
@@ -171,7 +171,7 @@ def test_largest_errors_have_one_draw_per_cluster():
     clusters = fit_clusters(smoother, CODE)
     found = interval(smoother, fit_training(smoother), places, clusters=clusters, simultaneous=True, n_resamples=99)
     share = dense.shares(places.query, method="robust")
-    drawn = draws.multipliers("gaussian", 0, slice(0, 99), 9)[CODE]
+    drawn = random_draws.multipliers("gaussian", 0, slice(0, 99), 9)[CODE]
     for c, residual in enumerate(clusters.residual.T):
         of_cluster = np.stack([(share * residual)[:, g == CODE].sum(axis=1) for g in range(9)])
         size = np.abs((share * residual) @ drawn) / np.linalg.norm(of_cluster, axis=0)[:, None]

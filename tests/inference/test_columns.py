@@ -8,7 +8,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
 from kernpool.core import Factors
 from kernpool.execution import report_progress
 from kernpool.inference.hypothesis_tests.significance import SlopeStatistic, ZhengStatistic, slope_norms
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.pooling import Recipe
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
@@ -98,7 +98,7 @@ def test_the_whole_test_by_residuals():
     alone = LocalLinearRegressor(bandwidth="loo").fit(X[:, :1], y).bandwidth_
     g = X.std(axis=0, ddof=1) * 60 ** (-1 / 6)
     S, K = smoother(X[:, :1], alone, 1), kernel_matrix(X, X, g)
-    sign = draws.multipliers("wild", 3, slice(0, 99), 60)
+    sign = random_draws.multipliers("wild", 3, slice(0, 99), 60)
     again = (S @ y)[:, None] + leave_one_out(S, y)[:, None] * sign
     resampled = [pair_statistic(column - S @ column, K) for column in again.T]
     statistic = pair_statistic(y - S @ y, K)
@@ -120,7 +120,7 @@ def test_the_whole_test_by_slopes():
     )
     level = np.column_stack([X[:, 0], np.full(60, np.median(X[:, 1]))])
     S = smoother(X, h, 0)
-    sign = draws.multipliers("wild", 3, slice(0, 99), 60)
+    sign = random_draws.multipliers("wild", 3, slice(0, 99), 60)
     again = (smoother(X, h, 0, level) @ y)[:, None] + leave_one_out(S, y)[:, None] * sign
     L = shares(kernel_matrix(X, X, h), X, X, 1)[:, 2]
 

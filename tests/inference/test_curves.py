@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 from kernpool import compare_curves
 from kernpool.execution import report_progress
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from tests.support.dense_resampling import leave_one_out, p_value, smoother, two_curves
 
 
@@ -71,10 +71,10 @@ def test_the_whole_test(null, kind):
     twin = Ancova(x, group, 0.1, null == "parallel")
     rest = y - twin.shift @ y
     if kind == "normal":
-        again = draws.multipliers("gaussian", 4, slice(0, 99), 90)
+        again = random_draws.multipliers("gaussian", 4, slice(0, 99), 90)
     else:
         left = leave_one_out(twin.smooth, rest)
-        again = (twin.null @ y)[:, None] + left[:, None] * draws.multipliers(kind, 4, slice(0, 99), 90)
+        again = (twin.null @ y)[:, None] + left[:, None] * random_draws.multipliers(kind, 4, slice(0, 99), 90)
     np.testing.assert_allclose(found.statistic, twin(y), rtol=1e-9)
     np.testing.assert_allclose(found.resampled, [twin(column) for column in again.T], rtol=1e-8)
     assert found.p_value == p_value(found.statistic, found.resampled)

@@ -5,41 +5,41 @@ import pytest
 from scipy.stats import poisson
 
 from kernpool import LocalLinearRegressor, compare_curves, monotonicity_test, specification_test
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 
 
 @pytest.mark.parametrize("kind", ["wild", "mammen", "gaussian"])
 def test_multipliers_have_mean_zero_and_variance_one(kind):
-    drawn = draws.multipliers(kind, 3, slice(0, 100), 2000)
+    drawn = random_draws.multipliers(kind, 3, slice(0, 100), 2000)
     assert abs(drawn.mean()) < 0.01
     assert abs((drawn**2).mean() - 1) < 0.02
     assert abs((drawn**3).mean() - (kind == "mammen")) < 0.05
 
 
 def test_columns_are_the_same_in_any_block():
-    whole = draws.multipliers("gaussian", 5, slice(0, 40), 300)
-    parts = [draws.multipliers("gaussian", 5, slice(start, start + 8), 300) for start in range(0, 40, 8)]
+    whole = random_draws.multipliers("gaussian", 5, slice(0, 40), 300)
+    parts = [random_draws.multipliers("gaussian", 5, slice(start, start + 8), 300) for start in range(0, 40, 8)]
     assert np.array_equal(whole, np.hstack(parts))
 
 
 def test_columns_share_no_numbers():
     """Philox counts in its first word: generators that differ there give the same numbers, a little later."""
-    drawn = draws.multipliers("gaussian", 5, slice(0, 20), 500)
+    drawn = random_draws.multipliers("gaussian", 5, slice(0, 20), 500)
     assert len(np.unique(drawn)) == drawn.size
     assert np.abs(np.corrcoef(drawn.T) - np.eye(20)).max() < 0.2
 
 
 def test_poisson_counts_do_not_depend_on_the_partition():
-    whole = draws.poisson_counts(11, 4, 0, 5000)
+    whole = random_draws.poisson_counts(11, 4, 0, 5000)
     for cut in (1, 777, 4999):
-        parts = draws.poisson_counts(11, 4, 0, cut), draws.poisson_counts(11, 4, cut, 5000 - cut)
+        parts = random_draws.poisson_counts(11, 4, 0, cut), random_draws.poisson_counts(11, 4, cut, 5000 - cut)
         assert np.array_equal(whole, np.concatenate(parts))
-    assert not np.array_equal(whole, draws.poisson_counts(11, 5, 0, 5000))
-    assert not np.array_equal(whole, draws.poisson_counts(12, 4, 0, 5000))
+    assert not np.array_equal(whole, random_draws.poisson_counts(11, 5, 0, 5000))
+    assert not np.array_equal(whole, random_draws.poisson_counts(12, 4, 0, 5000))
 
 
 def test_poisson_counts_are_poisson_and_unrelated():
-    counts = np.array([draws.poisson_counts(0, number, 0, 20_000) for number in range(20)])
+    counts = np.array([random_draws.poisson_counts(0, number, 0, 20_000) for number in range(20)])
     share = np.bincount(counts.ravel(), minlength=7)[:7] / counts.size
     assert np.abs(share - poisson.pmf(np.arange(7), 1)).max() < 0.003
     assert np.abs(np.corrcoef(counts) - np.eye(20)).max() < 0.03
@@ -48,22 +48,22 @@ def test_poisson_counts_are_poisson_and_unrelated():
 
 def test_blocks_cover_all_resamples():
     for resamples, numbers in [(1, 10), (399, 100), (399, 10**6), (999, 10**9)]:
-        blocks = draws.blocks(resamples, numbers)
+        blocks = random_draws.blocks(resamples, numbers)
         assert [n for block in blocks for n in range(block.start, block.stop)] == list(range(resamples))
-        assert all(block.stop - block.start <= draws.MOST_COLUMNS for block in blocks)
+        assert all(block.stop - block.start <= random_draws.MOST_COLUMNS for block in blocks)
 
 
 def test_random_states_make_seeds():
-    assert draws.as_seed(np.int64(4)) == 4
-    assert draws.as_seed(np.random.RandomState(1)) == draws.as_seed(np.random.RandomState(1)) >= 0
-    assert draws.as_seed(np.random.default_rng(1)) == draws.as_seed(np.random.default_rng(1)) >= 0
-    assert draws.as_seed(None) != draws.as_seed(None)
+    assert random_draws.as_seed(np.int64(4)) == 4
+    assert random_draws.as_seed(np.random.RandomState(1)) == random_draws.as_seed(np.random.RandomState(1)) >= 0
+    assert random_draws.as_seed(np.random.default_rng(1)) == random_draws.as_seed(np.random.default_rng(1)) >= 0
+    assert random_draws.as_seed(None) != random_draws.as_seed(None)
     with pytest.raises(ValueError, match="random_state must not be negative"):
-        draws.as_seed(-1)
+        random_draws.as_seed(-1)
     largest = 2**128 - 1
-    assert np.isfinite(draws.multipliers("gaussian", draws.as_seed(largest), slice(0, 1), 3)).all()
+    assert np.isfinite(random_draws.multipliers("gaussian", random_draws.as_seed(largest), slice(0, 1), 3)).all()
     with pytest.raises(ValueError, match=r"random_state must be less than 2\*\*128"):
-        draws.as_seed(largest + 1)
+        random_draws.as_seed(largest + 1)
 
 
 @pytest.mark.parametrize("given", ["a", 1.5, [1, 2]])
@@ -73,7 +73,7 @@ def test_what_is_no_random_state(given):
     y = x + np.sin(40.0 * x)
     model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], y)
     for call in (
-        lambda: draws.as_seed(given),
+        lambda: random_draws.as_seed(given),
         lambda: compare_curves(x, y, np.arange(30) % 2, n_resamples=1, random_state=given),
         lambda: monotonicity_test(x, y, n_resamples=1, random_state=given),
         lambda: specification_test(x[:, None], y, n_resamples=1, random_state=given),
@@ -86,10 +86,10 @@ def test_what_is_no_random_state(given):
 
 
 def test_weights_are_whole_numbers():
-    assert draws.unit_counts(None, "it") is None
-    assert draws.unit_counts([1.0, 1.0], "it") is None
-    assert draws.unit_counts([0.0, 2.0], "it").tolist() == [0, 2]
+    assert random_draws.unit_counts(None, "it") is None
+    assert random_draws.unit_counts([1.0, 1.0], "it") is None
+    assert random_draws.unit_counts([0.0, 2.0], "it").tolist() == [0, 2]
     with pytest.raises(ValueError, match=r"must be whole numbers, got 0\.5; round them"):
-        draws.unit_counts([1.0, 0.5], "it")
+        random_draws.unit_counts([1.0, 0.5], "it")
     with pytest.raises(ValueError, match="draw a sample"):
-        draws.unit_counts([1e12, 1.0], "it")
+        random_draws.unit_counts([1e12, 1.0], "it")

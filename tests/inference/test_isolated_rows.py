@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.fitted import smoother_of
+from kernpool.estimators.fitted_model import smoother_of
 from kernpool.smoother import EvaluationPoints, WeightTables, estimate, inner, squared_norm
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning", "ignore::kernpool.InferenceWarning")

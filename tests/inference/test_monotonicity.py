@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernpool import LocalLinearRegressor, monotonicity_test
 from kernpool.bandwidth import canonical_ratio
 from kernpool.execution import report_progress
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.kernels import get_kernel
 from tests.support.dense_resampling import kernel_matrix, p_value, shares, smoother
 
@@ -52,7 +52,7 @@ def test_the_whole_test(kernel, direction, n):
     best = LocalLinearRegressor(bandwidth="loo").fit(x[:, None], y).bandwidth_[0]
     h = max(best, least) * canonical_ratio(get_kernel(kernel))
     falls = Falls(x, h, widths, kernel)
-    drawn = (falls.residual @ (sign * y))[:, None] * draws.multipliers("gaussian", 2, slice(0, 99), n)
+    drawn = (falls.residual @ (sign * y))[:, None] * random_draws.multipliers("gaussian", 2, slice(0, 99), n)
     np.testing.assert_allclose(found.statistic, falls(sign * y), rtol=1e-8)
     np.testing.assert_allclose(found.resampled, [falls(column) for column in drawn.T], rtol=1e-8)
     assert found.p_value == p_value(found.statistic, found.resampled)

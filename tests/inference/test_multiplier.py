@@ -8,7 +8,7 @@ from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonReg
 from kernpool.core import Keys
 from kernpool.inference import fit_training, interval
 from kernpool.inference.confidence.simultaneous_bands import critical_values, largest_errors
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.smoother import EvaluationPoints, Smoother, estimate
 from kernpool.smoother.bias_correction import METHODS
@@ -28,7 +28,7 @@ def expected(dense, share, squared, n_resamples, seed):
     share = (share / np.maximum(dense.w, 1))[:, unit]
     found = []
     for residual in np.sqrt(squared[unit]).T:
-        drawn = draws.multipliers("gaussian", seed, slice(0, n_resamples), len(unit))
+        drawn = random_draws.multipliers("gaussian", seed, slice(0, n_resamples), len(unit))
         error = (share * residual) @ drawn / np.linalg.norm(share * residual, axis=1)[:, None]
         found.append(np.abs(error).max(axis=0))
     return np.stack(found, axis=1)
@@ -99,7 +99,7 @@ def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
             one = interval(smoother, fit_training(smoother), at, simultaneous="multiplier", n_resamples=150)
             found.append(one.critical)
         assert len(set(found)) == 1
-        monkeypatch.setattr(draws, "MOST_COLUMNS", 7)
+        monkeypatch.setattr(random_draws, "MOST_COLUMNS", 7)
         smoother = smoother_of_bend()
         narrow = interval(smoother, fit_training(smoother), at, simultaneous="multiplier", n_resamples=150)
         assert narrow.critical == pytest.approx(found[0], rel=1e-12)

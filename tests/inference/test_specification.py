@@ -8,7 +8,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 from kernpool import specification_test
 from kernpool.execution import report_progress
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from tests.support.dense_resampling import kernel_matrix, p_value, pair_statistic
 
 
@@ -36,7 +36,7 @@ def test_the_whole_test(kind, kernel):
     design = np.column_stack([np.ones(70), X])
     H = design @ np.linalg.pinv(design)
     K, u = kernel_matrix(X, X, h, kernel), y - H @ y
-    again = (H @ y)[:, None] + u[:, None] * draws.multipliers(kind, 2, slice(0, 99), 70)
+    again = (H @ y)[:, None] + u[:, None] * random_draws.multipliers(kind, 2, slice(0, 99), 70)
     resampled = [pair_statistic(column - H @ column, K) for column in again.T]
     np.testing.assert_allclose(found.statistic, hsiao_li_racine(u, K, h), rtol=1e-12)
     np.testing.assert_allclose(found.resampled, resampled, rtol=1e-10, atol=1e-11)

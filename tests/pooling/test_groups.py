@@ -7,8 +7,8 @@ from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
 from kernpool.core import Factors, Groups, solve
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling import choice as of_groups
-from kernpool.pooling import local_fit, rounding
+from kernpool.pooling import local_fit, rounding_error
+from kernpool.pooling import plan_choice as of_groups
 from tests.support.capabilities import algorithms
 from tests.support.dense_groups import left_out, mean_of_others
 
@@ -232,13 +232,13 @@ def test_planes_that_sums_lose_are_those_of_the_keys():
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_the_bound_on_rounding_knows_the_groups(kernel, monkeypatch):
-    monkeypatch.setattr(rounding, "FEW_PAIRS", 0)
+    monkeypatch.setattr(rounding_error, "FEW_PAIRS", 0)
     x, y, group, weight = make_rows(weighted=True)
     problem = make_problem(x, y, group, weight, kernel=kernel, h=1.5)
     state = choose(problem, "brute").reduce(problem)
     masked = of_groups._masked(problem)
     np.testing.assert_allclose(
-        rounding.rounding_bound(problem, state), rounding.rounding_bound(masked, state), rtol=1e-12
+        rounding_error.rounding_bound(problem, state), rounding_error.rounding_bound(masked, state), rtol=1e-12
     )
 
 

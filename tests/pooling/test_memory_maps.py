@@ -134,7 +134,7 @@ def test_quantiles_and_distribution_functions_read_maps_piece_by_piece(shape, ou
     rows = query.shape[-2] if query.ndim > 1 else len(query)
     thresholds = (0.0, [-3.0, 4.0], np.arange(2.0 * rows).reshape(rows, 2))
     whole += [pool_cdf(query, key, one, y, y_bandwidth=h, **options) for y in thresholds for h in (None, 2.0)]
-    monkeypatch.setattr("kernpool.pooling.arrays.ArrayPairs.batch", None)  # which has all rows in memory
+    monkeypatch.setattr("kernpool.pooling.in_memory.ArrayPairs.batch", None)  # which has all rows in memory
     found = [pool_quantile(query, as_map(key), as_map(value), levels, **options) for levels in (0.5, [0.1, 0.9])]
     found += [
         pool_cdf(query, as_map(key), as_map(one), y, y_bandwidth=h, **options) for y in thresholds for h in (None, 2.0)

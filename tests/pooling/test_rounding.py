@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, make_kernel
-from kernpool.pooling import rounding, rounding_bound
-from kernpool.pooling.rounding import rounding_of_weights
+from kernpool.pooling import rounding_bound, rounding_error
+from kernpool.pooling.rounding_error import rounding_of_weights
 
 
 def bound(*arrays, **options):
@@ -64,8 +64,8 @@ def test_large_problems_have_the_bounds_of_small_ones(kernel, composition, own, 
     )  # fmt: skip
     state = choose(problem, "reference").reduce(problem)
     expected = rounding_bound(problem, state)
-    monkeypatch.setattr(rounding, "FEW_PAIRS", 0)
-    monkeypatch.setattr(rounding, "_by_table", None)
+    monkeypatch.setattr(rounding_error, "FEW_PAIRS", 0)
+    monkeypatch.setattr(rounding_error, "_by_table", None)
     np.testing.assert_allclose(rounding_bound(problem, state), expected, rtol=1e-9)
 
 

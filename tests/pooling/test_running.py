@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernpool import EmptyWindowWarning, RunningPool, kernel_names, pool
-from kernpool.data.files import ModelFileError, write_header
+from kernpool.data.model_format import ModelFileError, write_header
 from tests.support.together import often, together
 
 

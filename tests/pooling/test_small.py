@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import kernel_names, pool
-from kernpool.pooling import Recipe, arrays
-from kernpool.pooling.arrays import sum_small
+from kernpool.pooling import Recipe, in_memory
+from kernpool.pooling.in_memory import sum_small
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -93,7 +93,9 @@ def test_an_empty_window_warns_as_ever():
 
 def test_plain_arrays_do_go_the_short_way(monkeypatch):
     called = []
-    monkeypatch.setattr(arrays.reference, "reduce_in_blocks", lambda problem: called.append(problem) or REDUCE(problem))
+    monkeypatch.setattr(
+        in_memory.reference, "reduce_in_blocks", lambda problem: called.append(problem) or REDUCE(problem)
+    )
     x = np.linspace(0.0, 1.0, 30)
     pool(x, x, x)
     assert len(called) == 1
@@ -104,13 +106,13 @@ def test_plain_arrays_do_go_the_short_way(monkeypatch):
     assert len(called) == 1
 
 
-REDUCE = arrays.reference.reduce_in_blocks
+REDUCE = in_memory.reference.reduce_in_blocks
 
 
 def test_large_tables_are_told_by_their_shape(monkeypatch):
     def refuse(*_):
         raise AssertionError("looked at all rows")
 
-    monkeypatch.setattr(arrays, "center_of_values", refuse)
+    monkeypatch.setattr(in_memory, "center_of_values", refuse)
     x = np.linspace(0.0, 1.0, 600)
     assert sum_small(Recipe.of(), x, x, x) is None

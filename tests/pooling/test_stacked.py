@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import kernel_names, pool, pool_state
-from kernpool.pooling import Recipe, arrays
+from kernpool.pooling import Recipe, in_memory
 from tests.support.thinning import thinned
 
 ITEMS, QUERIES, KEYS = 60, 13, 50
@@ -14,19 +14,19 @@ SITUATIONS = ("plain", "weights", "leave-one-out", "both", "product", "linear", 
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Make `pool` sum items one by one for a while, and count how often it summed them together."""
-    together, sum_stack = [], arrays.sum_stack
+    together, sum_stack = [], in_memory.sum_stack
 
     def counting(*arguments):
         found = sum_stack(*arguments)
         together.append(found is not None)
         return found
 
-    monkeypatch.setattr(arrays, "sum_stack", counting)
+    monkeypatch.setattr(in_memory, "sum_stack", counting)
 
     def both(*args, **options):
         found = pool(*args, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(arrays, "sum_stack", lambda *_: None)
+            patch.setattr(in_memory, "sum_stack", lambda *_: None)
             expected = pool(*args, **options)
         return found, expected, together.pop()
 
@@ -98,7 +98,7 @@ def test_states_are_those_of_items(generator):
 
 
 def test_the_same_bits_for_any_number_of_threads(generator, monkeypatch):
-    monkeypatch.setattr(arrays, "NUMBERS", 2000)  # many blocks
+    monkeypatch.setattr(in_memory, "NUMBERS", 2000)  # many blocks
     arrays_ = generator.normal(size=(90, 20, 2)), generator.normal(size=(90, 30, 2)), generator.normal(size=(90, 30, 1))
     reports = []
     first = pool(*arrays_, bandwidth=0.4, progress=lambda *report: reports.append(report))
@@ -127,7 +127,7 @@ def test_bad_input_of_one_item_is_named_as_ever(change, message, generator):
 
 
 def test_an_answer_that_cannot_be_is_computed_again(generator, monkeypatch):
-    from kernpool.algorithms.brute import staged as compiled
+    from kernpool.algorithms.brute import tiles as compiled
 
     def wrong(first, stack):
         state = summed(first, stack)
@@ -150,5 +150,5 @@ def test_what_is_left_to_plans(options, generator, one_by_one):
 
 def test_few_small_problems_load_no_compiler():
     items = np.zeros((2, 3, 1))
-    batch = arrays.ArrayPairs(items, items).batch(Recipe.of(), items)
-    assert arrays.sum_stack(batch, "auto", None, None) is None
+    batch = in_memory.ArrayPairs(items, items).batch(Recipe.of(), items)
+    assert in_memory.sum_stack(batch, "auto", None, None) is None

@@ -15,8 +15,8 @@ import pytest
 import kernpool
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
-from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
-from kernpool.execution.messages import SYNONYMS
+from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
+from kernpool.execution.error_messages import SYNONYMS
 from kernpool.kernels import categorical_kernel_names
 
 X = np.array([0.0, 1.0, 2.0])

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the scripts draw: they need the extra 'plot'")
 
-from kernpool.displays.style import RED
+from kernpool.displays.drawing import RED
 from tests.support.pictures import share_of_columns
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

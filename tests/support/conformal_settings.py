@@ -4,7 +4,7 @@ import numpy as np
 
 from kernpool.conformal import Calibration, ConformalProblem, as_level
 from kernpool.conformal.calibration import predict, predict_without_each
-from kernpool.estimators.fitted import read_query, scale_of, smoother_of
+from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
 from kernpool.smoother import EvaluationPoints
 
 

@@ -12,7 +12,7 @@ from kernpool import LocalLinearRegressor, choose, pool
 from kernpool.kernels import BUILT_IN
 from kernpool.torch import GaussianSimilarity, attention_pool
 from kernpool.torch.algorithms import pool_sequences
-from kernpool.torch.operator import pool_pairs
+from kernpool.torch.cpu_operator import pool_pairs
 from tests.support.thinning import thinned
 
 SMOOTH = ["gaussian", "biweight", "triweight", "tricube", "cosine", "logistic"]
@@ -228,7 +228,7 @@ def test_memory_is_linear(columns):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize(("columns", "width", "way"), [(1, 0.1, "sweep"), (16, 1.0, "brute"), (64, 2.0, "brute")])
 def test_errors_in_lower_precision_are_at_most_twice_those_of_the_dense_layer(columns, width, way, dtype, monkeypatch):
-    monkeypatch.setattr("kernpool.torch.operator.choose", lambda problem, **_: choose(problem, way))
+    monkeypatch.setattr("kernpool.torch.cpu_operator.choose", lambda problem, **_: choose(problem, way))
     slope = torch.linspace(-1, 1, 200)[:, None].to(dtype)
 
     def outcome(parts, algorithm):

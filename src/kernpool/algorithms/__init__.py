@@ -15,7 +15,7 @@ reference.
 
 Read `algorithm.py` first: the interface of an algorithm, and the costs that estimates of time use. Then
 `reference.py`, the dense sum as in textbooks. The folders `brute`, `sweep` and `tree` hold one algorithm each,
-`fourier.py` the Fourier transform. `verification.py` checks results, the folder `far_queries` treats queries far from
+`fourier.py` the Fourier transform. `verification.py` checks results, the folder `underflow` treats queries far from
 every key, and the folder `loops` has the compiled code that several algorithms share.
 """
 

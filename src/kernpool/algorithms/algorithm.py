@@ -13,8 +13,6 @@ tables.
 it before Numba is loaded.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,17 +1,24 @@
 """Bandwidth selection: rules of thumb, a plug-in estimate, and searches that minimise a criterion.
 
-Read `criteria.py` first: leave-one-out, AICc and GCV, the quantities that are minimised. The folder `search` has
-the minimisation, the folder `loops` its compiled sums over pairs. `rules.py` has rules of thumb and the rate at
-which bandwidths shrink with the number of rows, `plugin.py` the plug-in bandwidth for one column.
-`prior_shrinkage.py` finds the mixing weight of class priors in a classifier. `repeated_rows.py` detects duplicated
-rows, which bias leave-one-out.
+Read `criteria.py` first: leave-one-out, AICc and GCV, the quantities that are minimised. The folder `search` has the
+minimisation, the folder `loops` its compiled sums over pairs. `rules_of_thumb.py` has rules of thumb and the rate at
+which bandwidths shrink with the number of rows, `plugin.py` the plug-in bandwidth for one column. `prior_shrinkage.py`
+finds the mixing weight of class priors in a classifier. `repeated_rows.py` detects duplicated rows, which bias
+leave-one-out.
 """
 
 from kernpool.bandwidth.criteria import CRITERIA, LeaveOneOut, check_groups, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning
-from kernpool.bandwidth.rules import RULES, bring_to_rows, canonical_ratio, column_spread, rate_factor, rule_of_thumb
+from kernpool.bandwidth.rules_of_thumb import (
+    RULES,
+    bring_to_rows,
+    canonical_ratio,
+    column_spread,
+    rate_factor,
+    rule_of_thumb,
+)
 from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth, search_log_loss
 from kernpool.bandwidth.search.objective import TrainingRows, canonical_rows
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth.rules import Points, canonical_ratio, gather, sum_by_place
+from kernpool.bandwidth.rules_of_thumb import Points, canonical_ratio, gather, sum_by_place
 from kernpool.core import Layout, solve
-from kernpool.data.checks import as_real_array
+from kernpool.data.array_validation import as_real_array
 from kernpool.kernels import Kernel
 from kernpool.pooling.pool import pool_state
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules import RULES
+from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 Read `main.py` first: it runs one command. `options.py` has the parser and all options, `terminal.py` messages to
 the user, `tables.py` reading and writing of tables. The commands: `commands.py` (also info and tour), `predict.py`
-(columns added to predictions), `chunks.py` (fit and predict out of core), `hypothesis_tests.py`, `compare.py`,
+(columns added to predictions), `out_of_core.py` (fit and predict out of core), `hypothesis_tests.py`, `compare.py`,
 `explore.py`, `datasets.py` and `setup_commands.py` (compiled loops, shell completion).
 """
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.chunks import fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
 from kernpool.cli.hypothesis_tests import run_test
+from kernpool.cli.out_of_core import fit_in_chunks, load_for_tables, predict_in_chunks, report_notes
 from kernpool.cli.predict import PredictionColumns, named_summary, need_rows
 from kernpool.cli.tables import (
     TrainingTable,
@@ -42,20 +42,21 @@ from kernpool.cli.terminal import (
     say,
 )
 from kernpool.data import MixedTable, as_bandwidth
-from kernpool.data.files import check_model_folder, read_header, refuse_existing, whole_file
+from kernpool.data.atomic_files import refuse_existing, whole_file
+from kernpool.data.model_format import check_model_folder, read_header
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted import problem_of
+from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
-from kernpool.estimators.parameters import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES, check_ridge
+from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES, check_ridge
 from kernpool.estimators.persistence import MODELS, load_model, save_model
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
 from kernpool.pooling import RunningPool, choose
-from kernpool.tables.formats import write_table
+from kernpool.tables.file_formats import write_table
 from kernpool.tables.table import table_format
 from kernpool.tour import LANGUAGES, LARGEST_SEED, make_tour
 

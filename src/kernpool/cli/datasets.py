@@ -12,7 +12,7 @@ import numpy as np
 from kernpool import datasets
 from kernpool.cli.tables import plain_json
 from kernpool.cli.terminal import UsageError, need_output
-from kernpool.tables.formats import read_table, write_table
+from kernpool.tables.file_formats import read_table, write_table
 
 Columns = dict[str, Any]
 

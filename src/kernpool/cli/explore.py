@@ -11,12 +11,13 @@ from typing import Any
 from kernpool.cli.commands import ONLY_FOR_CLASSES, build_model, fit_rows, print_json
 from kernpool.cli.tables import TrainingTable
 from kernpool.cli.terminal import UsageError, say
-from kernpool.data.checks import TableError
-from kernpool.data.files import read_header, refuse_existing
+from kernpool.data.array_validation import TableError
+from kernpool.data.atomic_files import refuse_existing
+from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import MODELS, load_model
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explore import LANGUAGES
-from kernpool.explorer.model import GENERATORS
+from kernpool.explorer.explorer_model import GENERATORS
 from kernpool.explorer.server import ExplorerServer, serve
 
 LARGEST_PORT = 65535

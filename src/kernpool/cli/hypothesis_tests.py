@@ -14,7 +14,7 @@ from kernpool.cli.predict import need_rows
 from kernpool.cli.tables import open_table, say_notes, without_missing
 from kernpool.cli.terminal import UsageError, need_output, parse_bandwidth, parse_features, progress_bar
 from kernpool.data import TableError, unreadable
-from kernpool.data.files import read_header
+from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import MODELS, load_model
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test

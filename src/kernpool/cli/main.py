@@ -4,8 +4,6 @@ Data goes to standard output, everything else to standard error. Until a command
 library is imported, so that ``--help`` answers at once.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

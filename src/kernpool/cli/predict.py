@@ -20,7 +20,7 @@ from kernpool.cli.options import INTERVAL_METHODS, SET_METHODS
 from kernpool.cli.tables import open_table, read_queries, say_notes, say_notes_of_records, without_missing
 from kernpool.cli.terminal import UsageError, parse_levels
 from kernpool.conformal.methods import METHODS
-from kernpool.data.checks import COUNTED, TableError
+from kernpool.data.array_validation import COUNTED, TableError
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.regressors import KernelRegressor, NadarayaWatsonRegressor
 from kernpool.inference import ClassSummary, Summary, check_level

@@ -4,8 +4,6 @@ Options describe how a table is written. Rows to fit and rows to predict are rea
 an input is refused before any work.
 """
 
-from __future__ import annotations
-
 import argparse
 import codecs
 import dataclasses
@@ -21,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.terminal import UsageError, json_line, parse_features, progress_bar, say, split_names
-from kernpool.data.cells import (
+from kernpool.data.array_validation import TableError
+from kernpool.data.atomic_files import is_same_file
+from kernpool.data.model_format import ModelFileError, files_of, read_json, referred_files
+from kernpool.data.number_parsing import (
     MISSING,
     as_objects,
     is_blank,
@@ -32,8 +33,6 @@ from kernpool.data.cells import (
     time_words,
     unreadable,
 )
-from kernpool.data.checks import TableError
-from kernpool.data.files import ModelFileError, files_of, is_same_file, read_json, referred_files
 from kernpool.tables.column_types import (
     Choice,
     Features,
@@ -48,9 +47,9 @@ from kernpool.tables.column_types import (
     refuse_measures,
     times_in,
 )
-from kernpool.tables.formats import input_format, read_table
+from kernpool.tables.file_formats import input_format, read_table
 from kernpool.tables.table import Advice, Table, or_a_value, table_format
-from kernpool.tables.text import TextFormat, as_separator
+from kernpool.tables.text_files import TextFormat, as_separator
 
 FEATURES = Advice(
     "correct it, leave the column out with --features, or name it in --unordered if it holds codes",

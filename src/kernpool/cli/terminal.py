@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from kernpool.execution.messages import did_you_mean
+from kernpool.execution.error_messages import did_you_mean
 
 PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
 WIDTH = 30  # of a bar

@@ -2,10 +2,10 @@
 
 Read `methods.py` first: the table of methods. `calibration.py` has the inputs of a method and its result,
 `order_statistics.py` the ranks of the scores that bound an interval, `guarantees.py` the coverage statement. The
-methods are in `split.py` (constant and adaptive width), `jackknife_plus.py` (jackknife+, minmax, CV+), `full.py`
-(full conformal and its enclosure), `localized.py` (scores weighted around each point) and `quantile_regression.py`
-(conformalised quantiles). `covariate_shift.py` weights calibration rows by likelihood ratios. The folder `sets` has
-prediction sets of classes.
+methods are in `split_conformal.py` (constant and adaptive width, and conformalised quantiles), `jackknife_plus.py`
+(jackknife+, minmax, CV+), `full_conformal.py` (full conformal and its enclosure), `localized.py` (scores weighted
+around each point). `covariate_shift.py` weights calibration rows by likelihood ratios. The folder `sets` has prediction
+sets of classes.
 """
 
 from kernpool.conformal.calibration import (

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth.rules import RULES, rule_of_thumb
+from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.conformal.calibration import ConformalProblem
 from kernpool.conformal.order_statistics import SLACK, upper_rank, upper_statistic
-from kernpool.core.inputs import Rows, read_rows
+from kernpool.core.input_validation import Rows, read_rows
 from kernpool.data import Kind, as_bandwidth, as_key_weight, labels_of, order_of_columns, refuse_foreign, with_days
 from kernpool.data.dates import in_words
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.pooling import pool_state

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, filled, predict, thinned
-from kernpool.conformal.full import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
+from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
 from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, predict
 from kernpool.conformal.guarantees import approximately, at_least
-from kernpool.conformal.split import around
+from kernpool.conformal.split_conformal import around
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, KernelLogits, Keys, Problem
 from kernpool.core.similarity import Composition
 from kernpool.distribution import KernelWeights

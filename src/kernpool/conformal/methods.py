@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal import covariate_shift, full, guarantees, jackknife_plus, localized, quantile_regression, split
+from kernpool.conformal import covariate_shift, full_conformal, guarantees, jackknife_plus, localized, split_conformal
 from kernpool.conformal.calibration import Bounds, ConformalProblem, MethodRecord, PredictionInterval
 from kernpool.conformal.order_statistics import warn_of_few
-from kernpool.execution.messages import check_choice
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, nothing_left
 
@@ -24,20 +24,22 @@ Array = NDArray[np.float64]
 
 METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(
-        split.adaptive, guarantees.of_adaptive, clusters=True, shift=True, unbounded=split.NO_SCALE
+        split_conformal.adaptive, guarantees.of_adaptive, clusters=True, shift=True, unbounded=split_conformal.NO_SCALE
     ),
-    "full": MethodRecord(full.full, guarantees.at_least, rows="own", shift=True),
+    "full": MethodRecord(full_conformal.full, guarantees.at_least, rows="own", shift=True),
     "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, guarantees.of_twice, rows="own", clusters=True),
     "minmax": MethodRecord(jackknife_plus.minmax, guarantees.at_least, rows="own"),
-    "enclosure": MethodRecord(full.enclosure, guarantees.at_least, rows="own", shift=True),
+    "enclosure": MethodRecord(full_conformal.enclosure, guarantees.at_least, rows="own", shift=True),
     "cv+": MethodRecord(jackknife_plus.cv_plus, guarantees.of_folds, rows="own", counted=jackknife_plus.rows_in_folds),
-    "split": MethodRecord(split.constant_width, guarantees.at_least, rows="other", clusters=True, shift=True),
+    "split": MethodRecord(split_conformal.constant_width, guarantees.at_least, rows="other", clusters=True, shift=True),
     "cqr": MethodRecord(
-        quantile_regression.conformal_quantiles, quantile_regression.of_conformal_quantiles, clusters=True, shift=True
+        split_conformal.conformal_quantiles, split_conformal.of_conformal_quantiles, clusters=True, shift=True
     ),
     "localized": MethodRecord(localized.localized, localized.of_localized, unbounded=localized.TOO_FEW),
     "rlcp": MethodRecord(localized.randomized, localized.of_randomized, unbounded=localized.TOO_FEW),
-    "jackknife": MethodRecord(split.constant_width, guarantees.of_jackknife, rows="own", clusters=True, shift=True),
+    "jackknife": MethodRecord(
+        split_conformal.constant_width, guarantees.of_jackknife, rows="own", clusters=True, shift=True
+    ),
 }
 
 ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are accurate to a few of these

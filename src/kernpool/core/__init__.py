@@ -2,13 +2,13 @@
 
 START HERE. Read `state.py` first: three numbers per query that merge; the whole package rests on them. Then read
 `similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.
-`inputs.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits need, and
-`local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns and groups, and
-`batch.py` leading batch dimensions.
+`input_validation.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits
+need, and `local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns and groups,
+and `batch.py` leading batch dimensions.
 """
 
 from kernpool.core.batch import Stack
-from kernpool.core.inputs import (
+from kernpool.core.input_validation import (
     Keys,
     Prepared,
     Rows,

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.inputs import checked_rows
+from kernpool.core.input_validation import checked_rows
 from kernpool.core.problem import Problem
-from kernpool.data import checks
+from kernpool.data import array_validation
 from kernpool.data.columns import labels_of, order_of_columns
 
 Array = NDArray[np.float64]
@@ -120,22 +120,25 @@ class Batch:
         self_index: Any = None,
         make: Callable[..., Problem],
     ) -> None:
-        arrays = {"query": checks.as_real_array("query", query), "key": checks.as_real_array("key", key)}
+        arrays = {
+            "query": array_validation.as_real_array("query", query),
+            "key": array_validation.as_real_array("key", key),
+        }
         order = order_of_columns(labels_of(query), labels_of(key))
         if order is not None:
             arrays["query"] = arrays["query"][:, order]
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
-        arrays["value"] = np.zeros((*rows, 1)) if value is None else checks.as_real_array("value", value)
+        arrays["value"] = np.zeros((*rows, 1)) if value is None else array_validation.as_real_array("value", value)
         self.dtype = np.result_type(*arrays.values())
         self._flat_values = arrays["value"].ndim == 1
         items: dict[str, tuple[NDArray[Any], int]] = {}  # array, and how many of its dimensions are no batch
         for name, array in arrays.items():
             items[name] = (array[:, None] if array.ndim == 1 else array, 2)
         if key_weight is not None:
-            items["key_weight"] = (checks.as_real_array("key_weight", key_weight), 1)
+            items["key_weight"] = (array_validation.as_real_array("key_weight", key_weight), 1)
         for name, array, own in (("attn_mask", attn_mask, 2), ("self_index", self_index, 1)):
             if array is not None:
-                checks.refuse_foreign(name, array)
+                array_validation.refuse_foreign(name, array)
                 items[name] = (np.asarray(array), own)
         leading = {name: array.shape[: max(array.ndim - own, 0)] for name, (array, own) in items.items()}
         try:
@@ -176,7 +179,7 @@ class Batch:
         high = np.maximum(query.max(axis=(0, 1)), key.max(axis=(0, 1)))
         low = np.minimum(query.min(axis=(0, 1)), key.min(axis=(0, 1)))
         with np.errstate(over="ignore"):
-            if not ((high - low) / first.similarity.bandwidth).max() <= checks.LARGEST:
+            if not ((high - low) / first.similarity.bandwidth).max() <= array_validation.LARGEST:
                 return None
         if weight is not None and not (np.all(weight >= 0) and np.all(weight.max(axis=1) > 0)):
             return None

@@ -68,7 +68,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.moments import Layout, monomials
 from kernpool.core.state import PoolState
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]

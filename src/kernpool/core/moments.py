@@ -25,8 +25,6 @@ Offsets are from the query and never from the origin, so that no large numbers c
 sets of keys merge by addition, as all other sums do.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -36,7 +34,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 
 Array = NDArray[np.float64]
 Monomial = tuple[int, ...]  # which offsets are multiplied, ascending

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.inputs import (
+from kernpool.core.input_validation import (
     LEAST_TOL,
     Keys,
     Prepared,
@@ -35,7 +35,7 @@ from kernpool.core.moments import Layout, check_degree
 from kernpool.core.pair_factors import Factors, Groups
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
 from kernpool.core.state import PoolState
-from kernpool.data import checks
+from kernpool.data import array_validation
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -162,7 +162,9 @@ class Problem:
         check_degree(degree, d)
         mask, bias = as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
-        similarity = KernelLogits(get_kernel(kernel), checks.as_bandwidth(bandwidth, d), cast(Composition, composition))
+        similarity = KernelLogits(
+            get_kernel(kernel), array_validation.as_bandwidth(bandwidth, d), cast(Composition, composition)
+        )
         check_range(asked, rows, similarity.bandwidth)
         share = max(as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), LEAST_TOL)
         problem = cls(

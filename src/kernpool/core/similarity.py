@@ -7,8 +7,6 @@ Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` l
 far from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import check_choice
+from kernpool.execution.error_messages import check_choice
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
 

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import check_choice, explain_calls
+from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 
 Array = NDArray[np.float64]

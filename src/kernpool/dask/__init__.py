@@ -2,8 +2,7 @@
 
 Needs the extra ``dask``. `pool` is `kernpool.pool` for Dask collections, `pool_quantile` and `pool_cdf` likewise.
 Read `pool.py` first: the tasks and the tree that merges their results. `partitions.py` has the blocks of rows that
-tasks read, `quantiles.py` conditional quantiles and distribution functions, and `leave_one_out.py` the
-leave-one-out error.
+tasks read.
 """
 
 try:
@@ -13,7 +12,6 @@ except ImportError as error:
         'kernpool.dask needs Dask, which is not installed; install it with: pip install "kernpool[dask]"'
     ) from error
 
-from kernpool.dask.pool import connect, pool
-from kernpool.dask.quantiles import pool_cdf, pool_quantile
+from kernpool.dask.pool import connect, pool, pool_cdf, pool_quantile
 
 __all__ = ["connect", "pool", "pool_cdf", "pool_quantile"]

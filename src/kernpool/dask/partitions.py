@@ -15,8 +15,8 @@ from dask.base import is_dask_collection
 
 from kernpool.data import Columns, Kind, TableError, as_real_array, dates_refused, refuse_other_columns, with_days
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
-from kernpool.data.chunks.opening import of_numbers, open_chunks
 from kernpool.data.chunks.parquet import ColumnNames
+from kernpool.data.chunks.sources import of_numbers, open_chunks
 
 NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 

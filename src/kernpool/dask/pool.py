@@ -1,8 +1,14 @@
-"""Pooling on a Dask cluster: tasks that sum over partitions, and a tree of fixed shape that merges their states.
+"""Pooling on a Dask cluster: means, quantiles, distribution functions and leave-one-out errors over partitions.
 
-The tasks are the center of the values, the state of each block, and the tree. The tree merges eight neighbours at a
-time, in order of partition number, and nothing in it depends on which worker computed what. So results have the
-same bits for any number of workers, with Dask's own schedulers, and after workers have died.
+The tasks of a mean are the center of the values, the state of each block, and a tree that merges eight neighbours at
+a time, in order of partition number. Nothing in it depends on which worker computed what. So results have the same
+bits for any number of workers, with Dask's own schedulers, and after workers have died.
+
+For quantiles and distribution functions, partitions compute the partial sums of map-reduce queries
+(`kernpool.distribution.chunk_queries`), which the same tree merges. Quantiles take several passes over the partitions.
+
+For a leave-one-out error each partition draws rows, each partition sums over its own rows for all of the drawn ones,
+and the sums are merged: the number of tasks is the square of the number of partitions.
 
 Tasks run on a cluster if there is a client, otherwise with the scheduler that Dask would use.
 """
@@ -33,8 +39,18 @@ from kernpool.dask.partitions import (
     row_counts,
     select,
 )
+from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.execution.messages import explain_calls
+from kernpool.distribution import (
+    Function,
+    as_levels,
+    as_thresholds,
+    asked_of,
+    counted_functions,
+    counted_quantiles,
+    without_axes,
+)
+from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.out_of_core import ChunkReason, QueryBatch, center_of, merge_states, reason_of_chunks
@@ -394,3 +410,346 @@ def _finalized(asked: QueryBatch, state: PoolState, center: Array | None, filled
     if not len(asked):
         return np.empty(0) if flat else np.empty((0, len(center)))
     return finalize(asked.recipe, asked.sums(state, center, flat, fill=lambda _: quotient(filled or state)))
+
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class LeaveOneOutError:
+    """Leave-one-out error of a fit to partitions.
+
+    Parameters
+    ----------
+    error : float
+        Weighted mean of the squared error, summed over outputs.
+    empty_windows : int
+        Rows without another in their window; they are predicted by the weighted mean of the others.
+    rows : int
+        How many were predicted.
+    """
+
+    error: float
+    empty_windows: int
+    rows: int
+
+
+def leave_one_out_error(
+    partitions: Partitions,
+    places: Sequence[Places],
+    recipe: Recipe,
+    *,
+    client: Any = None,
+    retries: int = 3,
+) -> LeaveOneOutError:
+    """Predict selected rows of each partition from all other rows, and return the mean squared error.
+
+    Parameters
+    ----------
+    partitions : Partitions
+        Keys, values and weights.
+    places : sequence of ndarray of int
+        For each partition, the indices of its rows to predict.
+    recipe : Recipe
+        How to pool; empty windows are predicted by the weighted mean of the other rows.
+    client, retries
+        As in `kernpool.dask.pool`.
+
+    Returns
+    -------
+    LeaveOneOutError
+        The same bits for any number of workers.
+
+    Notes
+    -----
+    Queries are the rows of one partition, keys those of all: P^2 tasks for P partitions. A row's own key is left out
+    where it is met, in its own partition. Its prediction stays where it was made; three numbers per partition come
+    back.
+    """
+    center, blocks, recipe = center_task(partitions), partitions.blocks, replace(recipe, empty="mean")
+    sums = delayed(_added)([delayed(_sums)(block, center) for block in blocks])
+    tasks = []
+    for i, own in enumerate(places):
+        if not len(own):
+            continue
+        rows = delayed(draw_rows)(blocks[i], own)
+        asked = delayed(_at_rows)(rows, recipe)
+        states = [
+            delayed(block_state)(asked, block, center, partitions.outputs, own if i == j else None)
+            for j, block in enumerate(blocks)
+        ]
+        tasks.append(delayed(_squared)(rows, asked, merge_tree(states), center, sums))
+    error, weight, empty = np.sum(compute(tasks, client, retries), axis=0)
+    return LeaveOneOutError(float(error / weight), int(empty), sum(map(len, places)))
+
+
+def draw_rows(block: Any, places: Places) -> Chunk | None:
+    """Return rows of a block at ascending indices, in a task; None if there are none."""
+    parts, start = [], 0
+    for chunk in read_block(block) if len(places) else ():
+        here = places[(places >= start) & (places < start + len(chunk.key))] - start
+        parts.append(
+            Chunk(
+                chunk.key[here], chunk.value[here], np.ones(len(here)) if chunk.weight is None else chunk.weight[here]
+            )
+        )
+        start += len(chunk.key)
+    return joined(parts)
+
+
+def joined(parts: Sequence[Chunk | None]) -> Chunk | None:
+    """Concatenate chunks that have weights; None if there are none."""
+    some = [part for part in parts if part is not None]
+    if not some:
+        return None
+    weights = [np.ones(len(part.key)) if part.weight is None else part.weight for part in some]
+    return Chunk(
+        np.concatenate([part.key for part in some]),
+        np.concatenate([part.value for part in some]),
+        np.concatenate(weights),
+    )
+
+
+def _at_rows(rows: Chunk, recipe: Recipe) -> QueryBatch:
+    return QueryBatch.of(recipe, rows.key)
+
+
+def _sums(block: Any, center: Array | None) -> Array | None:
+    """Return the sum of weights and of weighted values of a block."""
+    if center is None:
+        return None
+    found = []
+    for chunk in read_block(block):
+        weight = np.ones(len(chunk.key)) if chunk.weight is None else chunk.weight
+        found.append(np.concatenate([[weight.sum()], weight @ (chunk.value - center)]))
+    return np.sum(found, axis=0) if found else None
+
+
+def _added(sums: list[Array | None]) -> Array:
+    return np.asarray(np.sum([part for part in sums if part is not None], axis=0))
+
+
+def _squared(rows: Chunk, asked: QueryBatch, state: PoolState, center: Array, sums: Array) -> tuple[float, float, int]:
+    """Return the weighted sum of squared errors, the sum of weights, and the number of empty windows."""
+    weight = np.ones(len(rows.key)) if rows.weight is None else rows.weight
+    unit = np.minimum(weight, 1.0)[:, None]  # of the own row, which is left out
+
+    def mean_of_others(empty: Places) -> Array:
+        rest = sums[0] - unit[empty]
+        total = sums[1:] - unit[empty] * (rows.value[empty] - center)
+        mean: Array = np.divide(total, rest, where=rest > 0, out=np.zeros_like(total))
+        return mean + center
+
+    predicted = finalize(asked.recipe, asked.sums(state, center, False, fill=mean_of_others))
+    squared = np.sum((rows.value - predicted) ** 2, axis=1)
+    return float(weight @ squared), float(weight.sum()), int(np.count_nonzero(state.denominator == 0))
+
+
+@explain_calls
+def pool_quantile(
+    query: ArrayLike,
+    key: Any,
+    value: Any = None,
+    levels: ArrayLike = 0.5,
+    *,
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    key_weight: Any = None,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
+    tol: float | None = None,
+    algorithm: str = "auto",
+    empty: Empty = "nan",
+    client: Any = None,
+    retries: int = RETRIES,
+) -> Array:
+    """Compute conditional quantiles of pairs in Dask collections or files, by kernel weights at each query.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Evaluation points, in memory.
+    key, value, target, features, key_weight
+        As in `kernpool.dask.pool`.
+    levels : float or array_like of shape (l,), default=0.5
+        Quantile orders, between 0 and 1; by default the conditional median.
+    kernel, bandwidth, composition, tol, algorithm, empty
+        As in `kernpool.pool_quantile`.
+    client, retries
+        As in `kernpool.dask.pool`.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
+        As of `kernpool.pool_quantile`: values of rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `kernpool.dask.pool`, and if a level is not between 0 and 1.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If windows are empty and `empty` is ``"nan"``.
+
+    Notes
+    -----
+    All partitions are read in each of some passes, as chunks are by `kernpool.pool_quantile`: persist collections that
+    are costly to make. Up to four million rows at a time come to this process, those whose values may be quantiles.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> value = dask.array.arange(4.0, chunks=2)
+    >>> pool_quantile([1.5], dask.array.ones(4, chunks=2), value, [0.25, 0.5, 1.0])
+    array([[0., 1., 3.]])
+    """
+    recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=1)
+    partitions = as_partitions(key, value, key_weight, target=target, features=features)
+    return partition_quantiles(recipe, query, partitions, as_levels(levels), client, retries)
+
+
+def partition_quantiles(
+    recipe: Recipe, query: ArrayLike, partitions: Partitions, level: Array, client: Any, retries: int
+) -> Array:
+    """Return quantiles of pairs in partitions, in the shape of `pool_quantile`, with its parameters."""
+    found = counted_quantiles(
+        asked_of(recipe, query, partitions.names), AskPartitions(partitions, client, retries), level.ravel()
+    )
+    return without_axes(found, partitions.flat, level.ndim > 0)
+
+
+@dataclass(frozen=True)
+class AskPartitions:
+    """Callable that evaluates a request of `chunk_queries` on all partitions and merges the answers."""
+
+    partitions: Partitions
+    client: Any
+    retries: int
+
+    def __call__(self, question: Any) -> Any:
+        """Return the merged answer of all partitions."""
+        one = sent_once(question)
+        answers = [delayed(answer_of)(one, block) for block in self.partitions.blocks]
+        while len(answers) > 1:
+            answers = [delayed(merge_answers)(one, answers[i : i + FAN_IN]) for i in range(0, len(answers), FAN_IN)]
+        (answer,) = compute(answers, self.client, self.retries)
+        if answer is None:
+            raise ValueError(NO_PAIRS)
+        return answer
+
+
+def answer_of(question: Any, block: Any) -> Any:
+    """Return the answer of the chunks of one block, in a task; None if the block has no positive weight."""
+    some = (chunk for chunk in read_block(block) if len(chunk.key) and (chunk.weight is None or chunk.weight.any()))
+    return merge_answers(question, [question.of(chunk) for chunk in some])
+
+
+def merge_answers(question: Any, answers: list[Any]) -> Any:
+    """Merge answers, skipping None; return None if there are none."""
+    some = [answer for answer in answers if answer is not None]
+    return reduce(question.joined, some) if some else None
+
+
+@explain_calls
+def pool_cdf(
+    query: ArrayLike,
+    key: Any,
+    value: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    key_weight: Any = None,
+    kernel: str | Kernel = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    composition: str = "radial",
+    tol: float | None = None,
+    algorithm: str = "auto",
+    empty: Empty = "nan",
+    client: Any = None,
+    retries: int = RETRIES,
+) -> Array:
+    """Compute conditional distribution functions of pairs in Dask collections or files, by kernel weights.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Evaluation points, in memory.
+    key, value, target, features, key_weight
+        As in `kernpool.dask.pool`.
+    y : float, or array_like
+        Thresholds, of shape (t,) for all queries, or (m, t); with several value columns (m, c, t), where axes may have
+        length 1.
+    kernel, bandwidth, composition, tol, algorithm, empty
+        As in `kernpool.pool_cdf`.
+    client, retries
+        As in `kernpool.dask.pool`.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
+        As of `kernpool.pool_cdf`, up to rounding; the same bits for any number of workers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `kernpool.dask.pool`, and if `y` is missing, holds NaN or has another shape.
+
+    Warns
+    -----
+    EmptyWindowWarning
+        If windows are empty and `empty` is ``"nan"``.
+
+    Notes
+    -----
+    One pass over all partitions, and another for windows that are empty or far from all rows.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> value = dask.array.arange(4.0, chunks=2)
+    >>> pool_cdf([1.5], dask.array.ones(4, chunks=2), value, [0.0, 1.5, 3.0])
+    array([[0.25, 0.5 , 1.  ]])
+    """
+    if y is None:
+        raise TypeError("y must be given: the thresholds, such as y=0.0")
+    recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=1)
+    partitions = as_partitions(key, value, key_weight, target=target, features=features)
+    return partition_functions(recipe, query, partitions, y, client, retries)
+
+
+def partition_functions(
+    recipe: Recipe,
+    query: ArrayLike,
+    partitions: Partitions,
+    y: ArrayLike,
+    client: Any,
+    retries: int,
+    *,
+    widths: Array | None = None,
+    density: bool = False,
+) -> Array:
+    """Return distribution functions or densities of pairs in partitions, in the shape of `pool_cdf`.
+
+    Parameters
+    ----------
+    recipe, query, partitions, y, client, retries
+        As of `pool_cdf`.
+    widths : ndarray of shape (c,), optional
+        Bandwidths in y.
+    density : bool, default=False
+        Whether densities are wanted.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
+        The functions.
+    """
+    asked = asked_of(recipe, query, partitions.names)
+    threshold, with_axis = as_thresholds(y, len(asked), partitions.outputs, several=not partitions.flat)
+    ask = AskPartitions(partitions, client, retries)
+    found = counted_functions(asked, ask, Function(threshold, widths, density))
+    return without_axes(found, partitions.flat, with_axis)

@@ -1,14 +1,13 @@
 """Input data: validation and conversion of arrays, data frames, dates and files, and reading of data in chunks.
 
-Read `checks.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames of any
-library, and `encoding.py` encodes them as numbers and category codes. `cells.py` converts single cells, `dates.py`
-dates and durations, and `suspect_columns.py` detects columns such as row numbers. `files.py` writes files atomically
-and stores models, with the temporary files of `temporaries.py`. The folder `chunks` reads pairs of keys and values
-piece by piece. Tables in files are in `kernpool.tables`.
+Read `array_validation.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames
+of any library, and `encoding.py` encodes them as numbers and category codes. `number_parsing.py` converts single cells,
+`dates.py` dates and durations, and `suspect_columns.py` detects columns such as row numbers. `atomic_files.py` writes
+files whole or not at all, and `model_format.py` stores models. The folder `chunks` reads pairs of keys and values piece
+by piece. Tables in files are in `kernpool.tables`.
 """
 
-from kernpool.data.cells import MISSING, unreadable
-from kernpool.data.checks import (
+from kernpool.data.array_validation import (
     LARGEST,
     SMALL,
     TableError,
@@ -37,6 +36,7 @@ from kernpool.data.columns import (
 )
 from kernpool.data.dates import TIME_KINDS, Times
 from kernpool.data.encoding import Encoding
+from kernpool.data.number_parsing import MISSING, unreadable
 from kernpool.data.suspect_columns import SuspectColumnWarning, row_labels
 
 __all__ = [

@@ -29,10 +29,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data import checks
-from kernpool.data.cells import arrow_numbers, is_real
-from kernpool.data.checks import is_missing
+from kernpool.data import array_validation
+from kernpool.data.array_validation import is_missing
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
+from kernpool.data.number_parsing import arrow_numbers, is_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class Column:
             )
         if cells.dtype.kind == "O" or (cells.dtype.kind == "f" and not np.isfinite(cells).all()):
             self._refuse_missing(cells)
-        return checks.as_real_array(self.label, cells)
+        return array_validation.as_real_array(self.label, cells)
 
     def _refuse_missing(self, cells: NDArray[Any]) -> None:
         """Raise an error with the row of a missing or infinite number, or of an object that is not a number."""
@@ -145,7 +145,7 @@ class Column:
                 )
             if cell in (np.inf, -np.inf):
                 raise ValueError(f"{self.label} is {cell} in row {row} (counted from 0); drop or replace such rows")
-            if not isinstance(cell, checks.NUMBERS):
+            if not isinstance(cell, array_validation.NUMBERS):
                 raise TypeError(
                     f"{self.label} must hold real numbers, got {cell!r:.60} ({type(cell).__name__}) in row {row} "
                     "(counted from 0); the argument must be numeric apart from columns of strings that are named in "
@@ -209,7 +209,7 @@ class Columns:
         >>> table.rows, [column.label for column in table.columns], table.columns[1].numbers()
         (2, ['column 0 of X', 'column 1 of X'], array([1.5, 2.5]))
         """
-        checks.refuse_foreign("X", X)
+        array_validation.refuse_foreign("X", X)
         labels, series, make = _parts(X)
         names = None if labels is None else _names(labels)
         rows = len(series[0]) if series else 0
@@ -276,7 +276,7 @@ def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[A
     known = kinds is not None and any(kind in TIME_KINDS for kind in kinds)
     if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not known:
         return X, None
-    checks.refuse_foreign(name, X)
+    array_validation.refuse_foreign(name, X)
     table = series_as_frame(X)
     if not is_frame(table):
         try:
@@ -301,7 +301,9 @@ def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[A
         if column.times is not None and fitting:
             column.times.check_steps(column.label)
         of_time = column.times is not None or kind in TIME_KINDS
-        cells.append(column.numbers(kind) if of_time else checks.as_real_array(column.label, column.read_numbers()))
+        cells.append(
+            column.numbers(kind) if of_time else array_validation.as_real_array(column.label, column.read_numbers())
+        )
     return np.column_stack(cells).astype(np.float64), tuple(kinds)
 
 

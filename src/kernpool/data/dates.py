@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import is_missing
+from kernpool.data.array_validation import is_missing
 
 Array = NDArray[np.float64]
 TimeKind = Literal["date", "date with a time zone", "duration"]

@@ -14,10 +14,10 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import is_missing, refuse_foreign
+from kernpool.data.array_validation import is_missing, refuse_foreign
 from kernpool.data.columns import Column, Columns, Kind, Level, refuse_other_columns
 from kernpool.data.dates import TIME_KINDS
-from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate, check_choice
 
 LEVELS_SHOWN = 20
 

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.cells import PADDED, is_code
 from kernpool.data.columns import Columns
 from kernpool.data.dates import are_dates
+from kernpool.data.number_parsing import PADDED, is_code
 
 MEASURE = re.compile(
     # A bracket, as accountants write for less than nothing; limits of detection; what spreadsheets mark text by

@@ -12,25 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.data.checks import refuse_foreign
-from kernpool.displays.style import (
-    BLACK,
-    CLASSES,
-    GRAY,
-    MARKERS,
-    as_numbers,
-    as_query,
-    column_index,
-    evenly,
-    kind_of,
-    known_names,
-    label_axis,
-    mixed_with_white,
-    new_axes,
-    read_inputs,
-    tidy,
-)
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.data.array_validation import refuse_foreign
+from kernpool.displays import drawing
+from kernpool.execution.error_messages import abbreviate, explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +73,7 @@ def regions_of(
     place = [i if len(kind) < 2 else len(few) + sizes.index(len(kind)) for i, kind in enumerate(kinds)]
     regions = [_region(kind, several, classes, colors) for kind in few]
     for i, size in enumerate(sizes):  # the larger a set, the darker
-        fill = mixed_with_white(GRAY, 0.15 + 0.45 * i / max(len(sizes) - 1, 1))
+        fill = drawing.mixed_with_white(drawing.GRAY, 0.15 + 0.45 * i / max(len(sizes) - 1, 1))
         regions.append(Region(f"{size} classes", fill, HATCHES[i % len(HATCHES)], None))
     return np.asarray(place)[number], regions
 
@@ -131,8 +115,10 @@ def _region(
         return Region(name, (1.0, 1.0, 1.0), "..", None)
     paint = np.mean([to_rgb(colors[c]) for c in kind], axis=0)
     if len(kind) == 1:
-        return Region(name, mixed_with_white(tuple(paint), ONE), None, kind[0])
-    return Region(name, mixed_with_white(tuple(paint), SEVERAL), HATCHES[several.index(kind) % len(HATCHES)], None)
+        return Region(name, drawing.mixed_with_white(tuple(paint), ONE), None, kind[0])
+    return Region(
+        name, drawing.mixed_with_white(tuple(paint), SEVERAL), HATCHES[several.index(kind) % len(HATCHES)], None
+    )
 
 
 BEYOND = 0.04  # fraction of the range of the rows shown beyond them, on either side
@@ -196,7 +182,7 @@ class Plane:
         ValueError
             If X has categorical columns or another shape, or these are no two of its columns.
         """
-        inputs, names, make_frame = read_inputs(estimator, X, instead)
+        inputs, names, make_frame = drawing.read_inputs(estimator, X, instead)
         d = inputs.shape[1]
         if features is None:
             if d != 2:
@@ -204,7 +190,7 @@ class Plane:
             features = (0, 1)
         if isinstance(features, str) or len(features) != 2:
             raise ValueError(f"features must be two columns, got {abbreviate(features)}")
-        first, second = (column_index(feature, names, d, name="features") for feature in features)
+        first, second = (drawing.column_index(feature, names, d, name="features") for feature in features)
         if first == second:
             raise ValueError(f"features must be two different columns, got {abbreviate(features)}")
         if grid_resolution < 2:
@@ -212,10 +198,12 @@ class Plane:
         x, y = (_axis(inputs[:, column], grid_resolution) for column in (first, second))
         query = np.tile(np.median(inputs, axis=0), (len(x) * len(y), 1))
         query[:, first], query[:, second] = np.tile(x, len(y)), np.repeat(y, len(x))
-        known = known_names(estimator, names)
+        known = drawing.known_names(estimator, names)
         labels = [known[column] if known else f"column {column}" for column in (first, second)]
-        kinds = kind_of(estimator, first), kind_of(estimator, second)
-        return cls(x, y, as_query(query, names, make_frame), (first, second), (labels[0], labels[1]), inputs, kinds)
+        kinds = drawing.kind_of(estimator, first), drawing.kind_of(estimator, second)
+        return cls(
+            x, y, drawing.as_query(query, names, make_frame), (first, second), (labels[0], labels[1]), inputs, kinds
+        )
 
 
 def _axis(values: Array, resolution: int) -> Array:
@@ -384,7 +372,7 @@ class ClassSetDisplay:
         if len(label) != len(plane.inputs):
             raise ValueError(f"X has {len(plane.inputs)} rows and y has {len(label)}; one label per row is needed")
         found = ask(plane.query, level=level, method=method, **(set_kwargs or {}))
-        kept = evenly(len(label), subsample)
+        kept = drawing.evenly(len(label), subsample)
         more = ", other columns at their medians" * (plane.inputs.shape[1] > 2)
         display = cls(
             x=plane.x,
@@ -449,7 +437,7 @@ class ClassSetDisplay:
         """
         refuse_foreign("X_train", X_train)
         refuse_foreign("y_train", y_train)
-        axes = [as_numbers(name, axis).ravel() for name, axis in (("x", x), ("y", y))]
+        axes = [drawing.as_numbers(name, axis).ravel() for name, axis in (("x", x), ("y", y))]
         for name, axis in zip("xy", axes, strict=True):
             if len(axis) < 2 or not np.all(np.diff(axis) > 0):
                 raise ValueError(f"{name} must be at least two places, increasing, got {axis[:3].tolist()} ...")
@@ -469,7 +457,7 @@ class ClassSetDisplay:
         self,
         *,
         ax: Axes | None = None,
-        colors: Sequence[Any] = CLASSES,
+        colors: Sequence[Any] = drawing.CLASSES,
         scatter_kwargs: dict[str, Any] | None = None,
         mesh_kwargs: dict[str, Any] | None = None,
     ) -> ClassSetDisplay:
@@ -501,7 +489,7 @@ class ClassSetDisplay:
         if len(colors) < len(self.classes):
             short = f"{len(self.classes)} classes need as many colors, got {len(colors)}"
             raise ValueError(f"{short}; give colors=, or draw fewer classes")
-        ax = new_axes(6.4, 5.0) if ax is None else ax
+        ax = drawing.new_axes(6.4, 5.0) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         number, regions = regions_of(self.member, self.classes, colors)
         self.regions_ = [region.name for region in regions]
@@ -513,24 +501,24 @@ class ClassSetDisplay:
             if region.hatch is not None:
                 lines: dict[str, Any] = {"colors": "none", "hatches": [region.hatch], "zorder": 0.5}
                 drawn = ax.contourf(self.x, self.y, (number == i) * 1.0, levels=[0.5, 1.5], **lines)
-                drawn.set(edgecolor=GRAY, linewidth=0.0)
-            patch = Patch(facecolor=region.fill, hatch=region.hatch, edgecolor=GRAY, linewidth=0.4)
+                drawn.set(edgecolor=drawing.GRAY, linewidth=0.0)
+            patch = Patch(facecolor=region.fill, hatch=region.hatch, edgecolor=drawing.GRAY, linewidth=0.4)
             if region.only is None:
                 handles.append(patch)
             else:  # with the mark of its rows
-                color, marker = colors[region.only], MARKERS[region.only % len(MARKERS)]
+                color, marker = colors[region.only], drawing.MARKERS[region.only % len(drawing.MARKERS)]
                 mark = Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6)
-                mark.set(markeredgecolor=BLACK, markeredgewidth=0.4)
+                mark.set(markeredgecolor=drawing.BLACK, markeredgewidth=0.4)
                 handles.append((patch, mark))
         self.scatter_ = self._rows(ax, colors, scatter_kwargs or {})
-        label_axis(ax.xaxis, self.x_label, self.kinds[0])
-        label_axis(ax.yaxis, self.y_label, self.kinds[1])
+        drawing.label_axis(ax.xaxis, self.x_label, self.kinds[0])
+        drawing.label_axis(ax.yaxis, self.y_label, self.kinds[1])
         ax.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
         ax.legend(
             handles, self.regions_, title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
             ncols=3, fontsize="small", title_fontsize="small", handlelength=2.4, handleheight=1.4,
         )  # fmt: skip
-        tidy(ax)
+        drawing.tidy(ax)
         return self
 
     def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:
@@ -540,7 +528,11 @@ class ClassSetDisplay:
         crowd, drawn = min(1.0, 100 / max(len(self.y_train), 1)), []
         for c, label in enumerate(self.classes):
             own = self.y_train == label
-            default: dict[str, Any] = {"s": 14 + 18 * crowd, "color": colors[c], "marker": MARKERS[c % len(MARKERS)]}
-            default |= {"edgecolors": BLACK, "linewidths": 0.4, "zorder": 2, "label": f"rows of {label}"}
+            default: dict[str, Any] = {
+                "s": 14 + 18 * crowd,
+                "color": colors[c],
+                "marker": drawing.MARKERS[c % len(drawing.MARKERS)],
+            }
+            default |= {"edgecolors": drawing.BLACK, "linewidths": 0.4, "zorder": 2, "label": f"rows of {label}"}
             drawn.append(ax.scatter(self.X_train[own, 0], self.X_train[own, 1], **(default | style)))
         return drawn

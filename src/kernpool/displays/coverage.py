@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from kernpool.data import refuse_foreign, with_days
-from kernpool.displays.style import BLACK, BLUE, RED, as_numbers, column_index, label_axis, new_axes, tidy
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.displays import drawing
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.inference.confidence.intervals import check_level
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class CoveredRows:
         """
         lower, upper, level = _ends(interval, level)
         refuse_foreign("x", x)
-        x, y = np.asarray(x), as_numbers("y", y)
+        x, y = np.asarray(x), drawing.as_numbers("y", y)
         if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
             raise ValueError(
                 "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
@@ -105,7 +105,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
     level = getattr(interval, "level", None) if level is None else level
     if level is None:
         raise ValueError("level must say what a pair of ends promises, such as level=0.9")
-    return as_numbers("lower", lower), as_numbers("upper", upper), level
+    return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), level
 
 
 def is_training(estimator: Any, X: Any) -> bool:
@@ -127,7 +127,7 @@ def column_of(X: Any, against: int | str) -> tuple[Any, str]:
     (array([2., 4.]), 'column 1')
     """
     names, width = [str(name) for name in getattr(X, "columns", [])], np.shape(X)[1]
-    index = column_index(against, names, width, name="against")
+    index = drawing.column_index(against, names, width, name="against")
     cells = X[X.columns[index]] if names else np.asarray(X)[:, index]
     label = names[index] if names else "x" if width == 1 else f"column {index}"
     if with_days("X", cells)[1] is not None:
@@ -463,16 +463,16 @@ class CoverageDisplay:
         """
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-        ax = new_axes() if ax is None else ax
+        ax = drawing.new_axes() if ax is None else ax
         self.ax_, self.figure_, of = ax, ax.figure, self.slices
-        style: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.2, "zorder": 1}
+        style: dict[str, Any] = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.2, "zorder": 1}
         style |= {"label": f"promised: {100 * self.level:.6g} %"}
         self.line_ = ax.axhline(self.level, **(style | (line_kwargs or {})))
         holds = (of.lower <= self.level) & (self.level <= of.upper)
         percent = f"{100 * self.confidence:.6g} %"
         kinds = (
-            (holds, BLUE, "o", f"slices of {_sizes(of.rows)} rows, {percent} binomial bars"),
-            (~holds, RED, "s", "slices whose bar misses it"),
+            (holds, drawing.BLUE, "o", f"slices of {_sizes(of.rows)} rows, {percent} binomial bars"),
+            (~holds, drawing.RED, "s", "slices whose bar misses it"),
         )
         self.bars_: list[Any] = []
         for which, color, marker, label in kinds:
@@ -490,13 +490,13 @@ class CoverageDisplay:
         ax.set_ylim(max(-0.01, low - 0.08 * (1.0 - low)), 1.0 + 0.03 * (1.0 - low))
         ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
-        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.set_ylabel(self.y_label)
         ax.legend(
             title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
             ncols=2 if len(self.bars_) == 1 else 1, fontsize="small", title_fontsize="small",
         )  # fmt: skip
-        tidy(ax)
+        drawing.tidy(ax)
         return self
 
     def summary(self) -> str:

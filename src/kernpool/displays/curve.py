@@ -1,4 +1,4 @@
-"""Plot of a fitted curve over one column, with training samples, confidence and prediction intervals.
+"""Plot of a fitted curve over one column, with training samples, confidence bands and prediction intervals.
 
 Prediction intervals are drawn between dashed ends, so that they differ from intervals of the curve.
 """
@@ -14,37 +14,165 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import EmptyWindowWarning
-from kernpool.displays.bands import bands_of, curve_along, draw_bands, in_order, leaves, limit_height, need_intervals
-from kernpool.displays.style import (
-    BLACK,
-    BLUE,
-    GRAY,
-    RED,
-    InputGrid,
-    as_numbers,
-    draw_samples,
-    evenly,
-    label_axis,
-    new_axes,
-    tidy,
-    training_rows,
-)
-from kernpool.execution.messages import check_choice, explain_calls
+from kernpool.displays import drawing
+from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.inference import InferenceWarning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kernpool.conformal import PredictionInterval
-    from kernpool.displays.style import InputGrid
     from kernpool.inference import Interval
 
+
 Array = NDArray[np.float64]
+
+BANDS = ("confidence", "simultaneous")
+PALE, DARK = 0.16, 0.3  # opacity of the simultaneous band and of pointwise intervals
+SEEN = 0.02  # in half widths: smaller distances between curve and center are invisible
+REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y axis on either side
+
+
+def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
+    """Compute the confidence intervals of an estimator along a section.
+
+    Parameters
+    ----------
+    estimator : fitted regressor
+        With `confidence_interval`.
+    section : InputGrid
+        Where.
+    band : {"confidence", "simultaneous"} or None
+        The second is both.
+    **options
+        `level`, `quantity`, `method`, `variance` of `confidence_interval`.
+
+    Returns
+    -------
+    tuple of Interval
+        The widest first, of one output and one column.
+
+    Raises
+    ------
+    ValueError
+        If there is no such band.
+    TypeError
+        If the estimator has no intervals.
+    """
+    if band is None:
+        return ()
+    check_choice("band", band, (*BANDS, None))
+    ask = getattr(estimator, "confidence_interval", None)
+    if ask is None:
+        raise TypeError(
+            f"{type(estimator).__name__} has no confidence_interval, so that band={band!r} cannot be drawn; use "
+            "band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
+        )
+    with warnings.catch_warnings():
+        # The caller did not choose the points of the grid; where windows are empty, the band has gaps.
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        found = [ask(section.query, simultaneous=band == "simultaneous", **options)]
+        if band == "simultaneous":
+            warnings.simplefilter("ignore")  # said once already
+            found.append(ask(section.query, **options))
+    slopes = found[0].center.ndim > 1
+    return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
+
+
+def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Array:
+    """Return the predictions of an estimator along a section, or their slopes for ``quantity="derivative"``."""
+    with warnings.catch_warnings():
+        # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
+        warnings.simplefilter("ignore", EmptyWindowWarning)
+        if quantity == "derivative":
+            curve = np.asarray(estimator.derivative(section.query))[:, section.column]
+        else:
+            curve = np.asarray(estimator.predict(section.query))
+    if curve.ndim != 1:
+        raise ValueError(f"one output can be drawn at a time, the estimator predicts {curve.shape[1]}")
+    return curve
+
+
+def need_intervals(bands: Sequence[Interval], x: Array) -> None:
+    """Raise ValueError unless the intervals have the evaluation points of the curve."""
+    if any(np.shape(interval.center) != x.shape for interval in bands):
+        raise ValueError(
+            f"bands must hold intervals for the {x.size} points of the curve, of one output and one column, got "
+            f"shapes {[np.shape(interval.center) for interval in bands]}"
+        )
+
+
+def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
+    """Reorder the points of an interval; return it unchanged if the sizes differ, for the display to refuse."""
+    if np.shape(interval.center) != order.shape:
+        return interval
+    return replace(_part(interval, order), df=interval.df[order])
+
+
+def _part(interval: Interval, which: Any) -> Interval:
+    names = ("center", "lower", "upper", "standard_error")
+    return replace(interval, **{name: getattr(interval, name)[which] for name in names})
+
+
+def label_of(interval: Interval) -> str:
+    """Return the legend label of an interval: pointwise or simultaneous.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import Interval
+    >>> one = np.zeros(1)
+    >>> label_of(Interval(one, one, one, one, one, 0.95, "robust"))
+    '95 % pointwise interval'
+    """
+    percent = f"{100 * interval.level:.6g} %"
+    if interval.critical is None:
+        return f"{percent} pointwise interval"
+    return f"{percent} simultaneous band"
+
+
+def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
+    """Draw intervals as bands, the widest palest and lowest; gaps where the limits are not finite."""
+    shades = []
+    for depth, interval in enumerate(bands):
+        alpha = PALE if len(bands) > 1 and depth == 0 else DARK
+        default: dict[str, Any] = {"alpha": alpha, "linewidth": 0, "label": label_of(interval)}
+        where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
+        shades.append(ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style)))
+    return shades
+
+
+def leaves(curve: Array, interval: Interval) -> bool:
+    """Return whether the center of an interval differs visibly from a curve."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(interval.center - curve) > SEEN * 0.5 * interval.width
+    return bool(np.any(apart))
+
+
+def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
+    """Limit the y axis where bands are very wide, so that they do not flatten the curve."""
+    values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
+    values = values[np.isfinite(values)]
+    ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])
+    ends = ends[np.isfinite(ends)]
+    if not values.size or not ends.size:
+        return
+    low, high = values.min(), values.max()
+    reach = REACH * (high - low)
+    bottom, top = ax.get_ylim()
+    if ends.min() < low - reach:
+        bottom = max(bottom, low - reach)
+    if ends.max() > high + reach:
+        top = min(top, high + reach)
+    ax.set_ylim(bottom, top)
+
 
 PALE = 0.13
 
 
-def expected_along(estimator: Any, section: InputGrid, level: float | None, method: str) -> PredictionInterval | None:
+def expected_along(
+    estimator: Any, section: drawing.InputGrid, level: float | None, method: str
+) -> PredictionInterval | None:
     """Compute the prediction intervals of an estimator along a section; None if no level is given.
 
     Raises
@@ -93,7 +221,12 @@ def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style
     from matplotlib.colors import to_rgba
 
     where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
-    default: dict[str, Any] = {"facecolor": to_rgba(BLUE, PALE), "edgecolor": BLUE, "linestyle": "--", "linewidth": 1.0}
+    default: dict[str, Any] = {
+        "facecolor": to_rgba(drawing.BLUE, PALE),
+        "edgecolor": drawing.BLUE,
+        "linestyle": "--",
+        "linewidth": 1.0,
+    }
     default |= {"label": f"{100 * interval.level:.6g} % prediction interval", "zorder": 1.2}
     return ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style))
 
@@ -265,14 +398,14 @@ class KernelCurveDisplay:
         is_slope = quantity == "derivative"
         if is_slope and prediction is not None:
             raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
-        X, y = training_rows(estimator, X, y)
-        section, output = InputGrid.of(estimator, X, feature, grid_resolution), as_numbers("y", y)
+        X, y = drawing.training_rows(estimator, X, y)
+        section, output = drawing.InputGrid.of(estimator, X, feature, grid_resolution), drawing.as_numbers("y", y)
         inputs, column = section.inputs, section.column
         if len(output) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
         curve = curve_along(estimator, section, quantity)
         bands = bands_of(estimator, section, band, level=level, quantity=quantity, method=method, variance=variance)
-        kept = evenly(len(inputs), subsample)
+        kept = drawing.evenly(len(inputs), subsample)
         per = "day" if section.kind != "numeric" else f"unit of {section.label}"
         display = cls(
             x=section.x,
@@ -335,7 +468,7 @@ class KernelCurveDisplay:
         KernelCurveDisplay
             The display, drawn.
         """
-        x, prediction = as_numbers("x", x).ravel(), as_numbers("prediction", prediction).ravel()
+        x, prediction = drawing.as_numbers("x", x).ravel(), drawing.as_numbers("prediction", prediction).ravel()
         order = np.argsort(x, kind="stable")
         for what, given in (("prediction", prediction), ("truth", truth)):
             if given is not None and np.size(given) != len(x):
@@ -346,9 +479,9 @@ class KernelCurveDisplay:
         return cls(
             x=x[order],
             prediction=prediction[order],
-            x_train=None if x_train is None else as_numbers("x_train", x_train).ravel(),
-            y_train=None if y_train is None else as_numbers("y_train", y_train).ravel(),
-            truth=None if truth is None else as_numbers("truth", truth).ravel()[order],
+            x_train=None if x_train is None else drawing.as_numbers("x_train", x_train).ravel(),
+            y_train=None if y_train is None else drawing.as_numbers("y_train", y_train).ravel(),
+            truth=None if truth is None else drawing.as_numbers("truth", truth).ravel()[order],
             bands=[in_order(interval, order) for interval in bands],
             prediction_interval=expected_in_order(prediction_interval, order),
             name=name,
@@ -382,20 +515,24 @@ class KernelCurveDisplay:
         KernelCurveDisplay
             Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `expected_`, `center_line_` and `scatter_`.
         """
-        ax = new_axes() if ax is None else ax
+        ax = drawing.new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[Any] = []
         style: dict[str, Any]
-        self.scatter_ = draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
-        curve: dict[str, Any] = {"color": RED, "linewidth": 2.0 if len(self.x) < 1000 else 1.2, "label": self.name}
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
+        curve: dict[str, Any] = {
+            "color": drawing.RED,
+            "linewidth": 2.0 if len(self.x) < 1000 else 1.2,
+            "label": self.name,
+        }
         curve |= {"zorder": 3} | (curve_kwargs or {})
-        color = curve.get("color", RED)
+        color = curve.get("color", drawing.RED)
         if self.zero_line:
-            ax.axhline(0.0, color=GRAY, linewidth=0.8, zorder=1)
+            ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
         self.expected_ = draw_expected(ax, self.x, self.prediction_interval, expected_kwargs or {})
         self.bands_ = draw_bands(ax, self.x, self.bands, {"color": color, "zorder": 1.5} | (band_kwargs or {}))
         if self.truth is not None:
-            style = {"color": BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
+            style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
             self.lines_ += ax.plot(self.x, self.truth, **(style | (truth_kwargs or {})))
         self.lines_ += ax.plot(self.x, self.prediction, **curve)
         self.center_line_: Any = None
@@ -405,8 +542,8 @@ class KernelCurveDisplay:
         shades: list[Any] = [*self.bands, *([] if self.prediction_interval is None else [self.prediction_interval])]
         if shades:
             limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
-        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.set_ylabel(self.y_label)
-        tidy(ax)
+        drawing.tidy(ax)
         ax.legend(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # which lies on the bands
         return self

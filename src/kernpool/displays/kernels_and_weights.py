@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import BLUE, SIGNED_COLORS, WEIGHT_COLORS, as_array, import_pyplot, tidy
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.displays import drawing
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -117,7 +117,9 @@ class KernelDisplay:
         count = len(self.profiles)
         if axes is None:
             size = (2.6 * count + 0.6, 2.8)
-            _, axes = import_pyplot().subplots(1, count, figsize=size, sharex=True, sharey=True, layout="constrained")
+            _, axes = drawing.import_pyplot().subplots(
+                1, count, figsize=size, sharex=True, sharey=True, layout="constrained"
+            )
         self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if names is not None and len(names) != count:
             raise ValueError(f"names must be one per kernel, got {len(names)} for {count}")
@@ -126,12 +128,12 @@ class KernelDisplay:
         self.figure_ = self.axes_[0].figure
         self.lines_: list[Any] = []
         highest = max(float(profile.max()) for profile in self.profiles.values())  # of all panels: they share the axis
-        style: dict[str, Any] = {"color": BLUE, "linewidth": 2.0} | (curve_kwargs or {})
+        style: dict[str, Any] = {"color": drawing.BLUE, "linewidth": 2.0} | (curve_kwargs or {})
         for ax, profile, name in zip(self.axes_, self.profiles.values(), names or list(self.profiles), strict=True):
             ax.fill_between(self.u, profile, color=style["color"], alpha=0.15, linewidth=0)
             self.lines_ += ax.plot(self.u, profile, **style)
             ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, 1.05 * highest))
-            tidy(ax)
+            drawing.tidy(ax)
         self.axes_[0].set_ylabel("K(u)")
         return self
 
@@ -234,7 +236,7 @@ class AttentionDisplay:
         distributions: bool = True,
         max_cells: int = 512,
         ax: Any = None,
-        cmap: str = WEIGHT_COLORS,
+        cmap: str = drawing.WEIGHT_COLORS,
         colorbar: bool = True,
     ) -> AttentionDisplay:
         """Draw given weights.
@@ -274,7 +276,7 @@ class AttentionDisplay:
         display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label, max_cells=max_cells)
         return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
 
-    def plot(self, *, ax: Any = None, cmap: str = WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
+    def plot(self, *, ax: Any = None, cmap: str = drawing.WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
         """Draw.
 
         Parameters
@@ -301,7 +303,7 @@ class AttentionDisplay:
             raise ValueError(f"ax is for one head, the weights have {rows} x {columns}; leave it out")
         if ax is None:
             size = (1.4 + max(2.2, 4.2 / columns**0.5) * columns, 0.6 + max(1.8, 3.6 / rows**0.5) * rows)
-            plt = import_pyplot()
+            plt = drawing.import_pyplot()
             _, axes = plt.subplots(
                 rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
             )
@@ -320,7 +322,7 @@ class AttentionDisplay:
         for (i, j), panel in np.ndenumerate(axes):
             image = panel.imshow(
                 cells[i, j],
-                cmap=SIGNED_COLORS if signed and cmap == WEIGHT_COLORS else cmap,
+                cmap=drawing.SIGNED_COLORS if signed and cmap == drawing.WEIGHT_COLORS else cmap,
                 vmin=-largest if signed else 0.0,
                 vmax=largest,
                 aspect="auto",
@@ -345,7 +347,7 @@ class AttentionDisplay:
 
 
 def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
-    grid = as_array(weights)
+    grid = drawing.as_array(weights)
     if grid.ndim not in (2, 4) or grid.size == 0:
         raise ValueError(
             f"weights must have shape (queries, keys) or (rows, columns, queries, keys), got {grid.shape}; "

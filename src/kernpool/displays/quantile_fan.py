@@ -10,21 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import EmptyWindowWarning
-from kernpool.data.checks import refuse_foreign
-from kernpool.displays.style import (
-    BLACK,
-    BLUE,
-    InputGrid,
-    as_numbers,
-    draw_samples,
-    evenly,
-    label_axis,
-    mixed_with_white,
-    new_axes,
-    tidy,
-)
+from kernpool.data.array_validation import refuse_foreign
+from kernpool.displays import drawing
 from kernpool.distribution import as_levels
-from kernpool.execution.messages import explain_calls
+from kernpool.execution.error_messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,8 +173,10 @@ class QuantileFanDisplay:
                 "fitted in memory"
             )
         level = np.atleast_1d(as_levels(levels))
-        section = InputGrid.of(estimator, X, feature, grid_resolution, instead="QuantileFanDisplay.from_quantiles")
-        inputs, output = section.inputs, as_numbers("y", y)
+        section = drawing.InputGrid.of(
+            estimator, X, feature, grid_resolution, instead="QuantileFanDisplay.from_quantiles"
+        )
+        inputs, output = section.inputs, drawing.as_numbers("y", y)
         if len(output) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
         with warnings.catch_warnings():
@@ -194,7 +185,7 @@ class QuantileFanDisplay:
             found = np.asarray(ask(section.query, level))
         if found.ndim != 2:
             raise ValueError(f"one output can be drawn at a time, the estimator has {found.shape[1]}")
-        kept = evenly(len(inputs), subsample)
+        kept = drawing.evenly(len(inputs), subsample)
         display = cls(
             x=section.x,
             quantile=found,
@@ -251,14 +242,14 @@ class QuantileFanDisplay:
         ValueError
             As for the class, and if `x_train` and `y_train` are not of one length.
         """
-        x = as_numbers("x", x).ravel()
+        x = drawing.as_numbers("x", x).ravel()
         refuse_foreign("quantiles", quantiles)
         order = np.argsort(x, kind="stable")
         found = np.asarray(quantiles, dtype=np.float64)
         if found.ndim == 0 or len(found) != len(x):
             raise ValueError(f"x has {len(x)} entries and quantiles shape {found.shape}; one row per input is needed")
         samples = [
-            None if array is None else as_numbers(name, array).ravel()
+            None if array is None else drawing.as_numbers(name, array).ravel()
             for name, array in (("x_train", x_train), ("y_train", y_train))
         ]
         if len({None if one is None else len(one) for one in samples}) > 1:
@@ -283,7 +274,7 @@ class QuantileFanDisplay:
         self,
         *,
         ax: Axes | None = None,
-        color: Any = BLUE,
+        color: Any = drawing.BLUE,
         band_kwargs: dict[str, Any] | None = None,
         median_kwargs: dict[str, Any] | None = None,
         scatter_kwargs: dict[str, Any] | None = None,
@@ -304,7 +295,7 @@ class QuantileFanDisplay:
         QuantileFanDisplay
             Itself, with `ax_`, `figure_`, `bands_`, `line_` and `scatter_`.
         """
-        ax = new_axes() if ax is None else ax
+        ax = drawing.new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.bands_: list[Any] = []
         pairs, style = self.pairs(), dict[str, Any]()
@@ -312,21 +303,21 @@ class QuantileFanDisplay:
             # Opaque, so that the legend shows the very colors of the picture; samples lie above.
             ink = PALEST + (DARKEST - PALEST) * depth / max(len(pairs) - 1, 1)
             lower, upper = self.quantile[:, low], self.quantile[:, high]
-            style = {"color": mixed_with_white(color, ink), "linewidth": 0, "zorder": 0.5 + depth / 100}
+            style = {"color": drawing.mixed_with_white(color, ink), "linewidth": 0, "zorder": 0.5 + depth / 100}
             style |= {"label": label_of(self.levels[low], self.levels[high])}
             where = np.isfinite(lower) & np.isfinite(upper)
             self.bands_.append(ax.fill_between(self.x, lower, upper, where=where, **(style | (band_kwargs or {}))))
-        self.scatter_ = draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
         self.line_: Any = None
         if len(self.levels) % 2:
             middle = len(self.levels) // 2
             level = self.levels[middle]
-            style = {"color": BLACK, "linewidth": 1.6, "zorder": 3}
+            style = {"color": drawing.BLACK, "linewidth": 1.6, "zorder": 3}
             style |= {"label": "median" if level == 0.5 else f"quantile {level:g}"}
             (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
-        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.set_ylabel(self.y_label)
-        tidy(ax)
+        drawing.tidy(ax)
         ax.legend(
             title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small",
             title_fontsize="small",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules import rule_of_thumb
-from kernpool.displays.style import BLACK, BLUE, GRAY, RED, evenly, kind_of, label_axis, new_axes, tidy
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
+from kernpool.displays import drawing
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class ResidualDisplay:
         at, label, kind = fitted, f"fit of {target}", "numeric"
         if against is not None:
             column, label = _column(estimator, against)
-            kind = kind_of(estimator, column)
+            kind = drawing.kind_of(estimator, column)
             at = np.asarray(estimator.key_[:, column], dtype=np.float64)
         encoding = getattr(estimator, "encoding_", None)
         exact = against is not None and estimator.key_.shape[1] == 1 and (encoding is None or encoding.numbers_alone)
@@ -199,17 +199,23 @@ class ResidualDisplay:
         """
         if marked < 0:
             raise ValueError(f"marked must not be negative, got {marked}")
-        ax = new_axes() if ax is None else ax
+        ax = drawing.new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
-        style: dict[str, Any] = {"color": BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
+        style: dict[str, Any] = {"color": drawing.BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
         style |= {"label": f"{WIDTH:g} standard deviations of local noise"}
         self.noise_ = ax.fill_between(
             self.noise_at, -WIDTH * self.noise, WIDTH * self.noise, **(style | (noise_kwargs or {}))
         )
-        ax.axhline(0.0, color=BLACK, linewidth=0.8, zorder=1.5)
-        shown = evenly(len(self.at), subsample)
+        ax.axhline(0.0, color=drawing.BLACK, linewidth=0.8, zorder=1.5)
+        shown = drawing.evenly(len(self.at), subsample)
         crowd = min(1.0, 100 / max(len(shown), 1))
-        style = {"s": 14 + 16 * crowd, "color": GRAY, "alpha": 0.35 + 0.25 * crowd, "linewidths": 0, "zorder": 2}
+        style = {
+            "s": 14 + 16 * crowd,
+            "color": drawing.GRAY,
+            "alpha": 0.35 + 0.25 * crowd,
+            "linewidths": 0,
+            "zorder": 2,
+        }
         style |= {"label": "rows, each predicted from the others"}
         self.scatter_ = ax.scatter(self.at[shown], self.residual[shown], **(style | (scatter_kwargs or {})))
         self.marked_: Any = None
@@ -218,20 +224,20 @@ class ResidualDisplay:
             low, high = self.leverage[first[-1]], self.leverage[first[0]]
             label = f"rows of largest leverage $H_{{ii}}$, {low:.2g} to {high:.2g}"
             (self.marked_,) = ax.plot(
-                self.at[first], self.residual[first], "o", markerfacecolor="none", markeredgecolor=RED, markersize=9,
-                markeredgewidth=1.4, label=label, zorder=3,
+                self.at[first], self.residual[first], "o", markerfacecolor="none", markeredgecolor=drawing.RED,
+                markersize=9, markeredgewidth=1.4, label=label, zorder=3,
             )  # fmt: skip
             for turn, i in enumerate(first[np.lexsort((self.residual[first], self.at[first]))]):
                 right, up = turn % 2, turn // 2 % 2  # neighbours to different sides
                 ax.annotate(
                     f"{self.row[i]}", (self.at[i], self.residual[i]), xytext=(6 if right else -6, 4 if up else -4),
                     textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
-                    color=RED, fontsize="small", zorder=3,
+                    color=drawing.RED, fontsize="small", zorder=3,
                 )  # fmt: skip
-        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.set_ylabel(self.y_label)
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
-        tidy(ax)
+        drawing.tidy(ax)
         return self
 
 

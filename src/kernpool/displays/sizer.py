@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.displays.style import BLACK, BLUE, RED, kind_of, label_axis, new_axes, tidy
-from kernpool.execution.messages import explain_calls
+from kernpool.displays import drawing
+from kernpool.execution.error_messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FALLING, NEITHER, RISING, FEW = range(4)
-COLORS = (RED, "#ece7f2", BLUE, "#8d9096")  # falling, neither, rising, too few rows
+COLORS = (drawing.RED, "#ece7f2", drawing.BLUE, "#8d9096")  # falling, neither, rising, too few rows
 LABELS = ("falls", "no significant slope", "rises", "too few rows")
 
 
@@ -138,7 +138,7 @@ class SiZerDisplay:
             x_label="x" if names is None else str(names[0]),
             y_label="bandwidth h" if is_raw else "bandwidth h, fraction of the rows",
         )
-        display.x_kind = kind_of(estimator, 0)
+        display.x_kind = drawing.kind_of(estimator, 0)
         if display.x_kind != "numeric" and is_raw:
             display.y_label = "bandwidth h (days)"
         return display.plot(ax=ax, **style)
@@ -171,7 +171,7 @@ class SiZerDisplay:
         from matplotlib.patches import Patch
         from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-        ax = new_axes() if ax is None else ax
+        ax = drawing.new_axes() if ax is None else ax
         self.ax_, self.figure_, slopes = ax, ax.figure, self.slopes
         across, down = np.argsort(slopes.x), np.argsort(slopes.bandwidth)
         cells = np.where(slopes.enough, slopes.sign + 1, FEW)[np.ix_(down, across)]
@@ -179,7 +179,7 @@ class SiZerDisplay:
         edges = _edges(x), np.exp(_edges(np.log(height)))
         self.mesh_ = ax.pcolormesh(*edges, cells, cmap=ListedColormap(colors), vmin=-0.5, vmax=3.5, rasterized=True)
         ax.set(yscale="log", ylabel=self.y_label)
-        label_axis(ax.xaxis, self.x_label, self.x_kind)
+        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         ax.yaxis.set_minor_formatter(NullFormatter())
@@ -187,14 +187,14 @@ class SiZerDisplay:
             ax.set_xlim(x[0], x[-1])
         ax.set_ylim(edges[1][0], edges[1][-1])
         handles: list[Any] = [
-            Patch(facecolor=colors[kind], edgecolor=BLACK, linewidth=0.4, label=labels[kind])
+            Patch(facecolor=colors[kind], edgecolor=drawing.BLACK, linewidth=0.4, label=labels[kind])
             for kind in (RISING, FALLING, NEITHER, FEW)
             if np.any(cells == kind)
         ]
         self.line_: Any = None
         if self.bandwidth is not None and edges[1][0] <= self.bandwidth <= edges[1][-1]:
             style: dict[str, Any] = {
-                "color": BLACK,
+                "color": drawing.BLACK,
                 "linestyle": "--",
                 "linewidth": 1.2,
                 "label": "bandwidth of the model",
@@ -207,7 +207,7 @@ class SiZerDisplay:
             handles=handles, title=f"the curve, by {percent} intervals of its slope, {kind}", frameon=False,
             loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small", title_fontsize="small",
         )  # fmt: skip
-        tidy(ax)
+        drawing.tidy(ax)
         return self
 
 

@@ -20,8 +20,8 @@ from kernpool.core.state import Empty
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.distribution.chunk_queries import asked_of, bare_problem, of_positive_weight
 from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, ask_all
-from kernpool.distribution.scores import check_y_bandwidth
-from kernpool.distribution.smooth import known_smooth, normal_density
+from kernpool.distribution.scoring_rules import check_y_bandwidth
+from kernpool.distribution.smoothed_cdf import known_smooth, normal_density
 from kernpool.distribution.weighted_cdf import (
     TwoSidedSums,
     as_thresholds,
@@ -34,7 +34,7 @@ from kernpool.distribution.weighted_cdf import (
     sides_of,
 )
 from kernpool.distribution.weighted_quantile import FAR
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, get_kernel

@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from kernpool.core.state import Empty
-from kernpool.data.checks import as_real_array
+from kernpool.data.array_validation import as_real_array
 from kernpool.data.chunks.base import Chunks
 from kernpool.distribution.multipass_quantile import chunk_quantiles
 from kernpool.distribution.weighted_quantile import quantiles
-from kernpool.execution.messages import explain_calls
+from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel

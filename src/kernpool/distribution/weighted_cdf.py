@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
 from kernpool.core.state import Fill
-from kernpool.data.checks import as_real_array, refuse_foreign
+from kernpool.data.array_validation import as_real_array, refuse_foreign
 from kernpool.pooling import Recipe, algorithm_within, choose, limit_problem
 
 Array = NDArray[np.float64]

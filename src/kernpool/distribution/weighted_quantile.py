@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import may_underflow, pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.sorted_line import SortedLine, is_quicker, narrow
+from kernpool.distribution.one_column_quantile import SortedLine, is_quicker, narrow
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
@@ -133,8 +133,8 @@ class Selection:
             yield which, self._search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
 
     def _search(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
-        from kernpool.algorithms.brute.products import read_only  # with code that loads Numba
-        from kernpool.distribution.loops.pairs import select_block
+        from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
+        from kernpool.distribution.loops.ordered_values import select_block
 
         problem, (key, weight, level, tables, kernel) = self.problem, self._arrays
         m, mask, factors = len(queries), problem.attn_mask, problem.factors
@@ -166,8 +166,8 @@ class Selection:
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool | None, bool]]:
-        from kernpool.algorithms.brute.products import read_only
-        from kernpool.algorithms.brute.staged import kernel_of
+        from kernpool.algorithms.brute.matrix_products import read_only
+        from kernpool.algorithms.brute.tiles import kernel_of
 
         problem = self.problem
         weight = np.empty(0) if problem.key_weight is None else problem.key_weight

@@ -32,12 +32,12 @@ from kernpool.bandwidth import (
 )
 from kernpool.bandwidth.repeated_rows import warn_of_copies
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
-from kernpool.data.checks import INFINITE, TableError, as_bandwidth
+from kernpool.data.array_validation import INFINITE, TableError, as_bandwidth
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
 from kernpool.estimators.extrapolation import joined_ranges, range_of
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
-from kernpool.core.inputs import Prepared
+from kernpool.core.input_validation import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
-from kernpool.estimators.parameters import check_parameters, isotonic_maps
-from kernpool.estimators.rows import Scoring, class_prior, one_hot, read_rows, refuse_formula
+from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
+from kernpool.estimators.training_rows import Scoring, class_prior, one_hot, read_rows, refuse_formula
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]

@@ -134,10 +134,10 @@ def _tasks(kernels: Iterable[str] | None, columns: Iterable[int]) -> list[Task]:
 
 def _files() -> tuple[Path, list[Path]]:
     """Return the cache folder and the files of compiled versions."""
-    from kernpool.algorithms.brute.loops import staged
+    from kernpool.algorithms.brute.loops import tiles
     from kernpool.execution.compilation import PACKAGE
 
-    place = Path(staged.reduce_block._cache.cache_path)  # type: ignore[attr-defined]  # made by Numba
+    place = Path(tiles.reduce_block._cache.cache_path)  # type: ignore[attr-defined]  # made by Numba
     folder = PACKAGE if place.is_relative_to(PACKAGE) else place.parent
     return folder, sorted(folder.rglob("*.nbc"))
 

@@ -38,11 +38,11 @@ from sklearn.base import clone
 
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, leave_one_out
 from kernpool.bandwidth.repeated_rows import count_copies
-from kernpool.core.inputs import Keys, as_tol
+from kernpool.core.input_validation import Keys, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth
 from kernpool.estimators.extrapolation import limits_of, widened
-from kernpool.estimators.fitted import recipe_of, scaled_keys
-from kernpool.estimators.parameters import search_parameters
+from kernpool.estimators.fitted_model import recipe_of, scaled_keys
+from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, Recipe, finalize
 

@@ -18,10 +18,10 @@ from kernpool.bandwidth import LeaveOneOut, leave_one_out
 from kernpool.bandwidth.repeated_rows import warn_of_copies
 from kernpool.core import NO_CATEGORIES, Categories, Prepared, as_tol
 from kernpool.data.encoding import Encoding, group_codes
-from kernpool.data.files import Record
+from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted import (
+from kernpool.estimators.fitted_model import (
     RankNotes,
     left_out_problem,
     new_scale,
@@ -30,12 +30,12 @@ from kernpool.estimators.fitted import (
     recipe_of,
     refuse_unable,
 )
-from kernpool.estimators.parameters import NamedCalls, search_parameters
-from kernpool.estimators.records import VERSION, record_of, restored
-from kernpool.estimators.rows import ReadRows, frequencies, snapshot, unshared
+from kernpool.estimators.parameter_validation import NamedCalls, search_parameters
+from kernpool.estimators.serialization import VERSION, record_of, restored
+from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
-from kernpool.pooling.choice import choose
+from kernpool.pooling.plan_choice import choose
 from kernpool.pooling.weights import effective_rows, weight_tables
 
 Array = NDArray[np.float64]

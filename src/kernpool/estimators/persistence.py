@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernpool.data.files import read_record, write_record
+from kernpool.data.model_format import read_record, write_record
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.execution.messages import explain_calls
+from kernpool.execution.error_messages import explain_calls
 from kernpool.pooling.streaming import RunningPool
 
 MODELS = (

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 
 Array = NDArray[np.float64]
 

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from kernpool.bandwidth.search.config import is_flat
+from kernpool.bandwidth.search.settings import is_flat
 from kernpool.core import Prepared, fill_empty
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.chunked import as_chunks, fit_chunks
-from kernpool.estimators.fitted import RankNotes, fit_of, per_unit, problem_of, recipe_of, scaled_keys
+from kernpool.estimators.chunked_fit import as_chunks, fit_chunks
+from kernpool.estimators.fitted_model import RankNotes, fit_of, per_unit, problem_of, recipe_of, scaled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistribution, std_of_new
 from kernpool.estimators.methods.inference import Diagnostics, Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
-from kernpool.estimators.parameters import check_parameters
-from kernpool.estimators.rows import (
+from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.training_rows import (
     Scoring,
     answers_by_snapshots,
     append_rows,
@@ -34,11 +34,11 @@ from kernpool.estimators.rows import (
     read_rows,
     snapshot,
 )
-from kernpool.execution.messages import check_flag
+from kernpool.execution.error_messages import check_flag
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import OwnLock
 from kernpool.kernels import Kernel, get_kernel
-from kernpool.pooling.choice import choose
+from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ class KernelRegressor(
         alone, they are kept (`key_group_`) and change no prediction; ``"aicc"``, ``"gcv"`` and ``"plugin"`` refuse
         them. `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
         takes about as many plain ones as G has octal digits, and never more than all pairs
-        (`kernpool.pooling.choice`).
+        (`kernpool.pooling.plan_choice`).
 
         For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 
 # Work on one block: a generator that pauses after every piece of at most about 50 ms, so that it can be stopped there.

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernpool.data.files import whole_file
+from kernpool.data.atomic_files import whole_file
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.execution.messages import abbreviate, explain_calls
-from kernpool.explorer.bundle import render_page
-from kernpool.explorer.model import (
+from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.explorer.explorer_model import (
     GENERATORS,
     ExplorerModel,
     Truth,
@@ -25,6 +24,7 @@ from kernpool.explorer.model import (
     subject_of_generator,
     subject_of_model,
 )
+from kernpool.explorer.page_bundle import render_page
 from kernpool.explorer.server import model_at
 
 LANGUAGES = ("en", "zh")

@@ -31,14 +31,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kernpool.core import Prepared, fill_empty
-from kernpool.data.checks import INFINITE, LARGEST
+from kernpool.data.array_validation import INFINITE, LARGEST
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted import fit_of, pairs_of, recipe_of
-from kernpool.estimators.rows import mixed
-from kernpool.execution.messages import abbreviate
-from kernpool.explorer.bundle import POLICY, json_for_html, render_page
-from kernpool.explorer.model import EXACT_ROWS, ExplorerModel, payload_of
+from kernpool.estimators.fitted_model import fit_of, pairs_of, recipe_of
+from kernpool.estimators.training_rows import mixed
+from kernpool.execution.error_messages import abbreviate
+from kernpool.explorer.explorer_model import EXACT_ROWS, ExplorerModel, payload_of
+from kernpool.explorer.page_bundle import POLICY, json_for_html, render_page
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
@@ -143,7 +143,7 @@ def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from kernpool.explorer.model import subject_of_generator
+    >>> from kernpool.explorer.explorer_model import subject_of_generator
     >>> subject = subject_of_generator("make_sine_power", 0, None)
     >>> place = {"numeric": [2.5], "codes": []}
     >>> found = answer(subject, {"kind": "query", "query": place, "settings": {"bandwidth": [0.1]}})
@@ -309,7 +309,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     Examples
     --------
-    >>> from kernpool.explorer.model import subject_of_generator
+    >>> from kernpool.explorer.explorer_model import subject_of_generator
     >>> with ExplorerServer(subject_of_generator("make_sine_power", 0, None)) as server:
     ...     server.url.startswith("http://127.0.0.1:")
     True

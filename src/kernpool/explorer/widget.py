@@ -5,9 +5,9 @@ The traits are two-way: setting one moves the page, and moving the page sets the
 
 from typing import Any
 
-from kernpool.execution.messages import abbreviate
-from kernpool.explorer.bundle import widget_module
-from kernpool.explorer.model import ExplorerModel, axes_of, middle_of, payload_of
+from kernpool.execution.error_messages import abbreviate
+from kernpool.explorer.explorer_model import ExplorerModel, axes_of, middle_of, payload_of
+from kernpool.explorer.page_bundle import widget_module
 from kernpool.explorer.server import RequestError, answer, model_at, query_of, thinned
 
 try:

@@ -1,6 +1,6 @@
 """Statistical inference for kernel fits: standard errors, intervals and bands, tests, bootstrap, summaries.
 
-Read `summary.py` first: effective parameters, R2 and residual diagnostics of a fit. Then the folders: `variance`
+Read `model_summary.py` first: effective parameters, R2 and residual diagnostics of a fit. Then the folders: `variance`
 has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands, `resampling`
 random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled sums over clusters.
 `class_probabilities.py` has standard errors and intervals of a classifier, `sizer.py` the SiZer map of significant
@@ -9,15 +9,15 @@ slopes. Variances are sums over squared linear weights; the subpackage `smoother
 
 from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
 from kernpool.inference.confidence.intervals import Interval, check_level, interval, intervals
+from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
 from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
-from kernpool.inference.hypothesis_tests.sample import TestResult
 from kernpool.inference.hypothesis_tests.specification import specification_test
+from kernpool.inference.model_summary import ClassSummary, Residuals, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
-from kernpool.inference.resampling.draws import as_random
+from kernpool.inference.resampling.random_draws import as_random
 from kernpool.inference.sizer import SlopeMap
-from kernpool.inference.summary import ClassSummary, Residuals, Summary, summarise
-from kernpool.inference.variance.clusters import Clusters, fit_clusters, number_clusters
+from kernpool.inference.variance.cluster_robust import Clusters, fit_clusters, number_clusters
 from kernpool.inference.variance.residuals import Training, fit_training, local_noise, nothing_left, squared_residuals
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
 

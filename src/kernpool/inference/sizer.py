@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import EmptyWindowWarning, RankDeficiencyWarning
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.inference.confidence.intervals import check_level, check_method, interval
 from kernpool.inference.variance.residuals import fit_training
 from kernpool.inference.variance.standard_errors import InferenceWarning

@@ -14,8 +14,6 @@ package, `product_kernels.py` expands their squares and products, `categorical.p
 columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
 """
 
-from __future__ import annotations
-
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.bandwidth_conventions import CONVENTIONS, check_convention, convert_bandwidth
 from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel

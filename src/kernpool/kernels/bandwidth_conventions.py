@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.execution.messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.kernels.registry import Kernel, get_kernel
 
 Factor = Callable[[Kernel], float]

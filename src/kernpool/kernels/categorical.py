@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import abbreviate, did_you_mean
+from kernpool.execution.error_messages import abbreviate, did_you_mean
 
 Array = NDArray[np.float64]
 Table = Callable[[Array, float], Array]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.messages import abbreviate, did_you_mean, explain_calls
+from kernpool.execution.error_messages import abbreviate, did_you_mean, explain_calls
 
 
 @dataclass(frozen=True)

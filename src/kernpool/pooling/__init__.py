@@ -1,19 +1,19 @@
 """Pooling: kernel-weighted means and local polynomial fits over arrays, chunks, memory maps and streams.
 
 Read `pool.py` first: the public functions, from pairs to pooled values in three steps. `recipe.py` has the parameters
-of pooling and turns sums into values. `choice.py` chooses the plan; `plan.py` has the plan of a single algorithm, and
-`category_cells.py` that of categorical columns. Pairs come from `arrays.py` (in memory) or `out_of_core.py` (chunks
-and memory maps); `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense
-weights, `rounding.py` a bound of the rounding error.
+of pooling and turns sums into values. `plan_choice.py` chooses the plan; `plan.py` has the plan of a single algorithm,
+and `category_cells.py` that of categorical columns. Pairs come from `in_memory.py` (in memory) or `out_of_core.py`
+(chunks and memory maps); `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense
+weights, `rounding_error.py` a bound of the rounding error.
 """
 
-from kernpool.pooling.arrays import ArrayPairs, KeyPairs, local_fit
-from kernpool.pooling.choice import choose
+from kernpool.pooling.in_memory import ArrayPairs, KeyPairs, local_fit
 from kernpool.pooling.out_of_core import NO_PAIRS, ChunkPairs, QueryBatch, center_of, merge_states
 from kernpool.pooling.plan import Plan, algorithm_within
+from kernpool.pooling.plan_choice import choose
 from kernpool.pooling.pool import as_pairs, pool, pool_state
 from kernpool.pooling.recipe import Recipe, ReportRank, Sums, finalize, limit_problem, limit_values, quotient
-from kernpool.pooling.rounding import rounding_bound
+from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.streaming import RunningPool
 from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows
 

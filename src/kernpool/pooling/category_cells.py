@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import Gradients
-from kernpool.algorithms.far_queries.gradients import find_far
+from kernpool.algorithms.underflow.gradients import find_far
 from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
 from kernpool.core.pair_factors import Cell, Codes, Factors, Some
 from kernpool.execution.progress import Progress

@@ -28,8 +28,8 @@ from kernpool.data.chunks import base
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
-from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import name_of_each
+from kernpool.pooling.plan_choice import choose
 from kernpool.pooling.recipe import FLOAT64, Recipe, Sums, limit_problem, quotient
 
 Array = NDArray[np.float64]

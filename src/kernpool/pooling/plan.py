@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
 from kernpool.algorithms.algorithm import PER_QUERY, WANTED, PairSample, Pullback
-from kernpool.algorithms.far_queries import gradients as far_gradients
 from kernpool.algorithms.reference import REFERENCE, may_underflow
+from kernpool.algorithms.underflow import gradients as far_gradients
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range
-from kernpool.execution.messages import abbreviate, did_you_mean
+from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.vector_width import vector_bits

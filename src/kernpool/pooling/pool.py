@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import Empty, PoolState
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.opening import of_numbers, open_chunks, refuse_keys_alone
-from kernpool.execution.messages import explain_calls
+from kernpool.data.chunks.sources import of_numbers, open_chunks, refuse_keys_alone
+from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling.arrays import ArrayPairs, sum_states
+from kernpool.pooling.in_memory import ArrayPairs, sum_states
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
 from kernpool.pooling.recipe import Recipe, Sums, finalize
 
@@ -147,7 +147,7 @@ def pool(
     where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums
     of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys
     from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the
-    plane is fitted to the keys themselves (`kernpool.algorithms.far_queries`): right to rounding at any distance, and
+    plane is fitted to the keys themselves (`kernpool.algorithms.underflow`): right to rounding at any distance, and
     the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to
     rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise of
     ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such a

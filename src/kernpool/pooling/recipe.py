@@ -23,10 +23,10 @@ from kernpool.core import Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
 from kernpool.core.state import Empty, Fill, PoolState, check_empty, fill_empty
-from kernpool.data.checks import as_bandwidth
+from kernpool.data.array_validation import as_bandwidth
 from kernpool.kernels import Kernel, get_kernel
-from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import check_algorithm, choose_algorithm
+from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core import Layout, PoolState, as_tol, merge
 from kernpool.core.state import Empty
 from kernpool.data import ArrayChunks, as_bandwidth, labels_of, order_of_columns
-from kernpool.data.files import Record, read_record, write_record
-from kernpool.execution.messages import explain_calls
+from kernpool.data.model_format import Record, read_record, write_record
+from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.threads import OwnLock
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, registered_name

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Problem, check_empty, fill_empty
 from kernpool.core.state import Empty
-from kernpool.execution.messages import explain_calls
+from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling.arrays import ArrayPairs
+from kernpool.pooling.in_memory import ArrayPairs
 from kernpool.pooling.recipe import Recipe, limit_problem
 
 Array = NDArray[np.float64]

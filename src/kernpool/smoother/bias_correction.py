@@ -25,8 +25,6 @@ References
    nonparametric inference", JASA 113 (2018), 767-779.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, solve, with_ridge
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother, log_mass
 from kernpool.smoother.quadratic_forms import LinearWeights

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.cells import as_objects, cell_at, is_blank, is_code, is_time, is_words, unreadable, words
-from kernpool.data.checks import COUNTED, LARGEST, TableError
+from kernpool.data.array_validation import COUNTED, LARGEST, TableError
 from kernpool.data.columns import KIND_WORDS, MixedTable
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, are_dates, looks_like_date, times_of, times_of_text
 from kernpool.data.encoding import Encoding
+from kernpool.data.number_parsing import as_objects, cell_at, is_blank, is_code, is_time, is_words, unreadable, words
 from kernpool.data.suspect_columns import SuspectColumn, doubt, measures, row_names, row_numbers
 from kernpool.tables.table import Advice, Table
 

@@ -1,6 +1,6 @@
 """Tables read from files: named columns of cells, with errors that name file, row and column.
 
-`formats.py` reads and writes them.
+`file_formats.py` reads and writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.cells import (
+from kernpool.data.array_validation import COUNTED, TableError, in_words, would_round
+from kernpool.data.number_parsing import (
     MISSING,
     as_floats,
     as_objects,
@@ -28,7 +29,6 @@ from kernpool.data.cells import (
     unreadable,
     words,
 )
-from kernpool.data.checks import COUNTED, TableError, in_words, would_round
 from kernpool.tables.decimal_marks import Decimals, floats_with
 
 Array = NDArray[np.float64]

@@ -10,9 +10,9 @@ The same numbers as `kernpool.pool`, as differentiable layers.
 - `masked_softmax` is a softmax over the valid keys only.
 
 Read `pooling.py` first. `dispatch.py` chooses the algorithm; `algorithms.py` has the reference with all weights in
-memory, and the algorithms that avoid them; `operator.py` is the compiled engine as a torch operator.
-`similarities.py` has the similarities, `masks.py` input checks and masks, `memory.py` the key-value memory. The
-folder `learning` trains encoders.
+memory, and the algorithms that avoid them; `cpu_operator.py` is the compiled engine as a torch operator.
+`similarities.py` has the similarities, `masks.py` input checks and masks, `key_value_memory.py` the key-value memory.
+The folder `learning` trains encoders.
 """
 
 try:
@@ -23,8 +23,8 @@ except ImportError as error:
     ) from error
 
 from kernpool.torch.dispatch import Request, Route, choose_route
+from kernpool.torch.key_value_memory import KeyValueMemory
 from kernpool.torch.masks import masked_softmax
-from kernpool.torch.memory import KeyValueMemory
 from kernpool.torch.pooling import AttentionPooling, attention_pool
 from kernpool.torch.similarities import (
     AdditiveSimilarity,

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.functional import dropout, pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
+from kernpool.torch.cpu_operator import Sequences, pool_pairs
 from kernpool.torch.dispatch import Request
 from kernpool.torch.masks import masked_softmax
-from kernpool.torch.operator import Sequences, pool_pairs
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 

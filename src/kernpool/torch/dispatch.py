@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
-from kernpool.algorithms.far_queries.gradients import find_far
-from kernpool.algorithms.sweep.series_gradients import applies
+from kernpool.algorithms.sweep.sweep import applies
+from kernpool.algorithms.underflow.gradients import find_far
 from kernpool.core import PoolState, Problem
-from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.torch.masks import Participants, check_dropout, check_inputs, without_infinity
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernpool.data.checks import refuse_foreign
+from kernpool.data.array_validation import refuse_foreign
 
 
 def check_tensors(**tensors: Tensor) -> None:

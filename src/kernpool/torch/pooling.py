@@ -6,7 +6,7 @@ from typing import Literal, overload
 
 from torch import Tensor, nn
 
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.torch.algorithms import pool_by_attention, pool_by_engine, pool_densely, pool_in_blocks
 from kernpool.torch.dispatch import Request, Similarity, check_algorithm, choose_route
 from kernpool.torch.masks import check_dropout

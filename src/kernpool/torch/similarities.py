@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kernpool.core.similarity import check_composition
-from kernpool.data.checks import refuse_foreign
-from kernpool.execution.messages import abbreviate, check_choice, explain_calls
+from kernpool.data.array_validation import refuse_foreign
+from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.kernels import Kernel, get_kernel, is_built_in
 from kernpool.torch.masks import at_least_single, check_tensors, without_autocast
 

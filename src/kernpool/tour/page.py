@@ -22,9 +22,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernpool.data.files import replace_file
+from kernpool.data.atomic_files import replace_file
 from kernpool.displays import import_pyplot
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.tour.steps import STEPS, Step
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernpool.tour import drawing
+from kernpool.tour import figures
 
 Namespace = dict[str, Any]
 Words = Mapping[str, str]
@@ -65,7 +65,7 @@ pooled = pool(query, keys, values, bandwidth=0.6)
             "weights": ", ".join(f"{weight:.3f}" for weight in n["weights"][0]),
             "pooled": f"{n['pooled'][0]:.3f}",
         },
-        draw=drawing.draw_cues,
+        draw=figures.draw_cues,
     ),
     Step(
         name="kernels",
@@ -78,7 +78,7 @@ KernelDisplay.from_kernels(["epanechnikov", "triangular"])
 at_half = {name: get_kernel(name).profile(0.5) for name in ["epanechnikov", "triangular"]}
 """,
         numbers=lambda n: {name: f"{value:.4g}" for name, value in n["at_half"].items()},
-        draw=drawing.draw_kernels,
+        draw=figures.draw_kernels,
     ),
     Step(
         name="data",
@@ -91,7 +91,7 @@ sample_b = make_sine_power(random_state=seed)    # 50 samples, noise N(0, 0.5^2)
 x_train, y_train, x_test, y_truth = sample_b
 """,
         numbers=lambda n: {"n_a": str(len(n["sample_a"].x_train)), "n_b": str(len(n["x_train"]))},
-        draw=drawing.draw_data,
+        draw=figures.draw_data,
     ),
     Step(
         name="average",
@@ -100,7 +100,7 @@ x_train, y_train, x_test, y_truth = sample_b
 mean = pool(x_test, x_train, y_train, kernel="constant")
 """,
         numbers=lambda n: {"mean": f"{n['mean'][0]:.3f}", "error": _error(n, "mean")},
-        draw=drawing.draw_average,
+        draw=figures.draw_average,
     ),
     Step(
         name="nonparametric",
@@ -113,7 +113,7 @@ fits = {kernel: pool(x_test, x_train, y_train, kernel=kernel, empty="nearest")
         for kernel in BUILT_IN}
 """,
         numbers=lambda n: {"error": _error(n, "fit"), "error_mean": _error(n, "mean")},
-        draw=drawing.draw_nonparametric,
+        draw=figures.draw_nonparametric,
     ),
     Step(
         name="weights",
@@ -130,7 +130,7 @@ difference = abs(attention @ y_train - fit).max()
             "shape": " × ".join(map(str, n["attention"].shape)),
             "difference": f"{n['difference']:.1e}",
         },
-        draw=drawing.draw_weights,
+        draw=figures.draw_weights,
     ),
     Step(
         name="bandwidth",
@@ -148,7 +148,7 @@ BandwidthPathDisplay.from_estimator(model)
             "cv": f"{n['model'].loo_error_:.4f}",
             "errors": ", ".join(f"{((fit - n['y_truth']) ** 2).mean():.3f}" for fit in n["by_bandwidth"].values()),
         },
-        draw=drawing.draw_bandwidth,
+        draw=figures.draw_bandwidth,
     ),
     Step(
         name="training",
@@ -173,7 +173,7 @@ for epoch in range(51):
             "w50": f"{n['widths'][50]:.3f}",
             "loss50": f"{n['losses'][50]:.4f}",
         },
-        draw=drawing.draw_training,
+        draw=figures.draw_training,
     ),
     Step(
         name="trained",
@@ -191,8 +191,8 @@ AttentionDisplay.from_weights([[attention, attention_after]], title=["before", "
             "sharp_before": f"{n['attention'].max():.3f}",
             "sharp_after": f"{n['attention_after'].max():.3f}",
         },
-        draw=drawing.draw_trained,
-        animate=drawing.animate_training,
+        draw=figures.draw_trained,
+        animate=figures.animate_training,
     ),
     Step(
         name="selection",
@@ -214,7 +214,7 @@ loss_trained, w_trained, w_selected = closure().item(), layer.similarity.w.item(
             "selected": f"{n['w_selected']:.6f}",
             "difference": f"{abs(n['w_trained'] - n['w_selected']):.1e}",
         },
-        draw=drawing.draw_selection,
+        draw=figures.draw_selection,
         variant=lambda n: "" if abs(n["w_trained"] - n["w_selected"]) < 1e-3 * n["w_selected"] else "_local",
     ),
     Step(
@@ -237,7 +237,7 @@ slope = np.polyfit(np.log(sizes), np.log(mean_errors), 1)[0]
             "n_last": str(n["sizes"][-1]),
             "slope": f"{n['slope']:.2f}".replace("-", "−"),
         },
-        draw=drawing.draw_consistency,
+        draw=figures.draw_consistency,
     ),
     Step(
         name="uncertainty",
@@ -265,7 +265,7 @@ KernelCurveDisplay.from_estimator(curve, blood_fat, progress, band="simultaneous
             "from": f"{n['rising'].min():.1f}",
             "to": f"{n['rising'].max():.1f}",
         },
-        draw=drawing.draw_uncertainty,
+        draw=figures.draw_uncertainty,
     ),
     Step(
         name="expectation",
@@ -293,7 +293,7 @@ CoverageDisplay.from_intervals(blood_fat[:, 0], progress, (lower, upper), level=
             "high": f"{n['quantiles'][0, 2]:.0f}",
             "covered": f"{100 * ((n['lower'] <= n['progress']) & (n['progress'] <= n['upper'])).mean():.1f} %",
         },
-        draw=drawing.draw_expectation,
+        draw=figures.draw_expectation,
     ),
     Step(
         name="scores",
@@ -316,7 +316,7 @@ means = additive(torch.randn(2, 1, 20), equal_keys, items, valid_lens=torch.tens
             "first": ", ".join(f"{number:g}" for number in n["means"][0, 0].detach().numpy().round(4)),
             "second": ", ".join(f"{number:g}" for number in n["means"][1, 0].detach().numpy().round(4)),
         },
-        draw=drawing.draw_scores,
+        draw=figures.draw_scores,
     ),
     Step(
         name="masks",
@@ -338,6 +338,6 @@ pooled, last_weights = layer(x, x, y, exclude_self=True, return_weights=True)
             "empty_row": ", ".join(f"{weight:g}" for weight in n["by_query"][1, 1].tolist()),
             "last": " × ".join(map(str, n["last_weights"].shape)),
         },
-        draw=drawing.draw_masks,
+        draw=figures.draw_masks,
     ),
 )

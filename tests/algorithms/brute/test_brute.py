@@ -9,8 +9,8 @@ from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute import brute, fused
 from kernpool.algorithms.brute.fused import FusedPairs
-from kernpool.algorithms.brute.products import Products
-from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.brute.matrix_products import Products
+from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.loops import kernel_weights
 from kernpool.algorithms.loops.kernel_weights import exp2, exp2_minus_32, exp2_minus_64
 from kernpool.execution.threads import one_thread

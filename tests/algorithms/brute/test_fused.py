@@ -12,7 +12,7 @@ from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute import fused
 from kernpool.algorithms.brute.fused import ALLOWED, FusedKeys, FusedPairs
-from kernpool.algorithms.brute.loops.fused import AT_ONCE, DIFFERENCES, EVEN, PRODUCTS
+from kernpool.algorithms.brute.loops.fused_means import AT_ONCE, DIFFERENCES, EVEN, PRODUCTS
 from kernpool.execution.compilation import vector_registers
 from kernpool.pooling import rounding_bound
 

@@ -9,7 +9,7 @@ from kernpool import Problem
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.brute.fused import FusedGradients
-from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.brute.tiles import CompiledBlocks
 
 KEYS, QUERIES = 1100, 203  # two tiles and a rest
 WANTED = ("query", "log_bandwidth", "key", "value")

@@ -8,7 +8,7 @@ import pytest
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute.fused import FusedMoments
-from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.core import Layout
 
 KEYS, QUERIES = 1100, 203  # two tiles and a rest

@@ -7,8 +7,8 @@ import pytest
 
 from kernpool import Problem
 from kernpool.algorithms import reference
-from kernpool.algorithms.sweep import series_gradients as sweep_gradients
 from kernpool.algorithms.sweep import sweep, windows
+from kernpool.algorithms.sweep import sweep as sweep_gradients
 
 M, N = 500, 900
 PLACES = frozenset({"query", "key", "value"})

@@ -10,7 +10,7 @@ import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.algorithm import PairSample
-from kernpool.algorithms.brute.staged import CompiledBlocks
+from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.tree.blocks import Block, PreparedTree, visit_blocks
 from kernpool.algorithms.tree.loops import leaf_sums as tree_pairs
 from kernpool.pooling import rounding_bound

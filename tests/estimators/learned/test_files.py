@@ -13,7 +13,8 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="saving need
 from sklearn.exceptions import NotFittedError
 
 from kernpool import LearnedPoolingClassifier, LearnedPoolingRegressor
-from kernpool.data.files import ModelFileError, checksum, sha256
+from kernpool.data.atomic_files import sha256
+from kernpool.data.model_format import ModelFileError, checksum
 
 QUICK = {"max_epochs": 3, "hidden_sizes": (4, 3), "random_state": 0}
 FILES = ["model.json", "tensors.safetensors"]

@@ -21,7 +21,8 @@ from kernpool import (
     save_model,
 )
 from kernpool.data import TableError
-from kernpool.data.files import ModelFileError, checksum, sha256
+from kernpool.data.atomic_files import sha256
+from kernpool.data.model_format import ModelFileError, checksum
 from tests.support.thinning import slow
 
 STEPS = [5, *slow(1)]  # every fifth edit; all 2000 take some seconds per test

@@ -16,7 +16,7 @@ from kernpool import (
     load_model,
     save_model,
 )
-from kernpool.data.files import ModelFileError, checksum
+from kernpool.data.model_format import ModelFileError, checksum
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 

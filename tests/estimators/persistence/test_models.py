@@ -15,7 +15,7 @@ from kernpool import (
     register_kernel,
     save_model,
 )
-from kernpool.data.files import ModelFileError
+from kernpool.data.model_format import ModelFileError
 
 
 @pytest.fixture

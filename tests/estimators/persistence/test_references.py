@@ -8,7 +8,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, open_chunks, save_model
 from kernpool.data import TableError
-from kernpool.data.files import ModelFileError, checksum
+from kernpool.data.model_format import ModelFileError, checksum
 
 QUERY = np.linspace(-1, 1, 7)[:, None]
 
@@ -123,7 +123,7 @@ def test_no_code_is_run(folder, data):
     with pytest.raises((ModelFileError, TableError)):
         load_model(folder)
     # even with a digest to match
-    from kernpool.data.files import sha256
+    from kernpool.data.atomic_files import sha256
 
     np.save(data, np.zeros((3, 3)))
     save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0]], [0.0]), folder, force=True)

@@ -89,7 +89,7 @@ def _blocks(problem: Problem) -> Blocks:
     kernel = problem.similarity.kernel
     in_logarithms = kernel.is_compact and reference.may_underflow(problem)
     if is_compiled(kernel) and problem.logit_bias is None and not in_logarithms:
-        from kernpool.algorithms.brute.staged import CompiledBlocks
+        from kernpool.algorithms.brute.tiles import CompiledBlocks
 
         return CompiledBlocks(problem)
     return DenseBlocks(problem)

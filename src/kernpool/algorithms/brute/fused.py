@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.brute.loops import fused, fused_local_linear, products
-from kernpool.algorithms.brute.loops.staged import UNDERFLOW_OF_MOMENTS
-from kernpool.algorithms.brute.products import (
+from kernpool.algorithms.brute.loops import fused_local_linear, fused_means, matrix_products
+from kernpool.algorithms.brute.loops.tiles import UNDERFLOW_OF_MOMENTS
+from kernpool.algorithms.brute.matrix_products import (
     LOST_ON_EDGE,
     UNDERFLOW,
     UNDERFLOW_32,
@@ -50,9 +50,9 @@ class FusedMoments:
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
         self.place, self.scale = np.arange(fused_local_linear.TILE, dtype=float), 1.0 / problem.similarity.bandwidth
-        self.height, bandwidth = fused.height(code), problem.similarity.bandwidth
-        farthest = farthest_square(problem, fused.scales(code, bandwidth))
-        self.bounded = int(fused.is_bounded(code, farthest, self.key.dtype))
+        self.height, bandwidth = fused_means.height(code), problem.similarity.bandwidth
+        farthest = farthest_square(problem, fused_means.scales(code, bandwidth))
+        self.bounded = int(fused_means.is_bounded(code, farthest, self.key.dtype))
         weighted, own = int(problem.key_weight is not None), int(problem.self_index is not None)
         self.loop = fused_local_linear.specialise(code, len(self.key), weighted, own, self.bounded)
 
@@ -154,7 +154,7 @@ class FusedKeys(NamedTuple):
     Parameters
     ----------
     way : int
-        How exponents are made, see `kernpool.algorithms.brute.loops.fused`.
+        How exponents are made, see `kernpool.algorithms.brute.loops.fused_means`.
     key : ndarray of shape (d, n)
         Coordinates: in powers of two near the bandwidth, or centered and scaled.
     square : ndarray of shape (n,) or (0,)
@@ -222,11 +222,11 @@ class FusedKeys(NamedTuple):
 
 
 def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
-    center, multiplier = problem.key.mean(axis=0), fused.scales(GAUSSIAN, problem.similarity.bandwidth)
+    center, multiplier = problem.key.mean(axis=0), fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
     key, square = _centered(problem.key, center, multiplier, 1.0, dtype)
     value, weight, value_unit = _values(problem, dtype)
     return FusedKeys(
-        fused.PRODUCTS, np.ascontiguousarray(key.T), square, value, weight, multiplier.astype(dtype),
+        fused_means.PRODUCTS, np.ascontiguousarray(key.T), square, value, weight, multiplier.astype(dtype),
         np.zeros(len(center), dtype=int), value_unit, center, multiplier, float(np.sqrt(np.max(square))),
     )  # fmt: skip
 
@@ -236,21 +236,21 @@ def _centered(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return ``factor * (rows - center) * multiplier``, and the squared norms without the factor."""
     out, square = np.empty(rows.shape, dtype), np.empty(len(rows), dtype)
-    fused.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
+    fused_means.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
     return out, square
 
 
 def _for_differences(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
     bandwidth, code = problem.similarity.bandwidth, CODES[problem.similarity.kernel.name]
     # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
-    unit = fused.exponent_of(bandwidth) if dtype == np.float32 else np.zeros(len(bandwidth), dtype=int)
-    scale = fused.scales(code, np.ldexp(bandwidth, -unit))
+    unit = fused_means.exponent_of(bandwidth) if dtype == np.float32 else np.zeros(len(bandwidth), dtype=int)
+    scale = fused_means.scales(code, np.ldexp(bandwidth, -unit))
     # Equal bandwidths multiply a sum of squares once, if their squares are in range.
     even = len(scale) > 1 and bool(np.all(scale == scale[0])) and 1e-100 < scale[0] < 1e100
     scale = (np.where(np.arange(len(scale)) == 0, scale * scale, 1.0) if even else scale).astype(dtype)
     of = (problem.key, problem.value, problem.key_weight, unit, dtype)
     key, value, weight, value_unit = problem.prepare("fused", of, partial(_in_units, problem, unit, dtype))
-    way, none = fused.EVEN if even else fused.DIFFERENCES, np.empty(0)
+    way, none = fused_means.EVEN if even else fused_means.DIFFERENCES, np.empty(0)
     return FusedKeys(way, key, none.astype(dtype), value, weight, scale, unit, value_unit, none, none)
 
 
@@ -264,7 +264,7 @@ def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArr
     value, weight = problem.value, problem.key_weight
     unit = np.zeros(value.shape[1], dtype=int)
     if dtype == np.float32:
-        unit = fused.exponent_of(np.abs(value).max(axis=0))
+        unit = fused_means.exponent_of(np.abs(value).max(axis=0))
         value = np.ldexp(value, -unit)
     value = np.ascontiguousarray((value if weight is None else value * weight[:, None]).T, dtype=dtype)
     return value, np.empty(0, dtype) if weight is None else weight.astype(dtype), unit
@@ -288,15 +288,15 @@ class FusedPairs:
         self.query, self.offset = self.keys.queries(problem.query)
         self.own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
-        self.place = np.arange(fused.TILE, dtype=dtype)
-        self.height = fused.height(code)
+        self.place = np.arange(fused_means.TILE, dtype=dtype)
+        self.height = fused_means.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
         self.least = LOST_ON_EDGE if is_compact else UNDERFLOW_32 if dtype == np.float32 else UNDERFLOW
         if self.keys.radius is None:
-            farthest = farthest_square(problem, fused.scales(code, problem.similarity.bandwidth))
+            farthest = farthest_square(problem, fused_means.scales(code, problem.similarity.bandwidth))
         else:
             farthest = float(np.sqrt(self.offset.max()) + self.keys.radius) ** 2
-        later = (d - 1) // fused.AT_ONCE  # groups of columns that go before the exponential
+        later = (d - 1) // fused_means.AT_ONCE  # groups of columns that go before the exponential
         # Seven columns of four queries are more numbers than there are registers; LLVM then unrolls the loop twice, and
         # keeps most of them on the stack: 8 columns have 3.7e9 pairs per second in float32, with two queries 4.5e9.
         # With 16 registers one query is faster than two in one and two columns, by a sixth, if values have one.
@@ -304,16 +304,16 @@ class FusedPairs:
             self.rows = 4 if d <= 6 or later else 2
         else:
             self.rows = 1 if d <= 2 and problem.value.shape[1] == 1 else 2
-        self.loop = fused.specialise(
+        self.loop = fused_means.specialise(
             code,
-            d - fused.AT_ONCE * later,
+            d - fused_means.AT_ONCE * later,
             int(later > 0),
             8 * dtype.itemsize,
             self.keys.way,
             int(problem.key_weight is not None),
             int(problem.self_index is not None),
             int(problem.value.shape[1] == 1),
-            int(fused.is_bounded(code, farthest, dtype)),
+            int(fused_means.is_bounded(code, farthest, dtype)),
             self.rows,
         )
 
@@ -327,8 +327,8 @@ class FusedPairs:
         few = d <= MOST_FOR_FUSED and not (
             code == GAUSSIAN and d > most and Products.can_do(problem) and Products.is_precise(problem)
         )
-        possible = radial and problem.attn_mask is None and code in fused.KERNELS
-        return possible and (few or code not in products.KERNELS)
+        possible = radial and problem.attn_mask is None and code in fused_means.KERNELS
+        return possible and (few or code not in matrix_products.KERNELS)
 
     @cached_property
     def by_differences(self) -> FusedPairs:

@@ -1,6 +1,6 @@
 """Kernel sums at few queries over many keys in one column, such as a curve to be drawn.
 
-The line is cut into cells at the queries and at the ends of their windows (`binned.py`). One pass over the keys adds
+The line is cut into cells at the queries and at the ends of their windows (`cells.py`). One pass over the keys adds
 each to the moments of its cell, and a query is a sum over the cells of its window (`loops/cells.py`). Keys are not
 moved, and each is visited once.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import radius
-from kernpool.algorithms.sweep.binned import Cells, window_ends
+from kernpool.algorithms.sweep.cells import Cells, window_ends
 from kernpool.algorithms.sweep.loops import cells as loops
 from kernpool.algorithms.sweep.moment_columns import clear, take_marks
 from kernpool.core import PoolState, Problem

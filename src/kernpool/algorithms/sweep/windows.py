@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import PER_QUERY, Gradients, radius
-from kernpool.algorithms.brute.staged import CompiledBlocks
-from kernpool.algorithms.sweep.loops import near as loops
-from kernpool.algorithms.sweep.loops import polynomials as window_loops
+from kernpool.algorithms.brute.tiles import CompiledBlocks
+from kernpool.algorithms.sweep.loops import near_pairs as loops
+from kernpool.algorithms.sweep.loops import polynomial_kernels as window_loops
 from kernpool.algorithms.sweep.sorted_column import SortedColumn
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress

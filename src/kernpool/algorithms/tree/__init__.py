@@ -1,6 +1,6 @@
 """Tree: near pairs only; tiles of queries in kd order visit the leaves of a kd tree over the keys.
 
 Read `tree.py` first: the algorithm and its cost. `kd_tree.py` builds the tree and the copies of keys; `blocks.py`
-visits it for a block of queries. `local_linear.py` has the sums of local linear fits, `gradients.py` the gradients.
-The compiled code is in the folder `loops`.
+visits it for a block of queries. `near_blocks.py` has the sums of local linear fits, and the gradients. The compiled
+code is in the folder `loops`.
 """

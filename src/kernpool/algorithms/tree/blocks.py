@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import LEAF, TILE
-from kernpool.algorithms.brute.loops.staged import UNDERFLOW
-from kernpool.algorithms.brute.products import read_only
+from kernpool.algorithms.brute.loops.tiles import UNDERFLOW
+from kernpool.algorithms.brute.matrix_products import read_only
 from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
 from kernpool.algorithms.tree.kd_tree import (
     KdTree,

@@ -4,7 +4,7 @@ A query may miss the fraction `tol` of its weight. What it misses lies in leaves
 weight, from the distance of the boxes, stays below that fraction; with compact kernels nothing is missed. Leaves at a
 medium distance are summed in float32, as far as that changes no digit of the result. A node that lies in the support
 of a whole tile is added by its moments where that is faster (both in `loops/leaf_sums.py`). Gradients leave out what
-is too far as well (`gradients.py`).
+is too far as well (`near_blocks.py`).
 
 Masks are not supported, since they depend on pairs and not on coordinates.
 """
@@ -40,7 +40,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     state, _ = visit_blocks(planted, planted.blocks(), n_jobs, None if problem.degree else progress)
     state = compared(planted.problem, state, TREE.name, n_jobs)
     if problem.degree:
-        from kernpool.algorithms.tree.local_linear import pool_moments
+        from kernpool.algorithms.tree.near_blocks import pool_moments
 
         return pool_moments(problem, state, n_jobs, progress)
     return state
@@ -57,7 +57,7 @@ def pullback(
     """Differentiate over the keys of non-negligible weight."""
     if _in_logarithms(problem):
         return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
-    from kernpool.algorithms.tree.gradients import differentiate_near
+    from kernpool.algorithms.tree.near_blocks import differentiate_near
 
     return differentiate_near(problem, state, cotangent, wanted, n_jobs, progress)
 

@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules import rate_factor
-from kernpool.bandwidth.search.config import SearchConfig
+from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.bandwidth.search.fast_objectives import PairwiseObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.progress import SearchState, choose_way
+from kernpool.bandwidth.search.settings import SearchConfig
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
 

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, check_groups
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
-from kernpool.bandwidth.rules import bring_to_rows, canonical_ratio
+from kernpool.bandwidth.rules_of_thumb import bring_to_rows, canonical_ratio
 from kernpool.bandwidth.search.common_scale import candidates
-from kernpool.bandwidth.search.config import SearchConfig, SearchStart, begin
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
 from kernpool.bandwidth.search.objective import Evaluation, Objective, cost_of_empty
 from kernpool.bandwidth.search.progress import OutOfTimeError, TimeLimit, choose_way_of_log_loss
 from kernpool.bandwidth.search.search import BandwidthSearch, Passes, warn_of_stop
+from kernpool.bandwidth.search.settings import SearchConfig, SearchStart, begin
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import one_thread

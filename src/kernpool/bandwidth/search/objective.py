@@ -36,8 +36,8 @@ from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
-from kernpool.pooling.choice import choose
 from kernpool.pooling.plan import refuse_gradients
+from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
 

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules import bring_to_rows
+from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.common_scale import candidates
-from kernpool.bandwidth.search.config import SearchConfig, find_ridge
 from kernpool.bandwidth.search.gauss_newton import GaussNewton, Iterate, SumOfSquares, descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.progress import EvaluationMethod, SearchState, TimedObjective, choose_way
+from kernpool.bandwidth.search.settings import SearchConfig, find_ridge
 
 Array = NDArray[np.float64]
 

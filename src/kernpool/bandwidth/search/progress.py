@@ -19,7 +19,7 @@ from kernpool.bandwidth.search.gauss_newton import SumOfSquares
 from kernpool.bandwidth.search.objective import Objective, Trial
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.pooling.choice import choose
+from kernpool.pooling.plan_choice import choose
 
 MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
 # Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take

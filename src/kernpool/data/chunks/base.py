@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.checks import COUNTED, TableError, as_array, as_real_array, dates_refused, find_inexact, would_round
+from kernpool.data.array_validation import (
+    COUNTED,
+    TableError,
+    as_array,
+    as_real_array,
+    dates_refused,
+    find_inexact,
+    would_round,
+)
 from kernpool.data.columns import Kind
 
 Array = NDArray[np.float64]

@@ -9,12 +9,12 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.cells import arrow_numbers, as_floats, is_code, is_real
-from kernpool.data.checks import SMALL, TableError, import_parquet
+from kernpool.data.array_validation import SMALL, TableError, import_parquet
+from kernpool.data.atomic_files import fingerprint
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.data.columns import Kind
 from kernpool.data.dates import arrow_kind, times_of
-from kernpool.data.files import fingerprint
+from kernpool.data.number_parsing import arrow_numbers, as_floats, is_code, is_real
 from kernpool.data.suspect_columns import row_labels
 
 BATCH_ROWS = 1 << 17

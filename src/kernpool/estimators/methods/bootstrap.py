@@ -17,13 +17,20 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth
-from kernpool.estimators.fitted import check_unchanged, need_rows, numeric_query, problem_of, recipe_of, scaled_keys
-from kernpool.estimators.parameters import search_parameters
-from kernpool.execution.messages import check_choice
+from kernpool.estimators.fitted_model import (
+    check_unchanged,
+    need_rows,
+    numeric_query,
+    problem_of,
+    recipe_of,
+    scaled_keys,
+)
+from kernpool.estimators.parameter_validation import search_parameters
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.inference.hypothesis_tests.sample import TestResult, TestSample, check_kind
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, check_kind
 from kernpool.inference.hypothesis_tests.significance import Draws, columns_by_residuals, columns_by_slopes
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_chunks
 from kernpool.pooling import QueryBatch, Recipe
 
@@ -87,7 +94,7 @@ def significance(
             "together: it would reject far too often; compare model.confidence_interval with and without the column, "
             "or fit without groups if rows are independent"
         )
-    how = Draws(draws.as_count("n_resamples", n_resamples), kind, draws.as_seed(random_state))
+    how = Draws(random_draws.as_count("n_resamples", n_resamples), kind, random_draws.as_seed(random_state))
     sample = sample_of(model)
     names, numeric, categorical = _names(model), *_places(model)
     tested = _tested(columns, names, len(numeric) + len(categorical))

@@ -4,8 +4,6 @@ They are new rows with outputs, or training rows with leave-one-out predictions.
 bandwidth was chosen by the rows that calibrate, and attach the likelihood ratios of new rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin, predict, predict_without_clusters, predict_without_each
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
-from kernpool.core.inputs import Prepared
+from kernpool.core.input_validation import Prepared
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
-from kernpool.estimators.fitted import fit_of_rows, places_of
-from kernpool.estimators.rows import as_outputs
-from kernpool.execution.messages import abbreviate
+from kernpool.estimators.fitted_model import fit_of_rows, places_of
+from kernpool.estimators.training_rows import as_outputs
+from kernpool.execution.error_messages import abbreviate
 from kernpool.inference import number_clusters
 from kernpool.kernels import get_kernel
 from kernpool.smoother.linear_smoother import Smoother

@@ -17,12 +17,12 @@ from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied
 from kernpool.conformal.order_statistics import as_level
 from kernpool.conformal.sets.class_scores import ClassRows
 from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
-from kernpool.core.inputs import Prepared
-from kernpool.estimators.fitted import fit_of_rows, need_rows, places_of, pool_at, printed_columns, smoother_of
+from kernpool.core.input_validation import Prepared
+from kernpool.estimators.fitted_model import fit_of_rows, need_rows, places_of, pool_at, printed_columns, smoother_of
 from kernpool.estimators.methods.calibration import check_rows, origin_of
-from kernpool.estimators.parameters import recalibrated
-from kernpool.estimators.rows import as_labels, mixed
-from kernpool.execution.messages import abbreviate, check_choice, check_flag
+from kernpool.estimators.parameter_validation import recalibrated
+from kernpool.estimators.training_rows import as_labels, mixed
+from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
 from kernpool.inference import ClassSummary, as_random, check_level
 from kernpool.inference.class_probabilities import (
     Probabilities,

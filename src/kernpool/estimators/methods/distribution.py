@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch
 from kernpool.core import Prepared, Problem
-from kernpool.data.checks import as_real_array
+from kernpool.data.array_validation import as_real_array
 from kernpool.data.chunks.base import Chunks
 from kernpool.distribution import (
     Function,
@@ -38,11 +38,11 @@ from kernpool.distribution import (
 )
 from kernpool.distribution import without_axes as drop_axes
 from kernpool.distribution.quantile import levels_around, without_ends
-from kernpool.distribution.scores import check_y_bandwidth, find_y_bandwidth, indicators, known_crps, known_pit
-from kernpool.distribution.smooth import known_smooth, known_smooth_quantiles, normal_density
+from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators, known_crps, known_pit
+from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
-from kernpool.estimators.chunked import quantile_of_chunks
-from kernpool.estimators.fitted import (
+from kernpool.estimators.chunked_fit import quantile_of_chunks
+from kernpool.estimators.fitted_model import (
     check_unchanged,
     clusters_of,
     fit_of_rows,
@@ -56,8 +56,8 @@ from kernpool.estimators.fitted import (
     shaped,
     smoother_of,
 )
-from kernpool.estimators.parameters import search_parameters
-from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.estimators.parameter_validation import search_parameters
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_random, check_level, local_noise
 from kernpool.inference.variance.standard_errors import checked_errors, errors_of, rounding_of, warn_of_empty
@@ -250,7 +250,7 @@ class ConditionalBandwidths:
         ----------
         method : {"rule", "ml"}, default="rule"
             Silverman's rule, of the leave-one-out residuals and the median of the effective sample sizes; or maximum
-            likelihood of the rows, each from the others (`kernpool.distribution.scores` has the formulas).
+            likelihood of the rows, each from the others (`kernpool.distribution.scoring_rules` has the formulas).
 
         Returns
         -------

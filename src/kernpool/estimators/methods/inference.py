@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import RULES
 from kernpool.core.moments import MOST_COLUMNS
-from kernpool.estimators.fitted import (
+from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
     columns_of,
@@ -30,11 +30,11 @@ from kernpool.estimators.fitted import (
     training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.inference import Interval, Summary, intervals, summarise
 from kernpool.inference.confidence.intervals import check_options
+from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.sizer import SlopeMap, slope_map
-from kernpool.inference.summary import Residuals, residuals
 from kernpool.inference.variance.standard_errors import checked_errors, errors_of_each, warn_of_empty, warn_of_ranks
 from kernpool.smoother import EvaluationPoints, estimates
 

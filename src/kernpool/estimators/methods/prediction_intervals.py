@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth.rules import rate_factor
+from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.conformal import (
     Calibration,
     ConformalProblem,
@@ -28,11 +28,11 @@ from kernpool.conformal import (
     prediction_interval,
 )
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
-from kernpool.core.inputs import Keys
+from kernpool.core.input_validation import Keys
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, SearchSample, draw, seed_of
-from kernpool.estimators.fitted import (
+from kernpool.estimators.fitted_model import (
     check_unchanged,
     numeric_query,
     places_of,
@@ -50,7 +50,7 @@ from kernpool.estimators.methods.calibration import (
     with_ratios,
 )
 from kernpool.execution.progress import current_progress
-from kernpool.inference.resampling.draws import as_seed, generator
+from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.pooling import ChunkPairs, Recipe, Sums
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 

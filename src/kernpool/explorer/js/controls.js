@@ -3,7 +3,7 @@ import { html, put } from "./dom.js";
 import { bandwidthRange, setBandwidth } from "./moves.js";
 
 const SLIDER_STEPS = 400; // of a logarithmic slider
-const INFINITE = 1e50; // as kernpool.data.checks has it: all weights of that column are the same
+const INFINITE = 1e50; // as kernpool.data.array_validation has it: all weights of that column are the same
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeControls(root, context) {

@@ -68,7 +68,7 @@ const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "
 
 /**
  * @param {HTMLElement} el
- * @param {object} payload as explorer/model.py makes it
+ * @param {object} payload as explorer/explorer_model.py makes it
  * @param {object} host see hosts.js; null for a page that nobody listens to
  * @returns {{destroy: () => void, store: object}}
  */

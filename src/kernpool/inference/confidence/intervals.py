@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
-from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, listed, with_sizes
 from kernpool.inference.confidence.simultaneous_bands import band_width, check_band, choose_band
-from kernpool.inference.variance.clusters import Clusters
+from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
 from kernpool.inference.variance.standard_errors import (
     check_variance,

@@ -55,10 +55,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import one_thread
-from kernpool.inference.resampling import draws
-from kernpool.inference.resampling.draws import multiplied
+from kernpool.inference.resampling import random_draws
+from kernpool.inference.resampling.random_draws import multiplied
 from kernpool.inference.variance.standard_errors import Errors
 from kernpool.kernels import Gaussian, Kernel, products
 from kernpool.smoother.bias_correction import Estimate, centers, estimate
@@ -102,7 +102,7 @@ def largest_errors(
     n_resamples : int, default=999
         Number of draws.
     random_state : int, RandomState, Generator or None, default=0
-        As of `draws.as_seed`.
+        As of `random_draws.as_seed`.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def largest_errors(
     Time is that of rows times points times draws, at the speed of matrix products; with many rows, as many passes as
     for the estimate for each 64 draws. Points whose window is empty, or has only zero residuals, are ignored.
     """
-    seed = draws.as_seed(random_state)
+    seed = random_draws.as_seed(random_state)
     residual, units = _of_unit_rows(errors.residual, smoother.weight, errors.cluster)
     with np.errstate(invalid="ignore"):
         known = errors.spread > NOTHING * np.max(np.nan_to_num(errors.spread), axis=0, initial=0.0)
@@ -199,7 +199,7 @@ def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> t
     """
     if cluster is not None or np.all(weight == 1.0):
         return residual, None
-    if np.array_equal(weight, np.rint(weight)) and weight.sum() <= draws.MOST_UNITS:
+    if np.array_equal(weight, np.rint(weight)) and weight.sum() <= random_draws.MOST_UNITS:
         return residual, weight.astype(np.int64)
     scale = np.divide(1.0, np.sqrt(weight), where=weight > 0, out=np.zeros_like(weight))
     return residual * scale[:, None], None
@@ -475,7 +475,7 @@ def band_width(
     if kind == "tube":
         kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, column)
         return np.array([critical_value(kappa, level, pieces)])
-    number = draws.as_count("n_resamples", n_resamples)
+    number = random_draws.as_count("n_resamples", n_resamples)
     critical_values(np.zeros((number, 1)), level)  # raise for too few draws before they are made
     options: dict[str, Any] = {"method": method, "column": column, "n_resamples": number, "random_state": random_state}
     return critical_values(largest_errors(smoother, places, found, errors, **options), level)

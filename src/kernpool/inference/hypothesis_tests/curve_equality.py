@@ -34,10 +34,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import Factors, Keys
 from kernpool.data.encoding import labels_and_codes, named
-from kernpool.execution.messages import check_choice, explain_calls
+from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.confidence.intervals import check_level
-from kernpool.inference.hypothesis_tests.sample import (
+from kernpool.inference.hypothesis_tests.base import (
     KINDS,
     TestResult,
     TestSample,
@@ -46,7 +46,7 @@ from kernpool.inference.hypothesis_tests.sample import (
     read_sample,
     resample,
 )
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.inference.variance.residuals import FEWEST_ROWS, fit_training
 from kernpool.inference.variance.standard_errors import errors_of
@@ -292,8 +292,8 @@ def compare_curves(
     check_choice("null", null, tuple(NULLS))
     kinds = (*KINDS, "normal")
     check_choice("null_distribution", null_distribution, kinds)
-    draws.as_count("n_resamples", n_resamples)
-    seed = draws.as_seed(random_state)
+    random_draws.as_count("n_resamples", n_resamples)
+    seed = random_draws.as_seed(random_state)
     sample, code, labels = read_groups(X, y, groups, sample_weight)
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])

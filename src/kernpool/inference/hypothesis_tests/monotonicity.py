@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth.rules import canonical_ratio
-from kernpool.data.checks import as_bandwidth
-from kernpool.execution.messages import check_choice, explain_calls
+from kernpool.bandwidth.rules_of_thumb import canonical_ratio
+from kernpool.data.array_validation import as_bandwidth
+from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference.hypothesis_tests.sample import TestResult, bandwidth_for, check_kind, read_sample, resample
+from kernpool.inference.hypothesis_tests.base import TestResult, bandwidth_for, check_kind, read_sample, resample
 from kernpool.inference.hypothesis_tests.significance import slope_norms
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.inference.variance.residuals import WINDOW
 from kernpool.inference.variance.standard_errors import NO_SLOPE
@@ -129,8 +129,8 @@ def monotonicity_test(
     """
     check_choice("direction", direction, tuple(DIRECTIONS))
     check_kind(kind)
-    draws.as_count("n_resamples", n_resamples)
-    seed = draws.as_seed(random_state)
+    random_draws.as_count("n_resamples", n_resamples)
+    seed = random_draws.as_seed(random_state)
     sample = read_sample(X, y, sample_weight, "monotonicity_test")
     if len(sample) < LEAST_ROWS:
         raise ValueError(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Factors, PoolState, Problem
-from kernpool.inference.hypothesis_tests.sample import TestResult, TestSample, resample
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, resample
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe, choose

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.pair_factors import Categories
 from kernpool.data import as_bandwidth, is_frame
 from kernpool.data.encoding import Encoding
-from kernpool.execution.messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference.hypothesis_tests.sample import (
+from kernpool.inference.hypothesis_tests.base import (
     TestResult,
     TestSample,
     check_kind,
@@ -22,7 +22,7 @@ from kernpool.inference.hypothesis_tests.sample import (
     read_weight,
 )
 from kernpool.inference.hypothesis_tests.significance import ZhengStatistic, compare_pairs
-from kernpool.inference.resampling import draws
+from kernpool.inference.resampling import random_draws
 from kernpool.kernels import get_categorical_kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
 
@@ -124,7 +124,7 @@ def specification_test(
     (True, 0.0025)
     """
     check_kind(kind)
-    draws.as_count("n_resamples", n_resamples)
+    random_draws.as_count("n_resamples", n_resamples)
     if isinstance(model, type) or (model is not None and not (hasattr(model, "fit") and hasattr(model, "predict"))):
         raise TypeError(
             f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
@@ -152,7 +152,7 @@ def specification_test(
         sample.y - middle,
         kind=kind,
         n_resamples=n_resamples,
-        seed=draws.as_seed(random_state),
+        seed=random_draws.as_seed(random_state),
         null=f"{_name(model)} has the right form",
     )
 

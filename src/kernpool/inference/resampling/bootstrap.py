@@ -21,11 +21,11 @@ from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit,
 from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, fill_empty
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.encoding import group_codes
-from kernpool.execution.messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.resampling import draws
-from kernpool.inference.resampling.draws import LEAST_ROWS, means_of_units, multiplied
+from kernpool.inference.resampling import random_draws
+from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_units, multiplied
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.kernels.product_kernels import square
@@ -137,7 +137,7 @@ class SmootherMatrix:
 Integers = NDArray[np.int64]
 Statistic = Callable[[Array], Any]
 
-KINDS = (*draws.MULTIPLIERS, "residual", "pairs", "poisson")
+KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs", "poisson")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Resampling:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        draws.as_count("n_resamples", self.n_resamples)
+        random_draws.as_count("n_resamples", self.n_resamples)
         if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
             raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
 
@@ -240,11 +240,11 @@ def bootstrap(
     there = fit if at is None else replace(fit, problem=at)
     how.check_request(statistic, len(there.problem.query) * c)
     weight = fit.problem.key_weight
-    units = draws.unit_counts(None if weight is None else weight * fit.problem.weight_unit, "the bootstrap")
+    units = random_draws.unit_counts(None if weight is None else weight * fit.problem.weight_unit, "the bootstrap")
     if (n if units is None else units.sum()) < LEAST_ROWS:
         raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
     cluster = None if groups is None else as_clusters(groups, n)
-    seed = draws.as_seed(how.random_state)
+    seed = random_draws.as_seed(how.random_state)
     if how.kind in ("pairs", "poisson"):
         fits = _of_rows(there, value, units, cluster, how, seed)
     else:
@@ -322,7 +322,7 @@ def _of_values(
                 block,
                 np.stack([_draw_residuals(residual, units, seed, b, size) for b in _resample_numbers(block)], axis=1),
             )
-            for block in draws.blocks(how.n_resamples, size * c)
+            for block in random_draws.blocks(how.n_resamples, size * c)
         )
     else:
         noise = multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
@@ -391,12 +391,12 @@ def resampled_counts(
     size = rows if units is None else int(units.sum())
     size = size if cluster is None else int(cluster.max()) + 1
     if kind == "poisson":
-        counts = draws.poisson_counts(seed, number, 0, size)
+        counts = random_draws.poisson_counts(seed, number, 0, size)
     else:
-        counts = np.bincount(draws.drawn_rows(seed, number, size), minlength=size)
+        counts = np.bincount(random_draws.drawn_rows(seed, number, size), minlength=size)
     if cluster is not None:
         return counts[cluster] if units is None else counts[cluster] * units
-    return counts if units is None else draws.sums_of_units(counts, units)
+    return counts if units is None else random_draws.sums_of_units(counts, units)
 
 
 def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
@@ -418,7 +418,7 @@ def _width(block: slice) -> int:
 
 def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
     """Return residuals drawn with replacement from unit rows, averaged over each row's units."""
-    row = draws.drawn_rows(seed, number, size)
+    row = random_draws.drawn_rows(seed, number, size)
     if units is None:
         return residual[row]
     return means_of_units(residual[np.repeat(np.arange(len(units)), units)[row]], units)
@@ -460,7 +460,7 @@ def bootstrap_chunks(
             f"kind={how.kind!r} needs all rows at once, and this model was fitted to chunks; use kind='poisson', which "
             "draws row by row, or fit a sample of the rows"
         )
-    seed, first, done = draws.as_seed(how.random_state), 0, 0
+    seed, first, done = random_draws.as_seed(how.random_state), 0, 0
     center: Array | None = None
     state: PoolState | None = None
     for chunk in chunks:
@@ -478,7 +478,7 @@ def bootstrap_chunks(
 
 def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
     """Return how many unit rows each row represents (None if one each), and their total."""
-    units = draws.unit_counts(chunk.weight, "the bootstrap")
+    units = random_draws.unit_counts(chunk.weight, "the bootstrap")
     return units, len(chunk.key) if units is None else int(units.sum())
 
 
@@ -521,8 +521,8 @@ def resampled_state(
         units, size = unit_rows(chunk)
         parts = []
         for number in range(n_resamples):
-            counts = draws.poisson_counts(seed, number, first, size)
-            times = counts if units is None else draws.sums_of_units(counts, units)
+            counts = random_draws.poisson_counts(seed, number, first, size)
+            times = counts if units is None else random_draws.sums_of_units(counts, units)
             parts.append(asked.state(chunk._replace(weight=times.astype(np.float64)), center))
         together = PoolState(
             np.concatenate([part.shift for part in parts]),

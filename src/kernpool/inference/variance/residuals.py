@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.state import PoolState, fill_empty, merge
-from kernpool.execution.messages import check_choice
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.pooling.recipe import limit_values
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, value_shares

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import EmptyWindowWarning, Problem, RankDeficiencyWarning, warn_of_curvature
-from kernpool.execution.messages import check_choice
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.variance.clusters import Clusters, cluster_errors, of_whole_fit
+from kernpool.inference.variance.cluster_robust import Clusters, cluster_errors, of_whole_fit
 from kernpool.inference.variance.residuals import Noise, Training, local_noise, nothing_left, squared_residuals
 from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm

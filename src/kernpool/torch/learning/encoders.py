@@ -4,8 +4,6 @@ A map scales columns, is any linear map, or adds a perceptron to a linear map. A
 training begins at the fit that a search has found.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

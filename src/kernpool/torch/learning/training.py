@@ -5,8 +5,6 @@ loop on tensors. `learn_similarity`, `load_similarity`, `similarity_state` and `
 estimators, from NumPy arrays and back.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kernpool.execution.messages import abbreviate
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.torch.learning.encoders import MappedGaussianSimilarity, make_map, principal_start

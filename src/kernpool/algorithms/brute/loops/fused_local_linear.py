@@ -197,7 +197,7 @@ def _make_gradients(code: int, columns: int, weighted: int, own: int, bounded: i
     ):  # fmt: skip
         """Add the gradients of a block to the last four arguments; an empty array is not computed.
 
-        See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.staged` for every kernel.
+        See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.tiles` for every kernel.
         """
         use_widest_vectors()
         m, n = query.shape[0], key.shape[1]

@@ -15,7 +15,7 @@ The second half of the file puts numbers into bins by counting, for `algorithms/
 import numpy as np
 
 from kernpool.algorithms.loops.kernel_weights import LOG2_E, exp2
-from kernpool.algorithms.sweep.loops.near import UNDONE
+from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
 from kernpool.execution.compilation import bare_loop, bare_part, loop, part, strict_loop
 
 TILE = 512

@@ -1,0 +1,218 @@
+"""Brute force by matrix products for many columns: sums and gradients, and which queries are precise enough.
+
+`Products` computes sums, `ProductGradients` the gradients of Gaussian pooling, with the compiled tiles in
+`loops/matrix_products.py`. With ``R_ij = w_ij g_i . (v_j - yhat_i)`` the gradient by a query is
+
+    sum_j R_ij (k_j - q_i) / h^2
+
+and that by a key is its mirror image: a product of R with the keys, less row sums times the query. Coordinates are
+taken about the center of the block's queries, in bandwidths, so nothing large is subtracted. Queries that are too far
+from that center for the promised precision are left to the staged tiles.
+
+The file also has helpers that all brute-force loops use: array layout, float width, a bound of the distances, and the
+thresholds below which sums may have lost digits.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
+from kernpool.algorithms.brute.loops import fused_means, matrix_products
+from kernpool.algorithms.brute.loops.matrix_products import STEEPEST, gradient_block
+from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
+from kernpool.core import PoolState, Problem
+from kernpool.kernels.registry import Gaussian
+
+# Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
+UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
+
+
+def is_gaussian(problem: Problem) -> bool:
+    """Tell whether the kernel is the Gaussian, for which the two compositions agree."""
+    return isinstance(problem.similarity.kernel.form, Gaussian)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as loops take it: contiguous and read-only."""
+    # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
+    # compilations of two seconds each were seen.
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def narrow_type(problem: Problem) -> np.dtype[Any]:
+    """Return the dtype to compute pairs in: float32 if the inputs are float32 and in its range."""
+    if problem.dtype == np.float64:
+        return problem.dtype
+    farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
+    return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
+
+
+def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
+    """Return an upper bound of the squared scaled distances: that between the corners of their box."""
+    query_low, query_high, key_low, key_high = problem.ends
+    extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
+    return float(np.sum((extent * scale) ** 2))
+
+
+def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return keys and values column by column, computed once for all loops that need them."""
+
+    def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
+
+    return problem.prepare("transposed", (problem.key, problem.value), arrange)
+
+
+Array = NDArray[np.float64]
+
+
+class Products:
+    """Sums of a problem of many columns by matrix products."""
+
+    def __init__(self, problem: Problem, width: int) -> None:
+        self.problem, self.narrow = problem, width == 32
+        similarity, dtype = problem.similarity, np.float32 if self.narrow else np.float64
+        self.code = CODES[similarity.kernel.name]
+        self.block = matrix_products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else matrix_products.OTHER_BLOCK
+        self.key = np.ascontiguousarray(problem.key.T)
+        self.value_unit = fused_means.exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
+        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
+        self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
+        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
+        self.own_weight = problem.own_weight
+        self.scale = fused_means.scales(self.code, similarity.bandwidth)
+        self.epsilon = float(np.finfo(dtype).eps)
+        self.least = UNDERFLOW_32 if self.narrow else UNDERFLOW
+
+    @staticmethod
+    def can_do(problem: Problem) -> bool:
+        """Tell whether matrix products are possible, and faster than differences."""
+        similarity = problem.similarity
+        radial = similarity.composition == "radial" or is_gaussian(problem)
+        enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
+        return radial and enough and CODES[similarity.kernel.name] in matrix_products.KERNELS
+
+    @staticmethod
+    def is_precise(problem: Problem) -> bool:
+        """Tell, from the keys alone, whether at most few queries will need the slower, more precise loops."""
+        scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
+        squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
+        narrow = narrow_type(problem) == np.float32
+        return bool(
+            0.5 * LN_2 * float(np.finfo(narrow_type(problem)).eps) * squares.max() <= (1e-6 if narrow else 5e-13)
+        )
+
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+        """Return the state of one block, and which of its queries are not precise enough."""
+        problem = self.problem
+        query, mask = read_only(problem.query[queries]), problem.attn_mask
+        center = query.mean(axis=0)
+        denominator, numerator = np.empty(len(query)), np.empty((len(query), len(self.value)))
+        near = np.empty(len(query))
+        radius = self.block(
+            query,
+            read_only(self.key[:, keys]),
+            read_only(self.value[:, keys]),
+            read_only(self.weight[keys]),
+            read_only(np.empty((0, 0), dtype=bool) if mask is None else mask[queries, keys]),
+            read_only(self.own[queries] - keys.start),
+            read_only(self.own_weight[queries]),
+            read_only(center),
+            read_only(self.scale),
+            self.code,
+            denominator,
+            numerator,
+            near,
+        )
+        own_radius = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
+        rounding = 0.25 * self.epsilon * (own_radius + np.sqrt(radius)) ** 2  # of a squared distance
+        if problem.similarity.kernel.is_compact:
+            # An error of each weight in the support is no error of the sum's digits; the window may be all edge.
+            doubtful = (STEEPEST * rounding * near > 5e-13 * denominator) | (rounding > 1e-7)
+        else:
+            # Errors of exponents move a mean by their size times the mean absolute deviation of the values, which is at
+            # most half of their range. Where the nearest key is beyond four bandwidths the promise allows for more.
+            with np.errstate(divide="ignore"):
+                nearest = -np.log(denominator) if problem.key_weight is None else np.zeros(len(query))
+            allowed = np.where(nearest > 8.0, 4 * self.epsilon * (1 + nearest), 0.0) + (1e-6 if self.narrow else 5e-13)
+            doubtful = (denominator <= self.least * (keys.stop - keys.start)) | (0.5 * LN_2 * rounding > allowed)
+        return PoolState(np.zeros(len(query)), denominator, np.ldexp(numerator, self.value_unit)), doubtful
+
+
+class ProductGradients:
+    """Gradients of a problem of many columns by matrix products.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gaussian, without mask and moments.
+    dtype : dtype
+        In which products are formed.
+    """
+
+    def __init__(self, problem: Problem, dtype: np.dtype) -> None:
+        self.problem, self.dtype = problem, dtype
+        self.scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
+        # float32 has a short range: values and slopes come near 1 by powers of two, which is exact.
+        narrow = dtype == np.float32
+        self.value_unit = fused_means.exponent_of(np.abs(problem.value).max(axis=0)) * narrow
+        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
+        self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
+        self.center = problem.key.mean(axis=0)
+        self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
+
+    def near_enough(self, queries: slice) -> NDArray[np.bool_]:
+        """Tell for which queries squared distances are accurate to 1e-6 (float32) or 5e-13, as for the sums."""
+        query = self.problem.query[queries]
+        center = query.mean(axis=0)
+        own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
+        apart = float(np.sqrt(np.sum(((self.center - center) * self.scale) ** 2)))
+        rounding = 0.25 * float(np.finfo(self.dtype).eps) * (own + self.radius + apart) ** 2
+        return np.asarray(0.5 * LN_2 * rounding <= (1e-6 if self.dtype == np.float32 else 5e-13))
+
+    def add(
+        self,
+        queries: slice,
+        keys: slice,
+        key: Array,
+        own: NDArray[np.intp],
+        own_weight: Array,
+        inverse: Array,
+        middle: Array,
+        cotangent: Array,
+        sums: dict[str, Array],
+    ) -> None:
+        """Add the contribution of a block to sums per query, and to (columns, keys) per key and value."""
+        query = self.problem.query[queries]
+        found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
+        # One unit for the products of slopes and values of all columns, since these are added up.
+        unit = np.max(self.value_unit + fused_means.exponent_of(np.abs(cotangent).max(axis=0, initial=0.0)))
+        unit *= self.dtype == np.float32
+        slope_unit = unit - self.value_unit
+        gradient_block(
+            query,
+            key[:, keys],
+            self.value[:, keys],
+            self.weight[keys],
+            own,
+            own_weight,
+            query.mean(axis=0),
+            self.scale,
+            inverse,
+            np.ldexp(middle, -self.value_unit).astype(self.dtype),
+            np.ldexp(cotangent, -slope_unit).astype(self.dtype),
+            found["query"],
+            found["key"],
+            found["value"],
+        )
+        scale = np.ldexp(2.0 * LN_2 * self.scale, unit)
+        if found["query"].size:
+            sums["query"] += found["query"] * scale
+        if found["key"].size:
+            sums["key"] += found["key"] * scale[:, None]
+        if found["value"].size:
+            sums["value"] += np.ldexp(found["value"], slope_unit[:, None])

@@ -1,0 +1,119 @@
+"""Sums over blocks of queries and keys within each other's reach: local linear fits, and gradients.
+
+Both are in kd order, and only blocks that reach each other are visited, in the tiles of brute force. How far a query
+reaches depends on its sum of weights, which the tree finds first, without moments. What is left out is at most the
+machine epsilon of each sum per query, squared distances included, and at most that fraction of what such a query can
+add to a sum per key. Gradients take one pass for sums per query and one for sums per key, so that no two threads
+share a sum.
+"""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.algorithm import PER_QUERY, Gradients
+from kernpool.algorithms.brute.tiles import CompiledBlocks
+from kernpool.algorithms.tree.blocks import ROWS, find_reach, mean_squares, pieces_of, put_in_order, weakest
+from kernpool.algorithms.tree.kd_tree import boxes_of, distance, kd_order, profile_of
+from kernpool.core import PoolState, Problem, empty_state, merge
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut, one_thread, run_blocks, run_passes
+
+THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
+
+
+def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
+    """Sum with moments, given the state without; only keys in reach of some query of a block are visited.
+
+    Squares of offsets may be so small compared with the weights that omitted keys matter for them: such queries are
+    summed again, with the reach that they need.
+    """
+    state = _within_reach(problem, weights, n_jobs, progress)
+    if problem.similarity.kernel.is_compact:
+        return state
+    thin = (mean_squares(problem, state) < THIN * state.denominator[:, None]).any(axis=1)
+    rows = np.flatnonzero(thin & (state.denominator > 0.0))
+    if rows.size:
+        part = problem.block(rows)
+        again = _within_reach(part, weakest(part, state.rows(rows)), n_jobs, None)
+        state.put(rows, again)
+    return state
+
+
+def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
+    profile = profile_of(problem)
+    query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
+    key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
+    blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
+    blocks.prepare()
+    part_of = weights.rows(query_order)
+    reach = find_reach(problem, profile, part_of)
+    queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
+    result = empty_state(len(query), problem.layout.width)
+
+    def work(own: slice) -> Iterator[None]:
+        b, state = own.start // ROWS, empty_state(own.stop - own.start, problem.layout.width)
+        near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
+        for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
+            state = merge(state, blocks.sum_block(own, piece))
+            yield
+        rows = query_order[own]
+        result.put(rows, state)
+
+    run_blocks(work, cut(len(query), ROWS), n_jobs, progress)
+    return result
+
+
+Array = NDArray[np.float64]
+
+
+def differentiate_near(
+    problem: Problem,
+    state: PoolState,
+    cotangent: Array,
+    wanted: frozenset[str],
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Gradients:
+    """Differentiate over the keys within reach, block by block."""
+    profile = profile_of(problem)
+    query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
+    key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
+    blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
+    part_of = state.rows(query_order)
+    cotangent, reach = cotangent[query_order], find_reach(problem, profile, weakest(problem, part_of))
+    queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
+    orders = {"query": query_order, "log_bandwidth": query_order, "key": key_order, "value": key_order}
+    columns = {name: (problem.value if name == "value" else problem.key).shape[1] for name in wanted}
+    sums = {name: np.zeros((len(orders[name]), columns[name])) for name in wanted}
+
+    def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
+        found = blocks.differentiate_block(some_queries, some_keys, part_of, cotangent, names)._asdict()
+        for name in names:
+            sums[name][own] += found[name]
+
+    def along_keys(own: slice) -> Iterator[None]:
+        b = own.start // ROWS
+        near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
+        for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
+            add(wanted & PER_QUERY, own, piece, own)
+            yield
+
+    def along_queries(own: slice) -> Iterator[None]:
+        b = own.start // ROWS
+        near = distance(keys[0][b], keys[1][b], *queries, profile) <= reach
+        for piece in pieces_of(near, len(query), blocks.pairs_per_call // ROWS):
+            add(wanted - PER_QUERY, piece, own, own)
+            yield
+
+    per_query = cut(len(query) if wanted & PER_QUERY else 0, ROWS)
+    per_key = cut(len(key) if wanted - PER_QUERY else 0, ROWS)
+    with one_thread() if blocks.gradients_use_blas else nullcontext():
+        run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
+    result = {}
+    for name in wanted:
+        result[name] = np.empty_like(sums[name])
+        result[name][orders[name]] = sums[name]
+    return Gradients(**result)

@@ -1,0 +1,430 @@
+"""Full conformal prediction intervals in closed form, and an enclosure of them in linear memory.
+
+Add the test row (q, y) to the training rows, and let the score of each row be its distance from the fit to all
+others: |y - m(q)| of the test row, and of row i, whose fit without itself is m_-i(x_i),
+
+    s_i(y) = |y_i - m_-i^y(x_i)|,   m_-i^y(x_i) = m_-i(x_i) + b_i (y - p_i(q)),
+
+where b_i is the linear weight of the test row in that fit, and p_i(q) the plane around row i at q. For local constant
+fits b_i = K / (D_-i + K) and p_i = m_-i(x_i). With rho_i = y_i - m_-i(x_i) + b_i (p_i(q) - m(q)),
+
+    s_i(y) >= |y - m(q)|   if and only if   l_i <= y <= u_i,
+    u_i - m(q) = max(rho_i / (1 + b_i), -rho_i / (1 - b_i)),
+    l_i - m(q) = min(rho_i / (1 + b_i), -rho_i / (1 - b_i)),
+
+because s_i is the absolute value of a line in y whose slope is less than one, so the difference of both scores
+changes sign once on either side of m(q). Each of these intervals contains m(q). So the values of y that at least
+k_low of them contain, those with a conformal p-value above alpha, are the interval [l_(k_low), u_(k_up)]. Its
+coverage is at least the nominal one, and at most 1 / (n + 1) more where no scores are tied [1]_. Under covariate
+shift the order statistics are those of weighted rows (`kernpool.conformal.covariate_shift`), for the same reasons.
+
+Where the slope is one or more, as for an isolated row, the interval is a half line or the line. It is the line,
+too, where rho_i = 0: the scores are then tied whatever y is, as for two points that have only each other in their
+windows. A tie counts as "at least", and ties are recognised up to rounding.
+
+Adding or deleting a row (`LocalDesigns`): a local fit changes in closed form. With the weight alpha = K / D of a row,
+its offset t in bandwidths, mean tbar and covariance C of the design, and the coefficients b and tau of the linear
+weights,
+
+    g = alpha (1 + (t - tbar)' C^-1 (t - tbar)),   l = alpha (b + tau . t)
+
+are its leverage in the local fit and its linear weight in the value. Without the row the fit is
+m - l / (1 - g) (y - p(t)), with the plane p of the fit; with a new row of value y it is
+m + l / (1 + g) (y - p(t)). For local constant fits g = l = alpha and p is m.
+
+The enclosure contains the full conformal interval, in time and memory linear in rows plus points. The linear weight
+of a test row in the fit around row i is bounded for every point, |b_i| <= B_i, and so are the ends of the intervals
+above:
+
+    |u_i - m|, |l_i - m| <= (|r_i| + S_i + B_i |m_-i(x_i) - m(q)|) / (1 - B_i)
+
+For local constant fits B_i = K(0) / (D_-i + K(0)) and S_i = 0. For local linear fits |b_i| <= K |b + tau . t| / D_-i,
+which is at most sqrt(K(0) b / D_-i) / 2 by Cauchy and Schwarz. With M_p = sup |t|^p K(t) and the slope beta_-i of the
+plane,
+
+    B_i = (M_0 |b| + M_1 |tau|) / D_-i,   S_i = (M_1 |b| + M_2 |tau|) |beta_-i(x_i)| / D_-i.
+
+The distance of both fits is counted from the middle of the outputs. m(q) is bounded by half of their
+range from there, and where a plane extrapolates farther, by two, four or more times that. So one order statistic
+serves all points with the same bound.
+
+References
+----------
+.. [1] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer (2005), chapter 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.conformal.calibration import Bounds, ConformalProblem, filled
+from kernpool.conformal.covariate_shift import in_unit, upper_at_places, weighted_upper
+from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.core import LocalFit, PoolState, Problem, merge
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.smoother.bias_correction import inverse_designs
+from kernpool.smoother.linear_smoother import Smoother, log_mass
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Arrays of 192 KB, of which a tile has some ten: of more than 256 KB they come from the system in fresh pages, which
+# takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
+PAIRS_AT_ONCE = 3 << 13
+MOST_PAIRS = 1 << 30  # about a minute
+TOO_MANY = "use method='enclosure' or 'adaptive', which take the time of a few predictions"
+
+
+@dataclass(frozen=True, eq=False)
+class LocalDesigns:
+    """Designs of local fits at the m queries of a problem, for adding and deleting rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The smoother.
+    problem : Problem
+        Problem of the queries.
+    state : PoolState
+        Its sums.
+    fit : LocalFit
+        Local fits, given these sums.
+    log_mass : ndarray of shape (m,)
+        Logarithm of the sum of the weights; minus infinity where the window is empty.
+    mean : ndarray of shape (m, d)
+        Weighted mean of the offsets, in bandwidths; without columns for local constant fits.
+    inverse : ndarray of shape (m, d, d)
+        Inverse of their covariance, ridge included.
+    """
+
+    smoother: Smoother
+    problem: Problem
+    state: PoolState
+    fit: LocalFit
+    log_mass: Array
+    mean: Array
+    inverse: Array
+
+    @classmethod
+    def of(cls, smoother: Smoother, problem: Problem) -> LocalDesigns:
+        """Fit at the queries of a problem."""
+        state, layout = smoother.sums(problem), problem.layout
+        fit, m = smoother.solve(problem, state), len(problem.query)
+        if not layout.degree:
+            return cls(smoother, problem, state, fit, log_mass(state), np.empty((m, 0)), np.empty((m, 0, 0)))
+        inverse = inverse_designs(state, layout, smoother.recipe.ridge_weight(smoother.columns))
+        mean = np.divide(
+            state.numerator[:, layout.first],
+            state.denominator[:, None],
+            out=np.zeros((m, layout.columns)),
+            where=state.denominator[:, None] > 0,
+        )
+        return cls(smoother, problem, state, fit, log_mass(state), mean, inverse)
+
+    def some(self, which: slice | Rows) -> LocalDesigns:
+        """Return the designs of some of the queries."""
+        return LocalDesigns(
+            self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which),
+            self.log_mass[which], self.mean[which], self.inverse[which],
+        )  # fmt: skip
+
+    def tilted(self, offsets: list[Array]) -> tuple[Array, Array]:
+        """Return leverage and linear weight of rows at given offsets, both divided by their weight alpha.
+
+        Parameters
+        ----------
+        offsets : list of d ndarrays of shape (m, k)
+            From each query, in bandwidths; d is 0 for local constant fits.
+
+        Returns
+        -------
+        leverage, share : ndarray of shape (m, k), or ()
+            One each for local constant fits.
+        """
+        if not offsets:
+            return np.ones(()), np.ones(())
+        share = self.fit.base[:, None] + sum(
+            tilt[:, None] * t for tilt, t in zip(self.fit.tilt.T, offsets, strict=True)
+        )
+        centered = [t - mean[:, None] for mean, t in zip(self.mean.T, offsets, strict=True)]
+        leverage = 1.0 + sum(
+            self.inverse[:, a, b, None] * centered[a] * centered[b]
+            for a in range(len(offsets))
+            for b in range(len(offsets))
+        )
+        return np.asarray(leverage), np.asarray(share)
+
+    def plane(self, offsets: list[Array], output: int) -> Array:
+        """Return the local planes of one output at given offsets, of shape (m, k), or (m, 1) for constants."""
+        start = self.fit.intercept[:, output, None]
+        slopes = self.fit.slope[:, :, output].T
+        return np.asarray(sum((slope[:, None] * t for slope, t in zip(slopes, offsets, strict=True)), start=start))
+
+    def with_row(self, which: Rows, log_weight: Array, offsets: Array) -> tuple[Array, Array]:
+        """Refit with one more row each, where the local plane was rank-deficient.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (k,)
+            Index of the query of each added row.
+        log_weight : ndarray of shape (k,)
+            Logarithm of the kernel of the new row.
+        offsets : ndarray of shape (k, d)
+            Its offsets.
+
+        Returns
+        -------
+        fit : ndarray of shape (k, c)
+            Fit with the center of the outputs as the new response.
+        share : ndarray of shape (k,)
+            Derivative of the fit with respect to the new response.
+        """
+        layout, k = self.problem.layout, len(which)
+        numerator = np.zeros((k, layout.width))
+        numerator[:, layout.first] = offsets
+        upper, lower = np.triu_indices(layout.columns)
+        numerator[:, layout.second] = offsets[:, upper] * offsets[:, lower]
+        together = merge(self.state.rows(which), PoolState(log_weight, np.ones(k), numerator))
+        fit = self.smoother.solve(self.problem, together)
+        alpha = np.exp(log_weight - together.log_denominator)
+        return fit.intercept, alpha * (fit.base + np.sum(fit.tilt * offsets, axis=1))
+
+
+def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tuple[Array, list[Array]]:
+    """Return log kernel values of queries and keys, and their offsets for local linear fits.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem of all queries and keys.
+    rows, keys : slice or ndarray of int
+        Indices of queries and keys.
+
+    Returns
+    -------
+    logits : ndarray of shape (rows, keys)
+        Without frequencies; minus infinity outside the support.
+    offsets : list of ndarray of shape (rows, keys)
+        ``(key - query) / bandwidth`` of each column for planes; empty for constants.
+    """
+    part = problem.block(rows, keys)
+    logits = part.similarity.logits(part.query, part.key)
+    if part.factors is not None:
+        logits = np.asarray(sum(part.factors.logarithms(), start=logits))
+    columns = range(part.key.shape[1]) if problem.degree else range(0)
+    return logits, [part.similarity.offset(part.query, part.key, a) for a in columns]
+
+
+def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
+    """Raise ValueError if a method that visits all pairs would visit too many."""
+    if places * rows > MOST_PAIRS:
+        raise ValueError(
+            f"method={method!r} goes through all pairs of places and rows, at most {MOST_PAIRS:,}, got {places:,} "
+            f"times {rows:,}; {remedy}, or ask for fewer places at once"
+        )
+
+
+TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, up to rounding
+TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and takes the time of a few predictions"
+
+
+def full(setting: ConformalProblem) -> Bounds:
+    """Compute full conformal intervals."""
+    smoother, calibration = setting.smoother, setting.calibration
+    which = calibration.which
+    assert which is not None
+    check_pairs("full", len(setting.places.query), len(which), TOO_MANY_FOR_FULL)
+    at_rows = LocalDesigns.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
+    at_places = smoother.fit(setting.places)
+    center, occupied = at_places.fit.intercept, at_places.fit.occupied
+    lower, upper = np.full(center.shape, -np.inf), np.full(center.shape, np.inf)
+
+    def work(rows: slice) -> Iterator[None]:
+        found = (np.flatnonzero(occupied[rows]) + rows.start).astype(np.intp)
+        if found.size:
+            pairs = _TestRows(at_rows, setting, found, at_places.problem)
+            for output in range(center.shape[1]):
+                middle = center[found, output]
+                below, above = pairs.intervals(output, middle)
+                lower[found, output] = middle - upper_at_places(setting, -below, found)
+                upper[found, output] = middle + upper_at_places(setting, above, found)
+        yield
+
+    blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))
+    run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
+    return Bounds(lower, upper, filled(smoother, at_places.problem, center.copy(), occupied))
+
+
+class _TestRows:
+    """Effect of test rows at some points on the fits around the calibration rows.
+
+    Parameters
+    ----------
+    at_rows : LocalDesigns
+        Leave-one-out designs around each calibration row, without one unit of it.
+    setting : ConformalProblem
+        Setting whose calibration rows are training rows.
+    places : ndarray of int
+        Indices of the test rows among the evaluation points.
+    problem : Problem
+        Problem of all evaluation points.
+    """
+
+    def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
+        self._at_rows, self._value = at_rows, setting.calibration.value
+        which = setting.calibration.which
+        assert which is not None
+        logits, offsets = pair_logits(problem, places, which)
+        # The offset of a point from a row is minus the offset of the row from the point.
+        self._offsets = [-t.T for t in offsets]
+        self._logits = logits.T
+        leverage, share = at_rows.tilted(self._offsets)
+        with np.errstate(over="ignore", invalid="ignore"):
+            inverse = np.exp(at_rows.log_mass[:, None] - self._logits)  # infinite outside the window, zero if alone
+            share = share / (inverse + leverage)
+        alone = ~at_rows.fit.occupied
+        self._share = np.asarray(share)
+        if alone.any():
+            self._share[alone] = self._logits[alone] > -np.inf
+        self._alone = alone
+        # A new row may add a direction in which the plane was not identified: these planes are solved once more.
+        row = place = np.zeros(0, dtype=np.intp)
+        deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(offsets))
+        if deficient.any():
+            row, place = np.nonzero(deficient[:, None] & (self._logits > -np.inf))
+        self._again = (row, place)
+        if row.size:
+            t = np.stack([offset[row, place] for offset in self._offsets], axis=1)
+            self._fit_again, self._share[row, place] = at_rows.with_row(row, self._logits[row, place], t)
+
+    def intervals(self, output: int, middle: Array) -> tuple[Array, Array]:
+        """Return both ends of all intervals of one output, minus the prediction, of shape (points, rows)."""
+        at_rows, b = self._at_rows, self._share
+        value = self._value[:, output, None]
+        with np.errstate(invalid="ignore"):
+            rho = value - at_rows.fit.intercept[:, output, None]
+            rho = rho + b * (at_rows.plane(self._offsets, output) - middle)
+        rho[self._alone] = value[self._alone] - middle  # an added row is the whole fit
+        row, place = self._again
+        if row.size:
+            center = at_rows.problem.value_center[output]
+            rho[row, place] = (
+                self._value[row, output] - self._fit_again[:, output] - b[row, place] * (middle[place] - center)
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = rho / (1.0 + b), -rho / (1.0 - b)
+        below, above = np.fmin(one, other), np.fmax(one, other)
+        zero = np.abs(rho) <= TIES * np.abs(self._value[:, output]).max()
+        free = (np.abs(b) > 1.0) | ((np.abs(b) >= 1.0 - TIES) & zero)
+        free[self._alone] |= self._logits[self._alone] == -np.inf  # no prediction at all, and an infinite score
+        below[free], above[free] = -np.inf, np.inf
+        return below.T, above.T
+
+
+# At the last radius K |t|^2 has to be small: a flat kernel has no bound.
+RADII = np.concatenate([np.linspace(0.0, 10.0, 20_001), np.geomspace(10.0, 1e6, 2001)[1:]])
+SMALL = 1e-3
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+MOST_DOUBLINGS = 2048  # two to this power is larger than any float
+
+
+def enclosure(setting: ConformalProblem) -> Bounds:
+    """Compute intervals that contain those of `kernpool.conformal.full_conformal`."""
+    smoother, calibration = setting.smoother, setting.calibration
+    which = calibration.which
+    assert which is not None
+    at_rows = LocalDesigns.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
+    share, move = share_bounds(at_rows)
+    fitted = smoother.fit(setting.places)
+    at_places = fitted.fit
+    rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
+    center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
+    for output in range(center.shape[1]):
+        value, without = calibration.value[:, output], at_rows.fit.intercept[:, output]
+        middle, half = 0.5 * value.max() + 0.5 * value.min(), 0.5 * value.max() - 0.5 * value.min()
+        half = max(half, ROUNDING * abs(middle), np.finfo(np.float64).tiny)  # outputs that do not vary
+        doubled = _doublings(np.abs(center[:, output] - middle), half)
+        for times in np.unique(doubled[at_places.occupied]):
+            reach = half * 2.0**times
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bound = np.abs(value - without) + move[:, output] + share * (np.abs(without - middle) + reach)
+                bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
+            found = at_places.occupied & (doubled == times)
+            bound = np.where(np.isnan(bound), np.inf, bound)
+            if calibration.shift is None or calibration.place_shift is None:
+                width[found, output] = upper_statistic(bound, weight, rank)
+            else:
+                units = in_unit(calibration.weight, calibration.shift, calibration.place_shift[found])
+                width[found, output] = weighted_upper(bound, *units, setting.level)
+    lower, upper = center - width, center + width
+    return Bounds(lower, upper, filled(smoother, fitted.problem, center.copy(), at_places.occupied))
+
+
+def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
+    """Bound the linear weight of one more row in local fits, and the shift along their own planes.
+
+    Parameters
+    ----------
+    at_rows : LocalDesigns
+        Leave-one-out designs of n rows, each without one unit of itself.
+
+    Returns
+    -------
+    share : ndarray of shape (n,)
+        Bound of the linear weight; one or more where it is unbounded.
+    move : ndarray of shape (n, c)
+        Bound of the shift, in units of the outputs; infinite where it is unbounded.
+    """
+    problem, fit = at_rows.problem, at_rows.fit
+    m0, m1, m2 = moment_bounds(problem)
+    with np.errstate(divide="ignore", over="ignore"):
+        over_mass = np.exp(_log_levels(problem) - at_rows.log_mass)
+    if not problem.degree:
+        with np.errstate(invalid="ignore"):
+            share = np.where(fit.occupied, m0 * over_mass / (1.0 + m0 * over_mass), 1.0)
+        return np.where(np.isnan(share), 1.0, share), np.zeros(fit.intercept.shape)
+    base, tilt = np.abs(fit.base), np.sqrt(np.sum(fit.tilt**2, axis=1))
+    slope = np.sqrt(np.sum(fit.slope**2, axis=1))
+    with np.errstate(invalid="ignore", over="ignore"):
+        share = (m0 * base + m1 * tilt) * over_mass
+        share = np.fmin(share, 0.5 * np.sqrt(m0 * base * over_mass))
+        move = ((m1 * base + m2 * tilt) * over_mass)[:, None] * slope
+    known = fit.occupied & (fit.rank == problem.key.shape[1]) & np.isfinite(share)
+    move = np.where(np.isnan(move), np.where(slope > 0, np.inf, 0.0), move)
+    return np.where(known, share, np.inf), np.where(known[:, None], move, np.inf)
+
+
+def moment_bounds(problem: Problem) -> tuple[float, float, float]:
+    """Return upper bounds of kernel weight, weight times distance, and weight times squared distance.
+
+    Distances are in bandwidths. Profiles do not increase, so between two radii of a grid weight times distance is at
+    most the weight at the smaller radius times the larger radius.
+    """
+    similarity = problem.similarity
+    radii = RADII[RADII <= 1.0] if similarity.kernel.is_compact else RADII
+    profile = np.asarray(similarity.kernel.profile(radii), dtype=np.float64)
+    first, second = (float(np.max(radii[1:] ** p * profile[:-1])) for p in (1, 2))
+    if not similarity.kernel.is_compact and radii[-1] ** 2 * profile[-1] > SMALL * second:
+        first = second = np.inf
+    d = problem.key.shape[1] if similarity.composition == "product" else 1
+    others = float(profile[0]) ** (d - 1)
+    return float(profile[0]) * others, np.sqrt(d) * others * first, d * others * second
+
+
+def _log_levels(problem: Problem) -> Array | float:
+    """Return the logarithm of the largest categorical factor of each query."""
+    if problem.factors is None:
+        return 0.0
+    tables = zip(problem.factors.log_tables, problem.factors.query_code.T, strict=True)
+    return np.asarray(sum(table.max(axis=0)[code] for table, code in tables))
+
+
+def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
+    """Return how often half the range of the outputs has to be doubled to reach given distances."""
+    with np.errstate(divide="ignore", over="ignore"):
+        times = np.ceil(np.log2(distance / half))
+    return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

@@ -1,0 +1,239 @@
+"""Split conformal prediction intervals: constant or adaptive width, conformalised quantiles, and the jackknife.
+
+    m(q) +- S_(k),   m(q) +- s(q) (S_i / s_-i(x_i))_(k)
+
+The scores S_i = |y_i - m(x_i)| are those of calibration rows, or leave-one-out scores of training rows. The scale s
+is the kernel mean of the absolute training residuals at three times the bandwidth. With calibration rows both
+intervals are split conformal [1]_, for any scale that depends on the training rows alone [2]_. With training rows
+the first one is the jackknife, which covers in the limit where the fit hardly depends on any one row [3]_.
+
+Conformalised quantile regression [4]_ shifts conditional quantiles until they cover:
+
+    [ Q_{alpha/2}(x) - C,  Q_{1-alpha/2}(x) + C ],
+    C = ( max(Q_{alpha/2}(x_i) - y_i,  y_i - Q_{1-alpha/2}(x_i)) )_(k)
+
+The quantiles Q are those of the training rows (`model.quantile`), the scores those of calibration rows, and the
+rank k is that of split conformal. Scores are signed, so C < 0 narrows intervals of quantiles that cover too often.
+The ends follow both spread and skewness, where ``"adaptive"`` follows the spread alone.
+
+References
+----------
+.. [1] H. Papadopoulos, K. Proedrou, V. Vovk and A. Gammerman, "Inductive confidence machines for regression", ECML
+   (2002), 345-356.
+.. [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman, "Distribution-free predictive inference for
+   regression", JASA 113 (2018), 1094-1111, sections 2.2 and 5.2.
+.. [3] L. Steinberger and H. Leeb, "Conditional predictive inference for stable algorithms", Annals of Statistics 51
+   (2023), 290-311.
+.. [4] Y. Romano, E. Patterson and E. J. Candes, "Conformalized quantile regression", NeurIPS 32 (2019), section 4.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.conformal.calibration import Bounds, ConformalProblem, predict, predict_problem, thinned
+from kernpool.conformal.covariate_shift import upper_scores
+from kernpool.conformal.guarantees import approximately, at_least
+from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
+from kernpool.core.problem import Problem
+from kernpool.distribution import known_quantiles, with_limits
+from kernpool.inference.variance.residuals import nothing_left
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+
+WIDER = 3.0  # bandwidths of the scale: a mean of absolute residuals is rougher than the mean of outputs
+NO_SCALE = (
+    "too many rows have no other row in their window, or have residuals where all rows around them have none, as "
+    "copies of rows do; drop duplicates or give groups=, use a larger bandwidth, or a kernel of infinite support"
+)
+LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let the ratio of one row decide everything
+
+
+def score_quantile(setting: ConformalProblem, score: Array) -> Array:
+    """Return the order statistic of each column of scores that bounds intervals of the level.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        Level and calibration rows.
+    score : ndarray of shape (n, c)
+        Without NaN.
+
+    Returns
+    -------
+    ndarray of shape (c,), or (m, c) under a shift
+        Infinite if there are too few rows; each cluster counts as one row.
+    """
+    calibration = setting.calibration
+    if calibration.shift is not None:
+        assert calibration.place_shift is not None
+        return upper_scores(score, calibration.weight, calibration.shift, calibration.place_shift, setting.level)
+    if calibration.group is not None:
+        weight, count = cluster_weight(calibration.group, calibration.weight), float(calibration.clusters)
+        return upper_statistic(score.T, weight, float(setting.level * (int(count) + 1)))
+    rank = upper_rank(setting.level, calibration.rows)
+    return upper_statistic(score.T, calibration.unit_weight, rank)
+
+
+def constant_width(setting: ConformalProblem) -> Bounds:
+    """Compute intervals of constant width: jackknife for training rows, split conformal for other rows."""
+    return around(setting.prediction, score_quantile(setting, setting.calibration.score))
+
+
+def adaptive(setting: ConformalProblem) -> Bounds:
+    """Compute intervals scaled by the local noise: jackknife for training rows, split conformal for other rows."""
+    score, rounding = setting.calibration.score, nothing_left(setting.smoother.value[setting.smoother.weight > 0])
+    there, at_rows = _scales(setting)
+    scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
+    scaled[scaled * LEAST_SCALE > 1.0] = np.inf  # over a scale of zero, but for neighbours far away
+    scaled[score <= rounding] = 0.0
+    quantile = score_quantile(setting, scaled)
+    with np.errstate(invalid="ignore"):
+        width = np.where(np.isinf(quantile), np.inf, there * quantile)
+    return around(setting.prediction, width)
+
+
+def around(center: Array, width: Array) -> Bounds:
+    """Return intervals of given half widths around a prediction; infinite where there is none."""
+    lower, upper = center - width, center + width
+    unknown = np.isnan(center)
+    if unknown.any():
+        lower[unknown], upper[unknown] = -np.inf, np.inf
+    return Bounds(lower, upper, center)
+
+
+def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
+    """Return the mean absolute residual around each point and each calibration row, bounded from below."""
+    smoother, calibration = setting.smoother, setting.calibration
+    code = setting.training_code
+    scale = residual_scale(smoother, smoother.value - setting.left_out)
+    problem = scale.problem(scale.training, exclude_self=code is None)
+    whole = predict_problem(scale, problem if code is None else problem.with_groups(code, code))
+    there = predict(scale, setting.places)
+    weight = smoother.weight
+    floor = LEAST_SCALE * upper_statistic(whole[weight > 0].T, weight[weight > 0], 0.5 * weight.sum())
+    at_rows = whole[calibration.which] if calibration.own else predict(scale, calibration.places)
+    return np.maximum(there, floor), np.maximum(at_rows, floor)
+
+
+def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
+    """Return the local mean of absolute residuals, as a smoother of the same rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    residual : ndarray of shape (n, c)
+        Residuals of its rows; NaN where no other row is in the window, and then the row is ignored.
+
+    Returns
+    -------
+    Smoother
+        Local constant, at three times the bandwidth; in an empty window, the mean of all rows.
+    """
+    known = np.asarray(~np.isnan(residual).any(axis=1))
+    weight = np.where(known, smoother.weight, 0.0)
+    wide = smoother.of_degree(0).widened(WIDER, levels=False)
+    wide = replace(wide, recipe=replace(wide.recipe, empty="mean"))
+    if not weight.any():  # nothing is known of the noise: one width everywhere
+        return wide.with_values(np.ones_like(residual))
+    return thinned(wide, weight).with_values(np.where(known[:, None], np.abs(residual), 0.0))
+
+
+UNKNOWN = ("nan", "raise")  # policies that leave empty windows without a value
+
+
+def conformal_quantiles(setting: ConformalProblem) -> Bounds:
+    """Compute conformalised quantile regression intervals."""
+    smoother, calibration = setting.smoother, setting.calibration
+    alpha = 1 - setting.level
+    levels = np.array([float(alpha / 2), float(1 - alpha / 2)])
+    weighed = _WeightedScores(setting)
+    lower, upper = weighed.ends(setting.places, None, levels)
+    low, high = weighed.ends(calibration.places, calibration.which, levels)
+    score = np.maximum(low - calibration.value, calibration.value - high)
+    quantile = score_quantile(setting, np.where(np.isnan(score), np.inf, score))
+    known = ~np.isnan(lower)
+    lower, upper = np.where(known, lower - quantile, -np.inf), np.where(known, upper + quantile, np.inf)
+    # Quantiles that are moved past each other give an empty set of values: a point covers as often.
+    with np.errstate(invalid="ignore"):
+        middle = 0.5 * (lower + upper)
+    crossed = lower > upper
+    return Bounds(np.where(crossed, middle, lower), np.where(crossed, middle, upper), predict(smoother, setting.places))
+
+
+def of_conformal_quantiles(setting: ConformalProblem) -> str:
+    """Return the coverage statement of CQR: the level, if calibration rows are given."""
+    if setting.calibration.own:
+        return approximately(
+            setting, "quantiles without each training row are not exchangeable with a new one; give X_calibration"
+        )
+    return at_least(setting)
+
+
+def _with_nan(smoother: Smoother) -> Smoother:
+    """Return the smoother with NaN for empty windows."""
+    return replace(smoother, recipe=replace(smoother.recipe, empty="nan"))
+
+
+class _WeightedScores:
+    """Conditional quantiles of outputs, or of residuals added to a local linear fit.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        The fit and the calibration rows.
+    """
+
+    def __init__(self, setting: ConformalProblem) -> None:
+        self.smoother, self.code = setting.smoother, setting.training_code
+        self.value, self.known = self.smoother.value, np.ones(len(self.smoother.value), dtype=bool)
+        if self.smoother.recipe.degree:
+            bare = replace(setting, smoother=_with_nan(self.smoother), known=None)
+            left_out = setting.left_out if self.smoother.recipe.empty in UNKNOWN else bare.left_out
+            # Rows with no other row in their window have no residual, and get weight zero.
+            self.known = np.asarray(~np.isnan(left_out).any(axis=1))
+            self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
+
+    def ends(self, places: EvaluationPoints, which: NDArray[np.intp] | None, levels: Array) -> tuple[Array, Array]:
+        """Return the lower and upper conditional quantile, of outputs or of residuals plus the fit.
+
+        Parameters
+        ----------
+        places : EvaluationPoints
+            Evaluation points.
+        which : ndarray of int, shape (m,), or None
+            Indices if the points are training rows, each held out, or its cluster; None if they are other rows.
+        levels : ndarray of shape (2,)
+            Quantile orders.
+
+        Returns
+        -------
+        low, high : ndarray of shape (m, c)
+            In the units of the outputs; NaN where the window is empty and the policy of the model is not to fill it.
+        """
+        recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are queries, too
+        whole = self._problem(self.smoother.of_degree(0), places, which)
+        found, occupied = known_quantiles(recipe, self._counted(whole), self.value, levels)
+        if recipe.degree:
+            found += predict_problem(self.smoother, self._problem(self.smoother, places, which))[:, :, None]
+        if recipe.empty not in UNKNOWN:
+            found = with_limits(recipe, whole, self.smoother.value, levels, found, occupied)
+        return found[:, :, 0], found[:, :, 1]
+
+    def _problem(self, smoother: Smoother, places: EvaluationPoints, which: NDArray[np.intp] | None) -> Problem:
+        """Return the problem of evaluation points, or the leave-one-out problem of training rows."""
+        if which is None:
+            return smoother.problem(places)
+        problem = smoother.problem(smoother.training, exclude_self=self.code is None)
+        problem = problem if self.code is None else problem.with_groups(self.code, self.code)
+        return problem if len(which) == len(problem.query) else problem.block(which)
+
+    def _counted(self, problem: Problem) -> Problem:
+        """Return the problem without the rows that have no residual."""
+        if self.known.all():
+            return problem
+        weight = np.ones(len(self.known)) if problem.key_weight is None else problem.key_weight
+        return replace(problem, key_weight=np.where(self.known, weight, 0.0), prepared=None)

@@ -1,0 +1,403 @@
+"""Validation of queries, keys, values, weights and masks: float64, contiguous, finite, of matching shapes.
+
+`Problem.from_arrays` reads the arrays it is given. A fitted model queries one set of keys again and again: it reads
+them once, as `Keys`, and then pays for the queries alone. `Prepared` keeps what algorithms have built from these
+keys, such as a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.data import array_validation
+from kernpool.data.columns import labels_of, order_of_columns
+from kernpool.execution.error_messages import abbreviate
+
+Array = NDArray[np.float64]
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+EPSILON = float(np.finfo(np.float64).eps)
+
+CENTER_ROWS = 1 << 14
+PIECE = 1 << 18  # rows
+LEAST_TOL = float(np.finfo(np.float64).tiny)  # smaller fractions change no sum, and algorithms take the logarithm
+
+
+class Rows(NamedTuple):
+    """A validated numeric table, so that later steps need not check it again.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, d)
+        float64, contiguous, finite.
+    low, high : ndarray of shape (d,)
+        The ends of each column.
+    dtype : numpy.dtype or None
+        Dtype of the original array; None for lists.
+    labels : list or None
+        Names of the columns, if it had any.
+    """
+
+    array: Array
+    low: Array
+    high: Array
+    dtype: np.dtype[Any] | None
+    labels: list[Any] | None
+
+    def in_order_of(self, labels: Sequence[Any] | None) -> Rows:
+        """Return the rows with columns in the order of these names, if both have names."""
+        order = order_of_columns(self.labels, labels)
+        if order is None:
+            return self
+        array = np.ascontiguousarray(self.array[:, order])
+        return self._replace(array=array, low=self.low[order], high=self.high[order], labels=None)
+
+
+def read_rows(name: str, given: Any) -> Rows:
+    """Validate a table of numbers; `Rows` are returned as they are.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    given : array_like of shape (n,) or (n, d), or Rows
+        Value passed by the caller.
+
+    Returns
+    -------
+    Rows
+        One dimension counts as one column.
+
+    Examples
+    --------
+    >>> read_rows("key", [3.0, 1.0]).high
+    array([3.])
+    """
+    if isinstance(given, Rows):
+        return given
+    array = as_matrix(name, given)
+    return Rows(array, *column_range(array), dtype_of(given), labels_of(given))
+
+
+def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
+    """Build `Rows` from an array that `as_real_array` has validated."""
+    array = _as_table(name, read)
+    return Rows(array, *column_range(array), read.dtype, None)
+
+
+def dtype_of(array: Any) -> np.dtype[Any] | None:
+    """Return the dtype of an array, None for objects without one."""
+    dtype = getattr(array, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else None
+
+
+def as_matrix(name: str, array: Any) -> Array:
+    """Convert to a numeric matrix with at least one row and one column; one dimension is one column."""
+    return _as_table(name, array_validation.as_real_array(name, array))
+
+
+def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
+    if read.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
+    if read.size == 0:
+        raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
+    return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
+
+
+def as_tol(tol: float | None, *dtypes: Any) -> float:
+    """Validate a tolerance; None is the machine epsilon of the common type of arrays of these dtypes."""
+    if tol is None:
+        if all(dtype is None or dtype is FLOAT64 for dtype in dtypes):  # as nearly always
+            return EPSILON
+        known = [np.dtype(np.float64) if dtype is None else dtype for dtype in dtypes]
+        common = np.result_type(*known) if known else np.dtype(np.float64)
+        return float(np.finfo(common if common.kind == "f" else np.float64).eps)
+    if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
+        raise ValueError(f"tol must be None or a fraction of the weight in [0, 1), got {abbreviate(tol)}")
+    return float(tol)
+
+
+def is_narrow(*dtypes: Any) -> bool:
+    """Tell whether all arrays are float32 or less precise, so that float32 arithmetic suffices."""
+    return all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
+
+
+def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
+    """Raise ValueError if rows are so many bandwidths apart that squared distances overflow."""
+    with np.errstate(over="ignore"):
+        widest = ((np.maximum(query.high, key.high) - np.minimum(query.low, key.low)) / bandwidth).max()
+    if not widest <= array_validation.LARGEST:
+        raise ValueError(
+            f"bandwidth is too small: query and key are up to {widest:.0e} bandwidths apart, whose square overflows "
+            f"(at most {array_validation.LARGEST:g} are supported); use a larger bandwidth or rescale the columns"
+        )
+
+
+def column_range(rows: Array) -> tuple[Array, Array]:
+    """Return the minimum and the maximum of each column.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        At least one row.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+        The ends of each column.
+
+    Examples
+    --------
+    >>> column_range(np.array([[3.0, 5.0], [1.0, 9.0]]))
+    (array([1., 5.]), array([3., 9.]))
+    """
+    # NumPy reduces row by row: 35 ms for a million short rows, 1 ms if they are joined to rows of some hundred numbers.
+    columns = rows.shape[1]
+    joined = max(1, 256 // columns)
+    if len(rows) < 2 * joined:
+        return np.minimum.reduce(rows, axis=0), np.maximum.reduce(rows, axis=0)
+    whole = len(rows) - len(rows) % joined
+    wide, rest = rows[:whole].reshape(-1, joined * columns), rows[whole:]
+    ends = []
+    for smallest_or_largest in (np.minimum.reduce, np.maximum.reduce):
+        parts = [smallest_or_largest(wide, axis=0).reshape(-1, columns)] if whole else []
+        ends.append(smallest_or_largest(np.concatenate([*parts, rest]), axis=0))
+    return ends[0], ends[1]
+
+
+def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
+    """Validate a mask; return it as a boolean mask or as a bias of the logits, and None for the other."""
+    if attn_mask is None:
+        return None, None
+    array_validation.refuse_foreign("attn_mask", attn_mask)
+    mask = np.asarray(attn_mask)
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            "attn_mask must be boolean (True takes part) or floating point (added to the logits), "
+            f"got dtype {mask.dtype}"
+        )
+    if mask.dtype.kind == "f" and not np.all(mask < np.inf):
+        raise ValueError("attn_mask holds NaN or plus infinity; a float mask is added to logits, -inf leaves a key out")
+    if mask.dtype.kind == "f":  # before it is broadcast: a mask of one row stays one row
+        mask = mask.astype(np.float64, copy=False)
+    try:
+        mask = np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(f"attn_mask of shape {mask.shape} does not broadcast to (queries, keys) = {shape}") from None
+    return (mask, None) if mask.dtype.kind == "b" else (None, mask)
+
+
+def in_unit(weight: Array) -> tuple[Array, float]:
+    """Scale weights by a power of two so that the largest is between 1 and 2; return them and the unit.
+
+    Whether a sum of weights underflows is judged against 1; powers of two are exact.
+    """
+    unit = 2.0 ** np.floor(np.log2(weight.max()))
+    return np.ascontiguousarray(weight / unit), float(unit)
+
+
+def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
+    """Return a median of the values of included keys, of every k-th where there are many."""
+    if weight is not None or mask is not None:
+        takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
+        if mask is not None:
+            takes_part &= mask.any(axis=0)
+        if not takes_part.all():
+            value = value[takes_part]
+    if not len(value):
+        return np.zeros(value.shape[1])
+    # Any robust center will do, and a sample's takes no time; nor does the upper median, which `np.median` takes ten
+    # times as long to find in a few values.
+    sample = value[:: 1 + len(value) // CENTER_ROWS]
+    middle = len(sample) // 2
+    return np.asarray(np.partition(sample, middle, axis=0)[middle])
+
+
+def subtract(value: Array, center: Array) -> Array:
+    """Subtract a center piece by piece, so that long calls can be interrupted."""
+    if len(value) <= PIECE:
+        return value - center
+    # The first touch of fresh pages is slow, and one long call cannot be interrupted.
+    centered = np.empty(value.shape)
+    for start in range(0, len(value), PIECE):
+        rows = slice(start, start + PIECE)
+        np.subtract(value[rows], center, out=centered[rows])
+    return centered
+
+
+def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
+    """Validate the index of each query's own key; None if none is excluded."""
+    if not isinstance(exclude_self, bool | np.bool_):
+        raise TypeError(f"exclude_self must be True or False, got {abbreviate(exclude_self)}")
+    if not exclude_self:
+        if self_index is not None:
+            raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")
+        return None
+    if self_index is None:
+        if m != n:
+            raise ValueError(
+                f"exclude_self=True takes query i's own key to be key i, but there are {m} queries and {n} keys; "
+                "say which with self_index, -1 for none"
+            )
+        return np.arange(n)
+    array_validation.refuse_foreign("self_index", self_index)
+    index = np.asarray(self_index)
+    if index.dtype.kind not in "iu" or index.shape != (m,):
+        raise ValueError(f"self_index must be {m} integers, one per query, got shape {index.shape} of {index.dtype}")
+    if index.min() < -1 or index.max() >= n:
+        raise ValueError(f"self_index must lie in [-1, {n - 1}], got values from {index.min()} to {index.max()}")
+    return index.astype(np.int64)
+
+
+def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+    """Return the indices of own keys within a subset of the keys, -1 for those outside."""
+    if isinstance(keys, slice):
+        start, stop, _ = keys.indices(n_keys)
+        return np.where((own >= start) & (own < stop), own - start, -1)
+    place = np.full(n_keys + 1, -1)  # one more, which -1 finds
+    place[keys] = np.arange(len(keys))
+    return place[own]
+
+
+Made = TypeVar("Made")
+
+
+class Prepared:
+    """Cache of what algorithms compute from the keys, such as a tree, for later queries.
+
+    An entry is used only for the identical arrays and equal numbers that it was computed from: a problem that differs
+    in anything relevant computes its own. Two threads may compute the same entry; either result is used.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
+
+    def get(self, name: Hashable, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """Return the cached result for these arrays and numbers, or compute it.
+
+        Parameters
+        ----------
+        name : hashable
+            Name of the entry.
+        of : tuple
+            All that it depends on: large arrays are compared by identity, small ones and numbers by value.
+        make : callable
+            Makes it.
+
+        Returns
+        -------
+        object
+            Not to be changed.
+
+        Examples
+        --------
+        >>> prepared, key = Prepared(), np.zeros(100)
+        >>> first = prepared.get("order", (key, 0.5), lambda: np.argsort(key))
+        >>> prepared.get("order", (key, 0.5), lambda: np.argsort(key)) is first
+        True
+        >>> prepared.get("order", (key, 2.0), lambda: np.argsort(key)) is first
+        False
+        """
+        known = self._made.get(name)
+        if known is not None and len(known[0]) == len(of) and all(map(_is_same, known[0], of)):
+            made: Made = known[1]
+            return made
+        made = make()
+        self._made[name] = (of, made)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:  # entries are computed again when needed
+        return {"_made": {}}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Prepared:
+        return Prepared()
+
+
+FEW = 1 << 12  # numbers that are compared by value: bandwidths, units
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        small = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and max(a.size, b.size) <= FEW
+        return small and np.array_equal(a, b)
+    return bool(type(a) is type(b) and a == b)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys, values and weights, validated.
+
+    Parameters
+    ----------
+    rows : Rows
+        The keys.
+    value : ndarray of shape (n, c)
+        Values less `center`.
+    center : ndarray of shape (c,)
+        A median of the values of included keys.
+    weight : ndarray of shape (n,) or None
+        Frequencies in units of `unit`.
+    unit : float
+        A power of two.
+    dtypes : tuple
+        Of the values and of the weights, as they came.
+    prepared : Prepared
+        Cache of what algorithms compute from the keys.
+    """
+
+    rows: Rows
+    value: Array
+    center: Array
+    weight: Array | None
+    unit: float
+    dtypes: tuple[np.dtype[Any] | None, ...]
+    prepared: Prepared = field(default_factory=Prepared, repr=False, compare=False)
+
+    @classmethod
+    def read(
+        cls,
+        key: ArrayLike | Rows,
+        value: ArrayLike | Rows,
+        key_weight: ArrayLike | None = None,
+        mask: NDArray[np.bool_] | None = None,
+    ) -> Keys:
+        """Validate arrays without batch dimensions.
+
+        Parameters
+        ----------
+        key, value, key_weight : array_like
+            As in `pool`.
+        mask : ndarray of bool, shape (m, n), or None
+            Which keys are included for which query, if already known: values of keys that are included for no query
+            are ignored for the center.
+
+        Returns
+        -------
+        Keys
+            To make problems of.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `pool`.
+
+        Examples
+        --------
+        >>> keys = Keys.read([0.0, 1.0, 5.0], [10.0, 11.0, 12.0])
+        >>> keys.center, keys.value.ravel()
+        (array([11.]), array([-1.,  0.,  1.]))
+        """
+        rows, values = read_rows("key", key), read_rows("value", value)
+        n, table = len(rows.array), values.array
+        if n != len(table):
+            raise ValueError(f"key has {n} rows and value has {len(table)}; each key needs its value")
+        weight, unit = (None, 1.0) if key_weight is None else in_unit(array_validation.as_key_weight(key_weight, (n,)))
+        center = center_of_values(table, weight, mask)
+        dtypes = (values.dtype, *([] if key_weight is None else [dtype_of(key_weight)]))
+        return cls(rows, subtract(table, center), center, weight, unit, dtypes)

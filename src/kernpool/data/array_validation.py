@@ -1,0 +1,487 @@
+"""Validation of arrays that callers pass, with errors that name the argument, its value, and the remedy.
+
+Integers that float64 would round are found before they become floats, and refused. Time stamps in nanoseconds, and
+identifiers, are larger than 2**53, where float64 begins to skip integers. Pooling uses differences of keys, and those
+of rounded keys are wrong. Integers that float64 holds exactly are accepted, such as 2**60.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.execution.error_messages import abbreviate
+
+LARGEST_INTEGER = 1 << 53  # float64 holds all integers up to here
+
+REMEDY = (
+    "subtract an offset from all such numbers while they are integers, as in x - x[0], and then divide into the unit "
+    "that you want"
+)
+
+
+def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+    """Find an integer that float64 cannot represent.
+
+    Parameters
+    ----------
+    given : object
+        Value passed by the caller: an array, nested lists, a frame.
+    read : ndarray
+        The array it became: of integers, or of floats, in which integers of lists and frames may have been rounded.
+
+    Returns
+    -------
+    index : tuple of int
+        Where the first one is.
+    integer : int
+        What it is. None instead of both if there is none.
+
+    Notes
+    -----
+    Arrays of floats cost nothing, and 64-bit integers one pass for the largest. Lists and frames are checked number by
+    number only if one of the floats is that large.
+
+    Examples
+    --------
+    >>> find_inexact([2**60, 2**60 + 1], np.asarray([2**60, 2**60 + 1]))
+    ((1,), 1152921504606846977)
+    >>> find_inexact([2**60, 0.5], np.asarray([2**60, 0.5])) is None
+    True
+    """
+    if read.dtype.kind in "iu":
+        if (
+            read.dtype.itemsize < 8
+            or not read.size
+            or (int(read.min()) >= -LARGEST_INTEGER and int(read.max()) <= LARGEST_INTEGER)
+        ):
+            return None
+        return _first_inexact(read)
+    if isinstance(given, np.ndarray) and given.dtype.kind != "O":
+        return None
+    if not read.size or (read.dtype.kind == "f" and read.min() > -LARGEST_INTEGER and read.max() < LARGEST_INTEGER):
+        return None  # rounding cannot have made a large integer smaller than this
+    columns = _columns(given)
+    if columns is None:
+        return _of_objects(np.asarray(given, dtype=object))
+    for i, column in enumerate(columns):
+        found = find_inexact(column, np.asarray(column))
+        if found is not None:
+            return (*found[0], i), found[1]
+    return None
+
+
+def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
+    """Raise ValueError if an integer cannot be represented in float64.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    given, read
+        As in `find_inexact`.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names it, its position, and the remedy.
+    """
+    found = find_inexact(given, read)
+    if found is not None:
+        raise ValueError(f"{name} holds {would_round(found[1], f'at index {found[0]}')}")
+
+
+def would_round(integer: int, where: str = "") -> str:
+    """Describe an integer that float64 would round, and the remedy.
+
+    Parameters
+    ----------
+    integer : int
+        One that float64 does not hold.
+    where : str
+        Words that follow the integer.
+
+    Returns
+    -------
+    str
+        The end of a sentence.
+
+    Examples
+    --------
+    >>> would_round(2**53 + 1)[:75]
+    'the integer 9007199254740993, which float64 would round to 9007199254740992'
+    """
+    return f"the integer {integer}{where and ' '}{where}, which float64 would round to {float(integer):.0f}: {REMEDY}"
+
+
+def _first_inexact(read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+    floats = read.astype(np.float64)
+    inside = floats < 2.0 ** (64 if read.dtype.kind == "u" else 63)  # the nearest float may be beyond all integers
+    back = np.where(inside, floats, 0.0).astype(read.dtype)
+    wrong = np.flatnonzero(~inside | (back != read))
+    if not wrong.size:
+        return None
+    index = tuple(int(place) for place in np.unravel_index(wrong[0], read.shape))
+    return index, int(read[index])
+
+
+def _of_objects(objects: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+    for place, item in enumerate(objects.flat):
+        whole = isinstance(item, int | np.integer) or (
+            isinstance(item, Decimal) and abs(item) < 1 << 64 and item == item.to_integral_value()
+        )
+        if whole and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER and int(float(item)) != item:
+            return tuple(int(i) for i in np.unravel_index(place, objects.shape)), int(item)
+    return None
+
+
+def _columns(given: Any) -> list[Any] | None:
+    """Return the columns of a frame, whose types differ; None of anything else."""
+    if hasattr(given, "get_columns"):  # polars
+        return list(given.get_columns())
+    if hasattr(given, "iloc") and getattr(given, "ndim", 1) == 2:  # pandas
+        return [given.iloc[:, i] for i in range(given.shape[1])]
+    if hasattr(given, "column_names") and hasattr(given, "itercolumns"):  # pyarrow
+        return list(given.itercolumns())
+    return None
+
+
+# Squares of more than this would overflow, and infinity minus infinity is NaN.
+LARGEST = 1e150
+# An infinite bandwidth, as sums take it. Differences between 1e-25 and 1e33 then change no bit of a weight, and
+# their fourth powers, which local quadratics need, do not underflow.
+INFINITE = 1e50
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+NUMBERS = (int, float, np.number, np.bool_, Decimal)
+
+
+def is_missing(item: Any) -> bool:
+    """Tell whether a cell is None, NaN, NaT or NA.
+
+    Examples
+    --------
+    >>> [is_missing(item) for item in (None, np.nan, np.datetime64("NaT"), np.datetime64("2020-01-31"), np.float64(1))]
+    [True, True, True, False, False]
+    """
+    if item is None:
+        return True
+    # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
+    different = item != item
+    return bool(different) if isinstance(different, bool | np.bool_) else True
+
+
+def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np.floating[Any]]:
+    """Convert an array-like to an array of finite real numbers.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : array_like
+        Booleans, integers, decimals, big-endian, strided and read-only arrays are accepted.
+    largest : float, default=1e150
+        The largest magnitude allowed of numbers in float64.
+
+    Returns
+    -------
+    ndarray
+        Floating point in native byte order; float32 and float16 stay what they are, so that results can follow them.
+
+    Raises
+    ------
+    TypeError
+        If it is a torch tensor, sparse or masked, or holds complex numbers, dates, strings or objects.
+    ValueError
+        If it is ragged, holds NaN or infinity, integers that float64 would round, or numbers beyond 1e150 in magnitude.
+    """
+    if type(array) is np.ndarray and array.dtype is FLOAT64 and array.size and _in_range(array):
+        return array  # as nearly always
+    try:
+        read = as_array(name, array)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a rectangular array of numbers, got {type(array).__name__}: {error}"
+        ) from None
+    if read.dtype.kind == "O":
+        read = _objects_as_floats(name, read)
+    if read.dtype.kind in "mM":
+        raise TypeError(dates_refused(name, f"dtype {read.dtype}"))
+    if read.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {read.dtype}; encode or drop such columns first")
+    refuse_inexact(name, array, read)
+    if read.dtype.kind != "f" or read.dtype.itemsize > 8:
+        read = read.astype(np.float64)
+    read = read.astype(read.dtype.newbyteorder("="), copy=False)
+    if read.ndim == 0 and not np.isfinite(read):
+        raise ValueError(f"{name} is {read}; it must be finite")
+    largest = largest if read.dtype == np.float64 else np.finfo(read.dtype).max
+    if read.size == 0 or (-largest <= read.min() and read.max() <= largest):
+        return read  # two passes that allocate nothing; NaN fails every comparison
+    if not np.all(np.isfinite(read)):
+        place = tuple(int(index) for index in np.argwhere(~np.isfinite(read))[0])
+        raise ValueError(f"{name} holds {read[place]} at index {place}; drop or fill such entries first")
+    if read.dtype == np.float64:
+        raise ValueError(
+            f"{name} holds numbers beyond {LARGEST:g} in magnitude, whose squares overflow; rescale it first"
+        )
+    return read
+
+
+def _in_range(array: NDArray[Any]) -> bool:
+    """Tell whether squares do not overflow: two passes that allocate nothing; NaN fails every comparison."""
+    return bool(np.minimum.reduce(array, axis=None) >= -LARGEST and np.maximum.reduce(array, axis=None) <= LARGEST)
+
+
+def refuse_foreign(name: str, array: Any) -> None:
+    """Raise TypeError for containers that `np.asarray` converts wrongly: tensors, sparse and masked arrays.
+
+    Every function that takes data calls this before `np.asarray`, directly or through `as_real_array`.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : object
+        Value passed by the caller.
+
+    Raises
+    ------
+    TypeError
+        If it is one of them, a list that begins with a tensor or contains masked arrays, or a frame with a sparse
+        column. A masked array without any masked entry is accepted.
+    """
+    if type(array) is np.ndarray:
+        return
+    first, short = array, name.rpartition(": ")[2]
+    while isinstance(first, list | tuple) and first:
+        if isinstance(first[0], np.ma.MaskedArray) and any(map(np.ma.is_masked, first)):
+            first = next(filter(np.ma.is_masked, first))
+            break
+        first = first[0]
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(first).__mro__):
+        raise TypeError(
+            f"{name} is a torch tensor, whose gradients would be lost silently: pass {short}.detach().cpu().numpy(), "
+            "or use the layers of kernpool.torch"
+        )
+    if type(array).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {short}.toarray()")
+    if isinstance(first, np.ma.MaskedArray) and np.ma.is_masked(first):
+        raise TypeError(
+            f"{name} is a masked array, whose masked entries have no value; drop such rows from all arguments, as in "
+            f"{short}[~numpy.ma.getmaskarray({short})], or fill them with {short}.filled(value)"
+        )
+    if type(array).__module__.partition(".")[0] == "pandas":
+        types = array.dtypes if hasattr(array, "columns") else [getattr(array, "dtype", None)]
+        if any(type(dtype).__name__ == "SparseDtype" for dtype in types):
+            raise TypeError(f"{name} has a sparse column; kernpool needs dense ones: pass {short}.sparse.to_dense()")
+
+
+def as_array(name: str, array: Any) -> NDArray[Any]:
+    """Convert with `np.asarray`, after raising TypeError for containers that it converts wrongly.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    array : array_like
+        Value passed by the caller, where no columns of dates are read.
+
+    Returns
+    -------
+    ndarray
+        Of any dtype.
+
+    Raises
+    ------
+    TypeError
+        As in `refuse_foreign`; if it is a frame of polars that has dates or durations next to numbers, which polars
+        turns into ticks of their unit.
+    """
+    if type(array) is not np.ndarray:
+        refuse_foreign(name, array)
+        if type(array).__module__.partition(".")[0] == "polars":
+            for dtype in getattr(array, "dtypes", ()):
+                if dtype.is_temporal():
+                    raise TypeError(dates_refused(name, f"a column of {dtype}"))
+    return np.asarray(array)
+
+
+def dates_refused(name: str, what: str) -> str:
+    """Return the message for dates or durations where only numbers are accepted.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name.
+    what : str
+        Their type.
+
+    Returns
+    -------
+    str
+        With the remedy.
+    """
+    short = name.rpartition(": ")[2]
+    return (
+        f"{name} must hold real numbers, got {what}; convert dates to days, as in "
+        f"({short} - numpy.datetime64('1970-01-01')) / numpy.timedelta64(1, 'D'), and durations by "
+        f"{short} / numpy.timedelta64(1, 'D')"
+    )
+
+
+def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
+    # Object arrays of plain numbers are common (a table with one mixed column); strings must not turn into numbers.
+    items = read.ravel()
+    wrong = next((i for i, item in enumerate(items) if not isinstance(item, NUMBERS)), None)
+    if wrong is None:
+        try:
+            return read.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} holds integers too large for a float; rescale it first") from None
+    item, index = items[wrong], tuple(int(i) for i in np.unravel_index(wrong, read.shape))
+    if is_missing(item):
+        raise ValueError(f"{name} holds {item} at index {index}; drop or fill such entries first")
+    if isinstance(item, date | timedelta | np.datetime64 | np.timedelta64):
+        raise TypeError(dates_refused(name, f"{type(item).__name__} objects"))
+    raise TypeError(
+        f"{name} must hold real numbers, got an object array with {abbreviate(item):.60} "
+        f"({type(item).__name__}) in it; encode or drop such columns first"
+    )
+
+
+def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
+    """Validate a bandwidth: one positive number, or one per column.
+
+    Parameters
+    ----------
+    bandwidth : float or array_like of shape (n_columns,)
+        In the units of the keys. Infinity is `INFINITE`: all weights of that column are the same to rounding, and a
+        local plane is linear in it.
+    n_columns : int or None
+        Number of key columns; None where it is not known yet.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,)
+        One bandwidth per column, or as many as were given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a positive number, or there are more or fewer of them than columns.
+
+    Examples
+    --------
+    >>> as_bandwidth(0.5, 2)
+    array([0.5, 0.5])
+    """
+    if bandwidth is None or isinstance(bandwidth, str | bool):
+        raise TypeError(
+            f"bandwidth must be a positive number or one per column here, got {abbreviate(bandwidth)}; "
+            "rules such as 'loo' and 'scott' belong to NadarayaWatsonRegressor(bandwidth=...)"
+        )
+    if type(bandwidth) is float and 1 / LARGEST <= bandwidth <= LARGEST:  # as nearly always
+        return np.full(n_columns or 1, bandwidth)
+    usual = type(bandwidth) is np.ndarray and bandwidth.dtype is FLOAT64 and bandwidth.size > 0
+    usual = usual and np.minimum.reduce(bandwidth, axis=None) >= 1 / LARGEST and _in_range(bandwidth)
+    read = bandwidth if usual else as_real_array("bandwidth", _with_finite(bandwidth)).astype(np.float64)
+    columns = max(1, read.size) if n_columns is None else n_columns
+    if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):
+        found = "" if n_columns is None else f" for {n_columns} key column(s)"
+        raise ValueError(f"bandwidth must be one number or one per column, got shape {read.shape}{found}")
+    if not usual and np.any(read <= 0):
+        raise ValueError(
+            f"bandwidth must be positive, got {abbreviate(bandwidth)}; it is a length in the units of the keys"
+        )
+    if not usual and np.any(read < 1 / LARGEST):
+        raise ValueError(
+            f"bandwidth must be at least {1 / LARGEST:g}, got {abbreviate(bandwidth)}; rescale the columns"
+        )
+    copied = np.empty(columns)  # loops are compiled once more for read-only arrays
+    copied[:] = read
+    return copied
+
+
+def _with_finite(bandwidth: Any) -> Any:
+    """Return bandwidths with `INFINITE` in place of infinity; invalid entries are left for later checks."""
+    with suppress(TypeError, ValueError):
+        infinite = np.isposinf(bandwidth)
+        if np.any(infinite):
+            return np.where(infinite, INFINITE, bandwidth)
+    return bandwidth
+
+
+def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Validate the weights of keys, and broadcast them.
+
+    Parameters
+    ----------
+    key_weight : array_like
+        Non-negative; a weight of 3 counts like three equal keys.
+    shape : tuple of int
+        Shape to broadcast to, (..., n).
+
+    Returns
+    -------
+    ndarray
+        Of that shape.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has another shape, a negative entry, or only zeros.
+    """
+    read = as_real_array("key_weight", key_weight).astype(np.float64)
+    if read.ndim == 0 or read.shape[-1] != shape[-1]:
+        raise ValueError(f"key_weight must have one entry per key, got shape {read.shape} for {shape[-1]} keys")
+    if np.any(read < 0):
+        raise ValueError(f"key_weight must not be negative, got {read.min()}; weights are frequencies")
+    if not np.all(read.max(axis=-1) > 0):
+        raise ValueError(
+            "key_weight is zero for every key, so there is nothing to pool; give some key a positive weight"
+        )
+    try:
+        return np.broadcast_to(read, shape)
+    except ValueError:
+        raise ValueError(f"key_weight of shape {read.shape} does not broadcast to the keys' shape {shape}") from None
+
+
+COUNTED = "rows are counted from 0"
+
+
+# Bytes of a file up to which pyarrow is given no threads, and text is read without it: its threads may still run when
+# the process ends, which then aborts, and reading takes no longer than loading pyarrow does.
+SMALL = 4 << 20
+
+
+class TableError(ValueError):
+    """A table cannot be read, or lacks what was requested."""
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Name the columns at the beginning of a sentence.
+
+    Examples
+    --------
+    >>> in_words(["a"]), in_words(["a", "b"])
+    ("column 'a' holds", "columns 'a', 'b' hold")
+    """
+    plural = len(names) > 1
+    return f"column{'s' * plural} {', '.join(map(repr, names))} hold{'' if plural else 's'}"
+
+
+def import_parquet() -> Any:
+    """Import ``pyarrow.parquet``; the error says how to install it."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Parquet files need pyarrow, which is not installed; install it with: pip install "kernpool[arrow]"'
+        ) from error
+    return pyarrow.parquet

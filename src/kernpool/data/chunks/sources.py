@@ -1,0 +1,311 @@
+"""Opening of data sources as chunks: arrays, memory maps, `.npy` and Parquet files, Arrow streams, iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernpool.data.array_validation import TableError, dates_refused, in_words
+from kernpool.data.chunks.base import (
+    ArrayChunks,
+    Chunk,
+    Chunks,
+    IteratedChunks,
+    check_exact,
+    check_finite,
+    rows_per_chunk,
+)
+from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
+from kernpool.data.suspect_columns import SuspectColumnWarning
+from kernpool.execution.error_messages import explain_calls
+from kernpool.execution.warnings import warn_caller
+
+Names = str | Sequence[str]
+
+
+class NpyChunks(Chunks):
+    """Chunks of a `.npy` file, memory-mapped: a matrix, whose columns are called "0", "1", ..., or named columns.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    target, features, weight, rows, memory
+        As in `open_chunks`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        target: Names,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        rows: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self.path = Path(path).absolute()  # a model may look for it from another folder
+        try:
+            self._table = table = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # a damaged header can make NumPy raise nearly anything
+            raise TableError(f"{self.path} is truncated or no .npy file of numbers: {error}") from None
+        if not isinstance(table, np.ndarray) or table.ndim != (1 if table.dtype.names else 2):
+            raise TableError(f"{self.path}: expected one array, a matrix (rows, columns) or a list of named columns")
+        present = table.dtype.names or [str(i) for i in range(table.shape[1])]
+        self._names = names = ColumnNames(str(self.path), present, features, target, weight)
+        for name in names.all:
+            kind = table.dtype[name] if table.dtype.names else table.dtype
+            if kind.kind not in "fiub":
+                raise TableError(f"{self.path}: column {name!r} holds {kind}, not real numbers")
+        self.rows, self.flat, self.names = len(table), names.flat, tuple(names.features)
+        self.outputs = len(names.target)
+        self._step = rows or rows_per_chunk(len(names.all), memory)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Iterate over the chunks of the file."""
+        for part in self._ranges(self.path):
+            yield from part
+
+    def parts(self) -> list[Chunks]:
+        """Return row ranges that refer to the file by name; one chunk each."""
+        return [*self._ranges(self.path.absolute())]
+
+    def _ranges(self, path: Path) -> Iterator[NpyRows]:
+        for start in range(0, len(self._table), self._step):
+            yield NpyRows(path, self._names, start, min(start + self._step, len(self._table)))
+
+    def reference(self) -> dict[str, Any]:
+        """Return the file name, the columns and a fingerprint."""
+        return self._names.reference("npy", self.path, [self.path])
+
+
+class NpyRows(Chunks):
+    """A row range of a `.npy` file: its name and two row numbers; nothing is read before iteration.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : ColumnNames
+        Which columns are keys, values and weights.
+    start, stop : int
+        Which rows.
+    """
+
+    def __init__(self, path: Path, names: ColumnNames, start: int, stop: int) -> None:
+        self.path, self._names, self._start, self.rows = path, names, start, stop - start
+        self.flat, self.names = names.flat, tuple(names.features)
+        self.outputs = len(names.target)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Read the rows."""
+        names, start = self._names.all, self._start
+        block = np.load(self.path, mmap_mode="r", allow_pickle=False)[start : start + (self.rows or 0)]
+        numbers = np.empty((len(names), len(block)))
+
+        def place(row: int, i: int) -> str:
+            return f"row {start + row}, column {names[i]!r}"
+
+        for i, name in enumerate(names):
+            column = block[name] if block.dtype.names else block[:, int(name)]
+            check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # of this turn
+            numbers[i] = column
+        check_finite(numbers.T, str(self.path), place)
+        yield self._names.chunk(numbers)
+
+    def parts(self) -> list[Chunks]:
+        """Return these rows as a single part."""
+        return [self]
+
+
+@explain_calls
+def open_chunks(
+    source: Any,
+    value: Any = None,
+    weight: Any = None,
+    *,
+    target: Names | None = None,
+    features: Sequence[str] | None = None,
+    rows: int | None = None,
+    memory: int | None = None,
+) -> Chunks:
+    """Open data as chunks of keys and values: files, folders, streams, arrays or iterables.
+
+    Parameters
+    ----------
+    source : object
+        A Parquet file or a folder of such files, which may be partitioned by columns (``year=2020``); a `.npy` file;
+        anything with an Arrow stream (frames of pandas, polars, DuckDB, tables of pyarrow); keys as an array or a
+        memory map, with `value`; or an iterable of ``(key, value)`` or ``(key, value, weight)``.
+    value : array_like of shape (n,) or (n, c), optional
+        Values of keys that are an array.
+    weight : str or array_like of shape (n,), optional
+        Column of weights, or the weights of keys that are an array.
+    target : str or sequence of str
+        Columns of values of a file or a stream.
+    features : sequence of str, optional
+        Columns of keys of a file or a stream; by default all others.
+    rows : int, optional
+        Pairs per chunk; by default so many that a chunk takes 64 MiB.
+    memory : int, optional
+        Bytes that pooling may take, from which `rows` follows.
+
+    Returns
+    -------
+    Chunks
+        To be given to `pool`, or to ``fit`` of an estimator.
+
+    Warns
+    -----
+    SuspectColumnWarning
+        If columns are excluded because they hold labels of rows, as pandas writes its index to files.
+
+    Raises
+    ------
+    TableError
+        If a file is damaged, a column is missing or does not hold numbers, or files differ in their schemas. A number
+        that is not finite is found when its chunk is read; the message gives file, row group, row and column.
+
+    Examples
+    --------
+    >>> from kernpool import open_chunks, pool
+    >>> pairs = [([0.0, 1.0], [1.0, 2.0]), ([2.0], [3.0])]
+    >>> pool([1.0], open_chunks(pairs))
+    array([2.])
+    """
+    if isinstance(source, Chunks):
+        return source
+    if isinstance(source, str | Path) and not Path(source).exists():
+        raise FileNotFoundError(f"{source} does not exist")
+    if isinstance(source, str | Path) or (value is None and hasattr(source, "__arrow_c_stream__")):
+        if target is None:
+            raise TypeError(
+                "target must name the column of values, or the columns, of a file or a stream: open it with "
+                "open_chunks(source, target=...), and give what that returns to pool"
+            )
+        options: dict[str, Any] = {
+            "target": target,
+            "features": features,
+            "weight": weight,
+            "rows": rows,
+            "memory": memory,
+        }
+        return _with_warning(_open_named(source, **options))
+    if value is not None:
+        return ArrayChunks(source, value, weight, rows=rows)
+    if isinstance(source, np.ndarray | tuple) or not hasattr(source, "__iter__"):
+        raise TypeError(
+            f"source must be a file, an Arrow stream, keys with value=, or a list or an iterator of "
+            f"(key, value), got {type(source).__name__}"
+        )
+    return IteratedChunks(source, rows=rows)
+
+
+def _open_named(source: Any, **options: Any) -> Chunks:
+    """Open a file, a folder or a stream with named columns."""
+    if not isinstance(source, str | Path):
+        return StreamChunks(source, **options)
+    path = Path(source)
+    return NpyChunks(path, **options) if path.suffix == ".npy" else ParquetChunks(path, **options)
+
+
+def _with_warning(chunks: Chunks) -> Chunks:
+    """Warn of columns that are excluded although they were not named."""
+    if chunks.left_out:
+        warn_caller(
+            f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns of "
+            "keys in features= to choose",
+            SuspectColumnWarning,
+        )
+    return chunks
+
+
+def refuse_keys_alone(key: Any) -> None:
+    """Raise TypeError for keys without values, where chunks of both are required.
+
+    Parameters
+    ----------
+    key : object
+        What `pool` was given, with no value.
+
+    Raises
+    ------
+    TypeError
+        If it is an array, a frame, a number, or a list of numbers or of rows.
+
+    Examples
+    --------
+    >>> refuse_keys_alone([([0.0, 1.0], [5.0, 6.0])])
+    """
+    alone = key is None or isinstance(key, int | float | range) or hasattr(key, "__array__")
+    if isinstance(key, list | tuple) and key:
+        first = key[0]
+        alone = not isinstance(first, list | tuple) or any(isinstance(part, int | float | np.number) for part in first)
+    if alone:
+        raise TypeError(
+            "value is missing: pool(query, key, value) needs a value for each key. Without value, key must be chunks "
+            "of both: an iterable of (key, value) or (key, value, weight), or what open_chunks returns; for a table "
+            f"that holds values in a column, open_chunks(table, target=...). Got {type(key).__name__}"
+        )
+
+
+def of_numbers(chunks: Chunks) -> Chunks:
+    """Return chunks, or raise TypeError if key columns are dates or durations.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        From `open_chunks`.
+
+    Raises
+    ------
+    TypeError
+        If columns of keys are dates or durations.
+    """
+    for name, kind in zip(chunks.names or (), chunks.kinds or (), strict=False):
+        if kind != "numeric":
+            raise TypeError(
+                f"{dates_refused(f'key, column {name!r},', f'the kind {kind!r}')}. Or fit NadarayaWatsonRegressor, "
+                "which reads dates"
+            )
+    return chunks
+
+
+def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
+    """Open the data that a model refers to, and check that they have not changed.
+
+    Parameters
+    ----------
+    reference : dict
+        From `Chunks.reference`.
+    memory : int, optional
+        As in `open_chunks`.
+
+    Returns
+    -------
+    Chunks
+        The same pairs.
+
+    Raises
+    ------
+    TableError
+        If a file is missing or is not the one that the model was fitted to.
+    """
+    path = Path(reference["path"])
+    options = {name: reference[name] for name in ("target", "features", "weight")}
+    remedy = "put the data back, or fit again"
+    if not path.exists():
+        raise TableError(f"{path}, which the model was fitted to, does not exist; {remedy}")
+    chunks = (NpyChunks if reference["kind"] == "npy" else ParquetChunks)(path, memory=memory, **options)
+    found = chunks.reference()["files"]
+    for name, recorded in reference["files"].items():
+        if found.pop(name, None) != recorded:
+            raise TableError(f"{path}: {name} is missing, or not the file that the model was fitted to; {remedy}")
+    if found:
+        raise TableError(f"{path}: {next(iter(found))} was not there when the model was fitted; {remedy}")
+    return chunks

@@ -1,0 +1,133 @@
+"""Fits to rows in files: the model stores a reference to the rows and finds its bandwidth on a sample.
+
+A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`bandwidth.py`). The
+sample depends on the rows, their order and `random_state`, not on how the rows are divided into chunks.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data import TableError, is_frame
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.sources import open_chunks
+from kernpool.data.encoding import Encoding
+from kernpool.distribution import chunk_quantiles, without_axes
+from kernpool.estimators.bandwidth import (
+    DEFAULT_SEARCH_ROWS,
+    SearchDraw,
+    bandwidth_of_sample,
+    choose_bandwidth,
+    draw,
+    seed_of,
+)
+from kernpool.estimators.fitted_model import check_unchanged, numeric_query, recipe_of, refuse_unable
+from kernpool.estimators.parameter_validation import check_parameters, search_parameters
+from kernpool.estimators.training_rows import keep_labels, refuse_formula, selection
+from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.progress import current_progress
+
+Array = NDArray[np.float64]
+
+
+def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
+    """Return the chunks given by arguments of ``fit``; None if these are rows in memory.
+
+    Raises
+    ------
+    TypeError
+        If the target is not named, or weights are not a column.
+    ValueError
+        If the chunks can be gone through only once.
+    """
+    named = isinstance(y, str)
+    if not (named or isinstance(X, Chunks | str | Path)):
+        return None
+    refuse_formula(X, y)
+    if isinstance(X, Chunks):
+        if y is not None or sample_weight is not None:
+            raise TypeError("chunks bring their values and weights: leave y and sample_weight out")
+        chunks = X
+    else:
+        if not named and not (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y)):
+            raise TypeError(f"y must name the column of {X} that is the target, got {type(y).__name__}")
+        if sample_weight is not None and not isinstance(sample_weight, str):
+            raise TypeError(f"sample_weight must name a column of weights, got {type(sample_weight).__name__}")
+        if not isinstance(X, str | Path) and not hasattr(X, "__arrow_c_stream__"):
+            raise TypeError(
+                f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
+            )
+        try:
+            chunks = open_chunks(X, target=y, weight=sample_weight)
+        except TableError as error:
+            advice = "name the others as features"
+            if not is_frame(X) or advice not in str(error):
+                raise
+            remedy = f"use {selection(y)} for a frame in memory"
+            raise TableError(str(error).replace(advice, remedy)) from None
+    if not chunks.again:
+        raise ValueError(
+            "the rows are read again by predict, which an iterator does not allow; give a list, a file or arrays"
+        )
+    return chunks
+
+
+def fit_chunks(model: Any, chunks: Chunks) -> None:
+    """Fit a regressor to chunks: sets `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`."""
+    check_parameters(model)
+    for name in ("unordered", "ordered"):
+        if getattr(model, name) is not None:
+            raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
+    if not isinstance(model.scale, str) or model.scale != "raw":
+        raise ValueError(
+            f"scale must be 'raw' for rows in chunks, whose ranks are not known, "
+            f"got {abbreviate(model.scale)}; fit a sample of "
+            "them in memory, or write ranks of the column into the file"
+        )
+    options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
+    reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
+    if isinstance(model.bandwidth, str):
+        size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
+        sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
+        found = bandwidth_of_sample(sample, bool(chunks.flat), chunks.labels, **options)
+        found["_search_draw"] = SearchDraw(size, seed)
+        columns = len(found["bandwidth_"])
+    else:
+        first = next(iter(chunks), None)
+        if first is None:
+            raise ValueError("there are no rows: the source is empty")
+        found = choose_bandwidth(first.key, first.value, **options) | {"bandwidth_note_": "as given"}
+        columns = first.key.shape[1]
+    refuse_unable(model, columns)
+    encoding = None
+    if chunks.kinds is not None:
+        encoding = replace(Encoding.of_numbers(chunks.labels, columns), kinds=chunks.kinds)
+    model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": encoding})
+    model.n_features_in_ = columns
+    keep_labels(model, chunks.labels)
+
+
+def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
+    """Compute conditional quantiles of a regressor fitted to chunks, reading these again.
+
+    Parameters
+    ----------
+    model : NadarayaWatsonRegressor
+        Fitted to chunks.
+    X : array_like of shape (m, d)
+        Queries.
+    level : ndarray of shape () or (l,)
+        Between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
+        As of ``model.quantile``.
+    """
+    query = numeric_query(model, X)
+    check_unchanged(model)
+    found = chunk_quantiles(recipe_of(model), query, model.chunks_, level.ravel(), current_progress())
+    return without_axes(found, bool(model.chunks_.flat), level.ndim > 0)

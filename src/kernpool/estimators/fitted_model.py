@@ -1,0 +1,554 @@
+"""Fitted models at new rows: the recipe of pooling, queries, and the training rows as a linear smoother.
+
+`recipe_of` turns parameters into a recipe, `read_query` X into queries, `pairs_of` the training rows into pairs,
+and `pool_at` predicts. `smoother_of` gives inference the same rows as a linear smoother; results come back in the
+shapes that the model predicts in.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.core import Keys, Prepared, Problem
+from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
+from kernpool.data.array_validation import TableError
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.sources import open_chunks
+from kernpool.data.encoding import Encoding
+from kernpool.estimators.extrapolation import (
+    Reach,
+    joined_ranges,
+    limits_of,
+    may_extrapolate,
+    range_of,
+    reach_of_range,
+    reach_of_rows,
+    warn_of_extrapolation,
+    window_of,
+)
+from kernpool.estimators.rank_transform import Scale, ranked_columns
+from kernpool.estimators.training_rows import as_table, read_inputs
+from kernpool.execution.error_messages import check_choice
+from kernpool.execution.progress import current_progress
+from kernpool.execution.warnings import warn_caller
+from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
+from kernpool.inference.model_summary import ColumnSummary
+from kernpool.pooling import ChunkPairs, KeyPairs, Recipe, ReportRank, finalize, local_fit
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, SumCache
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+def recipe_of(model: Any) -> Recipe:
+    """Return the pooling settings of a fitted model; raise if its named algorithm cannot pool its columns."""
+    recipe = Recipe.of(
+        model.kernel,
+        model.bandwidth_,
+        composition=model.composition,
+        degree=model._degree,
+        tol=model.tol,
+        algorithm=model.algorithm,
+        empty=model.empty,
+        n_jobs=model.n_jobs,
+        ridge=vars(model).get("ridge_", 0.0),
+        warns_of_nearest=True,
+    )
+    recipe.refuse_unable(len(model.bandwidth_))
+    return recipe
+
+
+def refuse_unable(model: Any, columns: int) -> None:
+    """Raise if a named algorithm cannot pool this many numeric columns."""
+    if model.algorithm == "auto":
+        return
+    options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
+    Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
+
+
+def numeric_query(model: Any, X: ArrayLike, *, warn: bool = True) -> Array:
+    """Read queries of a fitted model without categorical columns; `warn` as of `read_query`."""
+    return read_query(model, X, warn=warn)[0]
+
+
+def _refuse_parts(X: Any) -> None:
+    if isinstance(X, Chunks | str | Path):
+        raise TypeError(
+            f"X must be rows in memory, got {type(X).__name__}; ask about one part of the rows after the other, such "
+            "as each batch of pyarrow.parquet.ParquetFile.iter_batches"
+        )
+
+
+def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
+    """Read queries of a fitted model as numbers in the units of X and category codes.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : array_like of shape (m, d)
+        Queries.
+    warn : bool, default=True
+        Whether to warn of extrapolation. False where a call reads the same queries again, where they are calibration
+        rows, and where the answer is about how far away they are.
+    """
+    _refuse_parts(X)
+    table, encoding = as_table(X, vars(model).get("n_features_in_")), vars(model).get("encoding_")
+    numeric, code = read_inputs(model, table, encoding, reset=False, unseen=vars(model).get("unseen", "raise"))
+    if warn:
+        _warn_of_extrapolation(model, numeric)
+    return numeric, None if encoding is None else code
+
+
+def _warn_of_extrapolation(model: Any, query: Array) -> None:
+    """Warn of queries, in the units of X, that are beyond the training rows; see `ExtrapolationWarning`."""
+    if not may_extrapolate(model):
+        return
+    h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
+    encoding = model.encoding_
+    kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric] or ["numeric"]
+    if "chunks_" in vars(model):
+        check_unchanged(model)
+        low, high = _range_of_chunks(model)
+        reach = reach_of_range(low, high, *window_of(model))
+        warn_of_extrapolation(reach, query, low, high, names, kinds=kinds)
+        return
+    key, weight = scaled_keys(model), model.key_weight_
+    reach, low, high = prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
+    if encoding is not None and encoding.names is not None:
+        names = [encoding.names[place] for place in encoding.numeric] or [""]
+    warn_of_extrapolation(reach, scale_of(model).apply(query), low, high, names, query, kinds)
+
+
+def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
+    """Return the extrapolation limits and the range of the training rows, in the units of X."""
+    counted = model.key_ if weight is None else model.key_[weight > 0]
+    return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
+
+
+def _range_of_chunks(model: Any) -> Array:
+    """Return the range of each column of rows in chunks, from the fit or by one pass."""
+    known: Array | None = vars(model).get("key_range_")
+    if known is not None:
+        return known
+    chunks = model.chunks_
+    return _prepared(model).get("range", (chunks,), lambda: joined_ranges([range_of(rows.key) for rows in chunks]))
+
+
+def _prepared(model: Any) -> Prepared:
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared
+
+
+def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
+    """Fit the units (raw or ranks) in which a model compares numeric columns."""
+    if encoding is None:
+        ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
+    else:  # levels alone have one column of zeros
+        ranked = ranked_columns(model.scale, len(encoding.kinds), encoding.names, encoding.numeric) or [False]
+    return Scale.fit(key, weight, ranked)
+
+
+def scale_of(model: Any) -> Scale:
+    """Return the units in which a model compares numeric columns."""
+    return _scale_and_keys(model)[0]
+
+
+def scaled_keys(model: Any) -> NDArray[Any]:
+    """Return the numeric columns of the training rows in units of comparison."""
+    return _scale_and_keys(model)[1]
+
+
+def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
+    def make() -> tuple[Scale, NDArray[Any]]:
+        scale = new_scale(model, model.key_, model.key_weight_, model.encoding_)
+        return scale, scale.apply(model.key_)
+
+    return _prepared(model).get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
+
+
+def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
+    """Return the training rows as pairs for queries with these category codes; rows are read once per fit."""
+    rows = scaled_keys(model), model.value_, model.key_weight_
+    keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
+    factors = None
+    if model.encoding_ is not None and code is not None:
+        factors = model._categories().factors(code, model.key_code_, model.smoothing_)
+    return KeyPairs(keys, factors, exclude_self)
+
+
+def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
+    """Return the pooling problem of queries and training rows; X None means the training rows."""
+    check_is_fitted(model)
+    if X is None:
+        query, code = scaled_keys(model), model.key_code_
+    else:
+        given, code = read_query(model, X, warn=warn)
+        query = scale_of(model).apply(given)
+    return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
+
+
+def left_out_problem(model: Any) -> Problem:
+    """Return the leave-one-out problem of the training rows; leave-cluster-out after a fit with groups."""
+    group = vars(model).get("key_group_")
+    problem = problem_of(model, None, exclude_self=group is None)
+    return problem if group is None else problem.with_groups(group, group)
+
+
+def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
+    """Convert slopes of shape (m, d, c) from units of comparison to units of X."""
+    scale = scale_of(model)
+    return slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None] if any(scale.ranked) else slopes
+
+
+def fit_of(model: Any, problem: Problem) -> LocalFit:
+    """Compute local fits at the queries; constant where sums lose the precision that planes need."""
+    return local_fit(
+        problem,
+        model.algorithm,
+        model.n_jobs,
+        current_progress(),
+        complete=False,
+        ridge=recipe_of(model).ridge_weight(problem.key.shape[1]),
+    )
+
+
+def pool_at(
+    model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], Any] | None = None
+) -> NDArray[Any]:
+    """Pool the outputs of the training rows at new rows.
+
+    Parameters
+    ----------
+    model : KernelSmoother
+        Fitted to arrays or to chunks.
+    X : array_like of shape (m, d)
+        Queries.
+    report_rank : callable
+        Hears of planes that are not determined.
+    pairs_of_chunks : callable, optional
+        Sums training rows, all of them as chunks, somewhere else, such as on a cluster; of models without categorical
+        columns. By default they are summed in this process.
+
+    Returns
+    -------
+    ndarray of shape (m,) or (m, c)
+        As the outputs were given.
+    """
+    check_is_fitted(model)
+    recipe, progress = recipe_of(model), current_progress()
+    if "chunks_" in vars(model):
+        query = numeric_query(model, X)
+        check_unchanged(model)
+        sums = (pairs_of_chunks or ChunkPairs)(model.chunks_).reduce(recipe, query, progress)
+        return finalize(recipe, sums, report_rank, limits_of(model))
+    query, code = read_query(model, X)
+    if pairs_of_chunks is None:
+        pairs: Any = pairs_of(model, code)
+    else:
+        pairs = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
+    sums = pairs.reduce(recipe, scale_of(model).apply(query), progress)
+    pooled = finalize(recipe, sums, report_rank, limits_of(model))
+    dtype = np.result_type(query, model.key_, model.value_)
+    return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
+
+
+def check_unchanged(model: Any) -> None:
+    """Raise if the files of the training rows have changed since the fit."""
+    if model.reference_ is not None and model.chunks_.reference() != model.reference_:
+        raise TableError(
+            f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
+        )
+
+
+Groups = list[tuple[list[int], int]]
+
+ROWS = 1 << 16  # at once
+
+
+class RankNotes:
+    """Dependent columns of a fit, and the rank warnings already issued for it.
+
+    Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
+    beyond that, because few keys are in them, is another warning.
+    """
+
+    def __init__(self) -> None:
+        self._groups: Groups | None = None  # not known before it matters
+        self._said: set[str] = set()
+
+    def warn(
+        self,
+        rank: NDArray[np.intp],
+        occupied: NDArray[np.bool_],
+        key: NDArray[np.floating] | None,
+        names: Sequence[str],
+        weight: Array | None = None,
+    ) -> None:
+        """Warn of rank-deficient fits not reported before.
+
+        Parameters
+        ----------
+        rank : ndarray of int, shape (m,)
+            Of the fits around some queries.
+        occupied : ndarray of bool, shape (m,)
+            Where there is any key at all.
+        key : ndarray of shape (n, d) or None
+            The training rows; None if they are not at hand, so that no column can be named.
+        names : sequence of d str
+            What messages call the columns.
+        weight : ndarray of shape (n,) or None
+            Frequencies of the rows.
+        """
+        columns = len(names)
+        if not np.any(occupied & (rank < columns)) or self._said == {"columns", "windows"}:
+            return
+        if self._groups is None:
+            rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
+            self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
+        if self._groups and "columns" not in self._said:
+            self._said.add("columns")
+            warn_caller(_story(self._groups, names), RankDeficiencyWarning)
+        determined = columns - sum(missing for _, missing in self._groups)
+        if np.any(occupied & (rank < determined)) and "windows" not in self._said:
+            self._said.add("windows")
+            warn_of_rank(rank, occupied, determined)
+
+
+def dependent_columns(X: NDArray[np.floating]) -> Groups:
+    """Find columns that are constant or linearly dependent over all rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows; where there are no more than columns, these are not to blame.
+
+    Returns
+    -------
+    list of (list of int, int)
+        Sets of columns that depend on each other, and how many of each set are too many; a constant is a set by itself.
+
+    Notes
+    -----
+    The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns. The
+    null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
+
+    Examples
+    --------
+    >>> dependent_columns(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 1.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]))
+    [([1, 2], 1)]
+    """
+    n, d = X.shape
+    if n <= d:
+        return []
+    first, total, second = X[0].astype(np.float64), np.zeros(d), np.zeros((d, d))
+    blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
+    for rows in blocks:  # from the first row, so that constants are zeros
+        total += (X[rows] - first).sum(axis=0)
+    for rows in blocks:
+        centered = X[rows] - first - total / n
+        second += centered.T @ centered
+    spread = np.sqrt(np.diagonal(second))
+    unit = np.where(spread > 0, spread, 1.0)
+    eigenvalues, directions = np.linalg.eigh(second / unit / unit[:, None])
+    null = directions[:, eigenvalues <= RANK_TOLERANCE]
+    joined = np.abs(null @ null.T) > RANK_TOLERANCE
+    groups, left = [], set(np.flatnonzero(joined.diagonal()).tolist())
+    while left:
+        group, border = set(), {min(left)}
+        while border:
+            group |= border
+            border = set(np.flatnonzero(joined[sorted(border)].any(axis=0)).tolist()) - group
+        left -= group
+        columns = sorted(group)
+        groups.append((columns, round(float(np.sum(null[columns] ** 2)))))
+    return groups
+
+
+def _story(groups: Groups, names: Sequence[str]) -> str:
+    parts = [
+        f"column {names[columns[0]]} is constant"
+        if len(columns) == 1
+        else f"columns {', '.join(names[a] for a in columns)} are linearly dependent"
+        for columns, _ in groups
+    ]
+    return (
+        f"over the training rows {'; '.join(parts)}: no slope is determined in some direction, and the fits are "
+        "constant in it; drop one column of each such set, and constants. This is said once per fit"
+    )
+
+
+QUANTITIES = ("fit", "derivative")
+
+
+def need_rows(model: Any, what: str = "standard errors need") -> None:
+    """Raise TypeError for a model that does not hold its rows."""
+    check_is_fitted(model)
+    if "chunks_" in vars(model):
+        raise TypeError(
+            f"this {type(model).__name__} was fitted to chunks, and {what} the rows themselves; fit it to arrays, such "
+            "as a sample of the rows, with bandwidth=model.bandwidth_"
+        )
+
+
+def smoother_of(model: Any) -> Smoother:
+    """Return a fitted model as a linear smoother: its rows and pooling settings."""
+    need_rows(model)
+    categories = model._categories()
+    has_levels = len(categories) > 0
+    keys, recipe = pairs_of(model).keys, recipe_of(model)
+    kept = model._prepared.get("sums", (keys.value, recipe.algorithm), lambda: SumCache(keys.value))
+    return Smoother(
+        keys,
+        recipe,
+        model.key_code_ if has_levels else None,
+        categories,
+        np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+        kept=kept,
+    )
+
+
+def training_of(model: Any, smoother: Smoother) -> Training:
+    """Return the local fits at the training rows, computed once per fit."""
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    return prepared.get("training", fit_of_rows(model, smoother), lambda: fit_training(smoother))
+
+
+def training_with_shares(model: Any, smoother: Smoother) -> Training:
+    """Return the local fits at the training rows with their linear weights, as large as the rows and not cached."""
+    made = fit_training(smoother, with_shares=True)
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))
+    return made
+
+
+def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
+    """Return leave-cluster-out fits at the training rows, computed once per fit and groups; None without groups.
+
+    By default groups are those of the fit.
+    """
+    given = vars(model).get("key_group_") if groups is None else groups
+    return None if given is None else _left_out(model, smoother, number_clusters(given, smoother.weight))
+
+
+def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
+    """Return leave-cluster-out fits for the groups of the fit; two clusters are enough for residuals."""
+    code = vars(model).get("key_group_")
+    return None if code is None else _left_out(model, smoother, code)
+
+
+def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
+    of = hashlib.sha256(code.tobytes()).digest(), *fit_of_rows(model, smoother)
+    return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
+
+
+def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
+    """Return everything that the fit at the training rows depends on, as a cache key."""
+    recipe = smoother.recipe
+    return (
+        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
+        recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
+    )  # fmt: skip
+
+
+def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
+    """Read queries in units of comparison; `warn` as in `read_query`."""
+    numeric, code = read_query(model, X, warn=warn)
+    return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+
+
+def read_places(
+    model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
+) -> tuple[Smoother, EvaluationPoints, Training]:
+    """Read evaluation points and return them with the smoother and the fits at the training rows."""
+    check_choice("quantity", quantity, QUANTITIES)
+    smoother = smoother_of(model)
+    return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
+
+
+def columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
+    """Return the columns to differentiate by: [None] for the fit, all numeric columns for slopes."""
+    return [None] if quantity == "fit" else list(range(smoother.columns))
+
+
+def rank_reporter(model: Any) -> ReportRank:
+    """Return the callback for rank-deficiency warnings; each model warns once per fit.
+
+    Predictions of constants do not depend on planes, but their intervals are made of them.
+    """
+    if recipe_of(model).degree:
+        return model._report_rank  # type: ignore[no-any-return]  # a model of any kind
+
+    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+    said: list[bool] = prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])
+
+    def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        if said or not np.any(occupied & (rank < columns)):
+            return
+        # Constants and dependent columns take nothing from the correction in the other directions.
+        weight, key = model.key_weight_, scaled_keys(model)
+        columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
+        (few,) = np.nonzero(occupied & (rank < columns))
+        if few.size:
+            said.append(True)
+            warn_caller(
+                f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
+                "in some direction, and the planes that correct the bias are constant in it; use a larger bandwidth",
+                RankDeficiencyWarning,
+            )
+
+    return report
+
+
+def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
+    """Arrange one array of shape (m, c) per column in the shape of `predict` or `derivative`."""
+    one = model.value_.ndim == 1
+    if quantity == "fit":
+        return columns[0][:, 0] if one else columns[0]
+    slopes = np.stack(columns, axis=1)
+    scale = scale_of(model)
+    if any(scale.ranked):
+        slopes = slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None]
+    return slopes[:, :, 0] if one else slopes
+
+
+def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
+    """Return critical values of all columns: a number, or an array of the shape of one evaluation point."""
+    if critical[0] is None:
+        return None
+    if len(critical) == 1:
+        return critical[0]
+    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
+    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))
+
+
+def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:
+    """Return names, bandwidths or smoothing, and relevances of the columns in table order."""
+    encoding = model.encoding_
+    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
+    names = [str(i) if names is None else str(names[i]) for i in range(count)]
+    relevance = vars(model).get("relevance_")
+    numeric = range(count) if encoding is None else encoding.numeric
+    levels = () if encoding is None else encoding.categorical
+    widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
+    is_raw = isinstance(model.scale, str) and model.scale == "raw"
+    in_days = encoding.dates if encoding is not None and is_raw else ()
+    return tuple(
+        ColumnSummary(
+            names[i],
+            float(widths[i]),
+            i in levels,
+            None if relevance is None else float(relevance[i]),
+            "days" if i in in_days else "",
+        )
+        for i in range(count)
+    )

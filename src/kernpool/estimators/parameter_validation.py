@@ -1,0 +1,320 @@
+"""Validation of estimator parameters and calls, and the recalibration of class probabilities.
+
+Every fit checks parameters here, and so does loading a model from a file.
+
+`NamedCalls` is the base of all estimators. Python names the class that defines a method in an error about its
+arguments, often a class that users have never seen. Methods that a class inherits from `NamedCalls`, or from its
+other base classes, report such errors with the name of the user's class.
+
+Recalibration maps the leave-one-out probabilities of each class, one class against the rest, to observed
+frequencies by isotonic regression.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth import CRITERIA, RULES
+from kernpool.core import as_tol, check_composition, check_empty
+from kernpool.data.array_validation import as_bandwidth
+from kernpool.estimators.extrapolation import check_extrapolate
+from kernpool.estimators.rank_transform import check_scale, is_column
+from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.inference.resampling.random_draws import as_random
+from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
+from kernpool.pooling.plan import check_algorithm
+
+Array = NDArray[np.float64]
+
+ISOTONIC = "isotonic"
+DIGITS = 12  # of probabilities: those that differ by rounding are equal, or they would be steps
+
+
+def check_recalibrate(recalibrate: Any) -> None:
+    """Raise ValueError unless `recalibrate` is None or 'isotonic'.
+
+    Examples
+    --------
+    >>> check_recalibrate("sigmoid")
+    Traceback (most recent call last):
+    ValueError: recalibrate must be None or 'isotonic', got 'sigmoid'
+    """
+    if recalibrate is not None and not (isinstance(recalibrate, str) and recalibrate == ISOTONIC):
+        raise ValueError(f"recalibrate must be None or {ISOTONIC!r}, got {abbreviate(recalibrate)}")
+
+
+def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
+    r"""Fit an isotonic recalibration map of the probabilities of each class by least squares.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n, k)
+        Leave-one-out probabilities.
+    label : ndarray of shape (n, k)
+        One-hot labels.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+
+    Returns
+    -------
+    ndarray of shape (points, 3)
+        Class index, probability and recalibrated probability, in this order; linear between points of a class,
+        and constant beyond its first and last.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two unit rows.
+
+    Notes
+    -----
+    `sklearn.isotonic.IsotonicRegression`, between :math:`\pi_c / (W + 1)` and :math:`(W + \pi_c) / (W + 1)` by
+    Laplace's rule of succession, as `kernpool.bandwidth.prior_shrinkage`: W rows prove no class to be impossible.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    weight = np.ones(len(label)) if weight is None else weight
+    total = float(weight.sum())
+    if not total > 1.0:
+        raise ValueError(
+            f"recalibrate={ISOTONIC!r} needs rows to leave out, got 1 sample; leave recalibrate=None for so few"
+        )
+    kept = weight > 0
+    prior, points = weight @ label / total, []
+    for c, (said, seen) in enumerate(zip(np.round(probability[kept], DIGITS).T, label[kept].T, strict=True)):
+        least, most = prior[c] / (total + 1.0), 1.0 - (1.0 - prior[c]) / (total + 1.0)
+        found = IsotonicRegression(y_min=least, y_max=most, out_of_bounds="clip")
+        found.fit(said, seen, sample_weight=weight[kept])
+        x, y = found.X_thresholds_, found.y_thresholds_
+        points.append(np.column_stack([np.full(len(x), float(c)), x, y]))
+    return np.concatenate(points)
+
+
+def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
+    """Apply recalibration maps to class probabilities and renormalise.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (m, k)
+        Rows of zeros or NaN, for empty windows, stay as they are.
+    maps : ndarray of shape (points, 3)
+        Of `isotonic_maps`.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Of the type of `probability`.
+
+    Examples
+    --------
+    >>> maps = np.array([[0, 0.25, 0.5], [0, 0.75, 0.75], [1, 0.25, 0.25], [1, 0.75, 0.5]])
+    >>> recalibrated(np.array([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]]), maps)
+    array([[0.625, 0.375],
+           [0.5  , 0.5  ],
+           [0.   , 0.   ]])
+    """
+    new = np.empty(probability.shape)
+    for c in range(probability.shape[1]):
+        points = maps[maps[:, 0] == c]
+        new[:, c] = np.interp(probability[:, c], points[:, 1], points[:, 2])
+    told = probability.sum(axis=1, keepdims=True) > 0
+    total = new.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(told, new / np.where(told, total, 1.0), probability).astype(probability.dtype)
+
+
+def check_maps(maps: NDArray[Any], classes: int) -> None:
+    """Raise if recalibration maps from a file are invalid."""
+    ok = maps.dtype == np.float64 and maps.ndim == 2 and maps.shape[1] == 3 and np.all(np.isfinite(maps))
+    if ok:
+        number, x, y = maps.T
+        ok = np.array_equal(np.unique(number), np.arange(classes)) and np.all(np.diff(number) >= 0)
+        ok = ok and np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1))
+        same = np.diff(number) == 0
+        ok = ok and np.all(np.diff(x)[same] > 0) and np.all(np.diff(y)[same] >= 0)
+    if not ok:
+        raise ValueError("recalibration_ does not hold increasing maps of the probabilities of all classes")
+
+
+NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
+FOR_CLASSES = "log_loss"
+NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)  # the plug-in is for one output
+# What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
+OF_SEARCH = (
+    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
+    "max_search_seconds", "random_state", "algorithm", "n_jobs",
+)  # fmt: skip
+LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
+
+
+def check_parameters(model: Any) -> None:
+    """Raise if a parameter is out of its range, as far as this does not depend on data.
+
+    Those that a model does not have are not checked: the Dask regressor has none for categorical columns.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> check_parameters(NadarayaWatsonRegressor(max_search_rows=1))
+    Traceback (most recent call last):
+    ...
+    ValueError: max_search_rows must be None or a number of rows from 2 on, got 1
+    """
+    parameters = vars(model)  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
+    for name, check in CHECKS.items():
+        if name in parameters:
+            check(parameters[name])
+    named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
+    _check_bandwidth(parameters.get("bandwidth"), named)
+
+
+def check_restored(model: Any) -> None:
+    """Raise if any parameter of a restored model is out of its range, including those that only `fit` uses."""
+    check_parameters(model)
+    if not isinstance(model.bandwidth, str):
+        as_bandwidth(model.bandwidth, len(model.bandwidth_))
+    for name in ("unordered", "ordered"):
+        columns = getattr(model, name)
+        if columns is not None and (isinstance(columns, str | dict) or not all(map(is_column, columns))):
+            raise ValueError(f"{name} must be None or a collection of names or positions, got {abbreviate(columns)}")
+        get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
+    check_choice("ordered_by", model.ordered_by, ("value", "rank"))
+    smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
+    if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
+        raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
+
+
+def search_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model that `choose_bandwidth` needs, by name."""
+    names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
+    return {name: getattr(model, name) for name in names}
+
+
+def _check_unseen(unseen: Any) -> None:
+    check_choice("unseen", unseen, ("raise", "unlike"))
+
+
+def _check_common_factor(common_factor: Any) -> None:
+    if not isinstance(common_factor, bool | np.bool_):
+        raise ValueError(f"common_factor must be True or False, got {abbreviate(common_factor)}")
+
+
+def _check_max_search_rows(most: Any) -> None:
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
+        raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {abbreviate(most)}")
+
+
+def _check_max_search_seconds(most: Any) -> None:
+    if most is not None and not (_is_number(most) and most > 0):
+        raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {abbreviate(most)}")
+
+
+def _check_kernel(kernel: Any) -> None:
+    if isinstance(kernel, str) and kernel in (*NAMED_BANDWIDTHS, FOR_CLASSES):
+        raise ValueError(f"kernel={kernel!r} is a way to find bandwidths; use bandwidth={kernel!r}")
+    get_kernel(kernel)
+
+
+def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
+    impossible = bandwidth is None or isinstance(bandwidth, bool | dict)
+    if not impossible and (not isinstance(bandwidth, str) or bandwidth in named):
+        return
+    if bandwidth == FOR_CLASSES:
+        raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
+    hint = did_you_mean(bandwidth, named) if isinstance(bandwidth, str) else "leave it out to have it found"
+    raise (TypeError if impossible else ValueError)(
+        f"bandwidth must be a positive number, one per column, or one of {', '.join(map(repr, named))}; "
+        f"got {abbreviate(bandwidth)}; {hint}".rstrip("; ")
+    )
+
+
+def check_ridge(ridge: Any) -> None:
+    """Raise ValueError unless `ridge` is None or a number in [0, 1e100]."""
+    if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge <= LARGEST_RIDGE):
+        raise ValueError(
+            f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {abbreviate(ridge)}"
+        )
+
+
+def check_prior_share(share: Any) -> None:
+    """Raise ValueError unless `prior_share` is 'loo' or a number in [0, 1)."""
+    if isinstance(share, str) and share == "loo":
+        return
+    number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
+    if not number or not 0.0 <= share < 1.0:
+        raise ValueError(f"prior_share must be 'loo', or a number from 0 on and below 1, got {abbreviate(share)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _check_random_state(random_state: Any) -> None:
+    if type(random_state) is not int or not 0 <= random_state < 1 << 32:  # to seed one takes longer than a small fit
+        as_random(random_state, generators=False)
+
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "empty": check_empty,
+    "scale": check_scale,
+    "extrapolate": check_extrapolate,
+    "composition": check_composition,
+    "bandwidth_convention": check_convention,
+    "algorithm": check_algorithm,
+    "tol": as_tol,
+    "random_state": _check_random_state,
+    "n_jobs": resolve_n_jobs,
+    "unseen": _check_unseen,
+    "common_factor": _check_common_factor,
+    "max_search_rows": _check_max_search_rows,
+    "max_search_seconds": _check_max_search_seconds,
+    "kernel": _check_kernel,
+    "ridge": check_ridge,
+    "prior_share": check_prior_share,
+    "recalibrate": check_recalibrate,
+}
+
+
+class NamedCalls:
+    """Base class whose methods name the class of the object in errors about wrong arguments.
+
+    They take weights that underflow for zeros, whatever `np.errstate` says.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in cls.__mro__:
+            ours = base.__module__.startswith("kernpool.")
+            for name, found in list(vars(base).items()):
+                function = found.__func__ if isinstance(found, classmethod) else found
+                if not isinstance(function, FunctionType) or (name.startswith("_") and name != "__init__"):
+                    continue
+                # Classes of other libraries stay as they are.
+                if not hasattr(function, "__wrapped__") and (ours or getattr(cls, name) is function):
+                    named = _named(function)
+                    setattr(base if ours else cls, name, named if found is function else classmethod(named))
+
+
+def _named(function: FunctionType) -> Callable[..., Any]:
+    """Wrap a method to raise a helpful TypeError for wrong arguments."""
+
+    @functools.wraps(function)
+    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        try:
+            with np.errstate(under="ignore"):  # as `kernpool.execution.warnings.underflow_is_zero`
+                return function(self, *arguments, **keywords)
+        except TypeError as error:
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is not None:  # not of this call, but of something inside of it
+                raise
+            owner = self if isinstance(self, type) else type(self)
+            raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
+
+    return method

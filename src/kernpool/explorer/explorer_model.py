@@ -1,0 +1,466 @@
+"""The model shown by the explorer, with its rows and settings, and their conversion to JSON for the page.
+
+A `ExplorerModel` is a fitted model, or one fitted to draws of a generator, with the true function if it is known.
+`payload_of` writes rows, names and settings as JSON, with every digit of floating-point numbers.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
+from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators.extrapolation import limits_of
+from kernpool.estimators.fitted_model import recipe_of, scale_of
+from kernpool.execution.error_messages import abbreviate
+from kernpool.kernels import BUILT_IN, get_kernel
+
+Array = NDArray[np.float64]
+Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
+
+MODELS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier)
+GENERATORS = {"make_sine_power": make_sine_power, "make_sine_linear": make_sine_linear}
+SEEDS = range(10)  # of each generator, 1.4 kB a sample: a class draws again and sees what the noise does
+PLACES = 401  # of the truth
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """One sample of a generator."""
+
+    generator: str
+    seed: int
+    data: RegressionSample
+
+
+@dataclass(frozen=True)
+class ExplorerModel:
+    """Fitted model with its data, names and settings, as shown by the explorer.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A Nadaraya-Watson or local linear one, fitted to rows in memory.
+    names : tuple of str
+        Of the columns of X.
+    target : str
+        Of y.
+    title : str
+        Title of the page.
+    truth : tuple of (ndarray, ndarray), optional
+        The true function along the first numeric column.
+    samples : tuple of ShownRows, default=()
+        Draws that the page offers in place of the rows.
+    load : str
+        Python that makes X and y, for "copy as Python".
+    column : int, default=0
+        Which numeric column the curve runs along first.
+    query : tuple of (tuple of float, tuple of int), optional
+        Numbers and category codes of the first query; None is the middle of the rows.
+    """
+
+    model: Any
+    names: tuple[str, ...]
+    target: str
+    title: str
+    truth: tuple[Array, Array] | None = None
+    samples: tuple[ShownRows, ...] = field(default=(), repr=False)
+    load: str = "# X, y: the data that you explored"
+    column: int = 0
+    query: tuple[tuple[float, ...], tuple[int, ...]] | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the model."""
+        return len(self.model.key_)
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the target is categorical."""
+        return isinstance(self.model, NadarayaWatsonClassifier)
+
+
+def subject_of_model(
+    model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
+) -> ExplorerModel:
+    """Create the explorer's model from a fitted model.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be explored, was fitted to chunks, or has several outputs.
+    ValueError
+        If no column is numeric, some are compared by rank, or probabilities are recalibrated.
+    """
+    if not isinstance(model, MODELS):
+        raise TypeError(
+            f"explore takes a fitted {', '.join(kind.__name__ for kind in MODELS)}, rows X and y, or the name of a "
+            f"generator ({', '.join(GENERATORS)}); got {type(model).__name__}"
+        )
+    if "chunks_" in vars(model):
+        raise TypeError(
+            "the rows of this model lie in chunks; explore a model of some of them: "
+            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, y_some)"
+        )
+    if not hasattr(model, "key_"):
+        raise ValueError(f"this {type(model).__name__} is not fitted; call fit(X, y) first")
+    if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
+        raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
+    if model.encoding_ is not None and not model.encoding_.numeric:
+        raise ValueError("the explorer draws a curve along a numeric column, and this model has levels alone")
+    if any(scale_of(model).ranked):
+        raise ValueError(
+            "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
+            "scale='raw' to explore it"
+        )
+    if getattr(model, "recalibrate", None) is not None:
+        raise ValueError(
+            "probabilities of this model go through a map that was found when it was fitted, and has no meaning at "
+            "another bandwidth; fit with recalibrate=None to explore it"
+        )
+    names = column_names(model)
+    return ExplorerModel(
+        model=model,
+        names=names,
+        target=target,
+        title=title or f"{target} by {', '.join(names)}",
+        truth=None if truth is None else truth_along(truth, model),
+        load=load or ExplorerModel.load,
+    )
+
+
+def column_names(model: Any) -> tuple[str, ...]:
+    """Return the column names of a model; unnamed columns are x, or x1, x2 and so on."""
+    known: Sequence[Any] | None = model.encoding_.names if model.encoding_ is not None else None
+    if known is None:
+        known = vars(model).get("feature_names_in_")
+    if known is not None:
+        return tuple(str(name) for name in known)
+    columns = model.n_features_in_
+    return ("x",) if columns == 1 else tuple(f"x{i}" for i in range(1, columns + 1))
+
+
+def axes_of(model: Any) -> list[int]:
+    """Return the numeric columns that a curve can be drawn along; binary columns only if there are no others."""
+    encoding = model.encoding_
+    kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
+    lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
+    return lines or [*range(len(kinds))]
+
+
+def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
+    """Set the column and the query that are shown first.
+
+    Parameters
+    ----------
+    subject : ExplorerModel
+        What is explored.
+    column : int or str or None
+        Name, or number among the columns of X, of a numeric one; by default the first of `axes_of`.
+    query : sequence or None
+        A row of X.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, it is categorical, or the row is invalid.
+    """
+    encoding, names = subject.model.encoding_, subject.names
+    numeric = range(len(names)) if encoding is None else encoding.numeric
+    places = {numeric[a]: a for a in axes_of(subject.model)}
+    if column is not None:
+        place = names.index(column) if isinstance(column, str) and column in names else column
+        if place not in places:
+            known = ", ".join(repr(names[i]) for i in places)
+            raise ValueError(f"column must be one of the numeric columns, {known}; got {abbreviate(column)}")
+    subject = replace(subject, column=next(iter(places.values())) if column is None else places[place])
+    if query is not None:
+        if len(query) != len(names):
+            raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
+        try:
+            if encoding is None:
+                numbers, codes = np.asarray(query, dtype=np.float64), np.empty(0, dtype=np.int64)
+            else:
+                (numbers,), (codes,) = encoding.encode(np.array([list(query)], dtype=object), subject.model.unseen)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"query must be a row of X: {error}") from None
+        if not np.all(np.isfinite(numbers)):
+            raise ValueError(f"query must be finite, got {abbreviate(query)}")
+        subject = replace(subject, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
+    return subject
+
+
+def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
+    """Return the true function along the first numeric column.
+
+    Raises
+    ------
+    ValueError
+        If there is not one finite value per point, or that column has two categories.
+    """
+    if axes_of(model)[0] != 0:
+        raise ValueError(
+            "truth is along the first numeric column, which has two levels here; fit with a column of numbers before it"
+        )
+    if callable(truth):
+        column = np.asarray(model.key_, dtype=np.float64)[:, 0]
+        places = np.linspace(column.min(), column.max(), PLACES)
+        values = np.asarray(truth(places), dtype=np.float64)
+    else:
+        if len(truth) != 2:
+            raise ValueError(f"truth must be a function or a pair (x, y), got {len(truth)} parts")
+        places, values = (np.asarray(part, dtype=np.float64) for part in truth)
+    values = np.broadcast_to(values, places.shape) if values.ndim == 0 else values
+    if places.ndim != 1 or values.shape != places.shape or not np.all(np.isfinite([places, values])):
+        raise ValueError(
+            f"truth must have one finite value a place, got shapes {places.shape} and {values.shape}; a function "
+            "takes an array and returns one of its shape"
+        )
+    order = np.argsort(places, kind="stable")
+    return places[order], values[order]
+
+
+def subject_of_generator(
+    name: str, seed: int, title: str | None, model: Any = None, target: str = "y"
+) -> ExplorerModel:
+    """Create the explorer's model from a generator, with samples of other seeds and of the other generator.
+
+    Parameters
+    ----------
+    name : str
+        Of the generator.
+    seed : int
+        Of the sample.
+    title : str or None
+        By default the name.
+    model : estimator, optional
+        What is fitted to the sample, by default a `NadarayaWatsonRegressor`.
+    target : str
+        What y is called.
+    """
+    if name not in GENERATORS:
+        raise ValueError(f"no generator is called {name!r}; there are {', '.join(GENERATORS)}")
+    data = GENERATORS[name](random_state=seed)
+    model = (NadarayaWatsonRegressor() if model is None else model).fit(data.x_train[:, None], data.y_train)
+    draws = [(generator, number) for generator in GENERATORS for number in SEEDS]
+    if (name, seed) not in draws:
+        draws.insert(0, (name, seed))
+    samples = tuple(
+        ShownRows(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws
+    )
+    load = (
+        f"from kernpool.datasets import {name}\n"
+        f"sample = {name}(random_state={seed})\n"
+        "X, y = sample.x_train[:, None], sample.y_train"
+    )
+    return ExplorerModel(model, ("x",), target, title or name, (data.x_test, data.y_truth), samples, load)
+
+
+def middle_of(model: Any) -> tuple[list[float], list[int]]:
+    """Return the initial query: medians of numeric columns, most frequent categories."""
+    encoding = model.encoding_
+    numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
+    if encoding is not None:  # of two levels, read as 0 and 1, there is none between
+        is_pair = [encoding.kinds[place] == "binary" for place in encoding.numeric]
+        numeric = np.where(is_pair, np.ceil(numeric), numeric)
+    return numeric.tolist(), [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T]
+
+
+def model_of_sample(subject: ExplorerModel, sample: int | None) -> Any:
+    """Return the model fitted to the rows shown: those of the subject, or of one of its samples.
+
+    Parameters
+    ----------
+    subject : ExplorerModel
+        What is explored.
+    sample : int or None
+        Number of a sample; None is the rows of the subject.
+
+    Returns
+    -------
+    estimator
+        Fitted, with the parameters and the bandwidth of the subject's.
+    """
+    if sample is None:
+        return subject.model
+    data, model = subject.samples[sample].data, clone(subject.model)
+    # Settings are those of the page; nothing is searched for.
+    ridge = {"ridge": subject.model.ridge_} if "ridge_" in vars(subject.model) else {}
+    model.set_params(bandwidth=subject.model.bandwidth_.tolist(), bandwidth_convention="support", **ridge)
+    return model.fit(data.x_train[:, None], data.y_train)
+
+
+VERSION = 1
+EXACT_ROWS = 5000  # up to so many the page visits every pair itself
+
+
+def payload_of(
+    subject: ExplorerModel, *, language: str | None = None, kept: NDArray[np.intp] | None = None
+) -> dict[str, Any]:
+    """Return the data of the page as a JSON-compatible dictionary.
+
+    Parameters
+    ----------
+    subject : ExplorerModel
+        What is explored.
+    language : {"en", "zh"} or None
+        None follows the browser.
+    kept : ndarray of int, optional
+        The rows that the page draws, where an engine knows all of them; by default all.
+
+    Returns
+    -------
+    dict
+        JSON, with arrays as base64 of little-endian numbers: 10.7 bytes a number in place of up to 20 of text.
+
+    Examples
+    --------
+    >>> from kernpool.explorer.explorer_model import subject_of_generator
+    >>> payload = payload_of(subject_of_generator("make_sine_power", 0, None))
+    >>> payload["task"], payload["settings"]["kernel"], sorted(payload["columns"][0])
+    ('regression', 'gaussian', ['kind', 'name', 'values'])
+    """
+    model = subject.model
+    rows = np.arange(subject.rows) if kept is None else kept
+    fitted = settings_of(model)
+    kernel = get_kernel(model.kernel).name
+    return {
+        "version": VERSION,
+        "task": "classification" if subject.is_classifier else "regression",
+        "language": language,
+        "title": subject.title,
+        "rows": subject.rows,
+        "columns": _columns(subject, rows),
+        "target": _target(subject, rows),
+        "weight": None if model.key_weight_ is None else floats(model.key_weight_[rows]),
+        "group": None if vars(model).get("key_group_") is None else integers(model.key_group_[rows]),
+        "truth": None if subject.truth is None else {"x": floats(subject.truth[0]), "y": floats(subject.truth[1])},
+        "settings": fitted,
+        "fitted": fitted,
+        "column": subject.column,
+        "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
+        "kernels": list(dict.fromkeys([*BUILT_IN, kernel])),
+        "samples": [_sample(sample) for sample in subject.samples] or None,
+        "python": _python(subject),
+        "limits": {"exact": EXACT_ROWS},
+        "relevance": _relevance(model),
+    }
+
+
+def _python(subject: ExplorerModel) -> dict[str, Any]:
+    """Return the data that "Copy as Python" needs in addition to the settings shown."""
+    model = subject.model
+    return {
+        "load": subject.load,
+        "estimator": type(model).__name__,
+        "weighted": model.key_weight_ is not None,
+        "grouped": vars(model).get("key_group_") is not None,
+        "unseen": model.unseen,
+        "orderedBy": model.ordered_by,
+        "extrapolate": getattr(model, "extrapolate", "plane"),
+    }
+
+
+def _relevance(model: Any) -> list[float] | None:
+    """Return the relevances found by the search, numeric columns first, then categorical ones."""
+    found = getattr(model, "relevance_", None)
+    if found is None:
+        return None
+    encoding = model.encoding_
+    order = range(len(found)) if encoding is None else (*encoding.numeric, *encoding.categorical)
+    return [float(found[position]) for position in order]
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """Return the settings of a fitted model, as the page represents them."""
+    recipe = recipe_of(model)
+    columns = model.key_.shape[1]
+    ridge, limits = recipe.ridge_weight(columns), limits_of(model)
+    return {
+        "kernel": recipe.kernel.name,
+        "bandwidth": np.broadcast_to(recipe.bandwidth, (columns,)).tolist(),
+        "composition": recipe.composition,
+        "degree": recipe.degree,
+        "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
+        "ridge": None if ridge is None else float(model.ridge_),
+        "clip": None if limits is None else [float(limit[0]) for limit in limits],  # of planes, with no row left out
+        "empty": model.empty,
+        "priorShare": float(getattr(model, "prior_share_", 0.0)),
+    }
+
+
+def floats(array: ArrayLike) -> dict[str, str]:
+    """Encode numbers as base64 of little-endian float64."""
+    return {"f64": b64encode(np.asarray(array, dtype="<f8").tobytes()).decode("ascii")}
+
+
+def integers(array: ArrayLike) -> dict[str, str]:
+    """Encode integers as base64 of little-endian int32."""
+    return {"i32": b64encode(np.asarray(array, dtype="<i4").tobytes()).decode("ascii")}
+
+
+def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
+    """Return the columns in order: numbers, or category codes with the parameters of their kernel.
+
+    A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
+    """
+    model, encoding = subject.model, subject.model.encoding_
+    if encoding is None:
+        return [
+            {"name": name, "kind": "numeric", "values": floats(model.key_[rows, a])}
+            for a, name in enumerate(subject.names)
+        ]
+    categories, numeric, categorical = model._categories(), list(encoding.numeric), list(encoding.categorical)
+    pairs = iter(encoding.pairs)
+    described: list[dict[str, Any]] = []
+    for position, name in enumerate(subject.names):
+        if position in numeric:
+            column = model.key_[rows, numeric.index(position)]
+            levels = _levels(next(pairs)) if encoding.kinds[position] == "binary" else {}
+            time = {"time": encoding.kinds[position]} if position in encoding.dates else {}
+            described.append({"name": name, "kind": "numeric", "values": floats(column), **levels, **time})
+            continue
+        k = categorical.index(position)
+        places = encoding.places[k]
+        described.append(
+            {
+                "name": name,
+                "kind": encoding.kinds[position],
+                **_levels(encoding.levels[k]),
+                "codes": integers(model.key_code_[rows, k]),
+                "kernel": categories.kernels[k].name,
+                "largest": float(categories.largest[k]),
+                "places": None if places is None else list(places),
+            }
+        )
+    return described
+
+
+def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
+    """Return categories as shown and as in Python: a ZIP code stays text even if it looks like a number."""
+    plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
+
+
+def _target(subject: ExplorerModel, rows: NDArray[np.intp]) -> dict[str, Any]:
+    model = subject.model
+    if subject.is_classifier:
+        number = np.argmax(model.value_[rows], axis=1)
+        return {"name": subject.target, "classes": [str(name) for name in model.classes_], "codes": integers(number)}
+    return {"name": subject.target, "values": floats(np.asarray(model.value_, dtype=np.float64).reshape(-1)[rows])}
+
+
+def _sample(sample: ShownRows) -> dict[str, Any]:
+    data = sample.data
+    return {
+        "generator": sample.generator,
+        "seed": sample.seed,
+        "x": floats(data.x_train),
+        "y": floats(data.y_train),
+        "truth": {"x": floats(data.x_test), "y": floats(data.y_truth)},
+    }

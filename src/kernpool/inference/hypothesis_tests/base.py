@@ -1,0 +1,341 @@
+"""Basis of the hypothesis tests: reading of the data, resampling under the null hypothesis, and the test result.
+
+A row of frequency 3 is read as three rows, because each of them gets a random draw of its own. Outputs under the
+null hypothesis are its fit plus residuals times random multipliers (wild bootstrap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.bandwidth import canonical_ratio, search_bandwidth
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
+from kernpool.data import as_bandwidth, as_key_weight, as_real_array, with_days
+from kernpool.execution.error_messages import check_choice
+from kernpool.execution.progress import current_progress
+from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
+from kernpool.inference.variance.residuals import nothing_left
+from kernpool.kernels import Kernel, get_kernel
+
+Array = NDArray[np.float64]
+
+SMALLEST, LARGEST = 1e-150, 1e150  # least spread and largest size of outputs whose squares are in range
+INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residuals: the fit passes through every row
+
+
+@dataclass(frozen=True, eq=False)
+class TestSample:
+    """Inputs and one output of a test, with rows repeated by frequency.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Numeric columns; d may be 0.
+    y : ndarray of shape (n,)
+        The output.
+    code : ndarray of int, shape (n, k)
+        Category codes of the categorical columns.
+    categories : Categories
+        Categories of the codes.
+    """
+
+    X: Array
+    y: Array
+    code: NDArray[np.int64]
+    categories: Categories = NO_CATEGORIES
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: Array | None = None,
+        code: NDArray[np.int64] | None = None,
+        categories: Categories = NO_CATEGORIES,
+        *,
+        what: str = "the test",
+    ) -> TestSample:
+        """Build a sample, repeating each row by its frequency weight.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than five rows, y does not vary, y is too large or too small for squares, or a weight is
+            not a whole number.
+        """
+        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+        units = unit_counts(weight, what)
+        rows = slice(None) if units is None else np.repeat(np.arange(len(X)), units)
+        if not np.max(np.abs(y), initial=0.0) <= LARGEST:
+            raise ValueError("y holds numbers beyond 1e+150 in magnitude, whose squares overflow; rescale it first")
+        sample = cls(X[rows].astype(np.float64), y[rows].astype(np.float64), code[rows], categories)
+        if len(sample.y) < LEAST_ROWS:
+            raise ValueError(f"{what} needs at least {LEAST_ROWS} rows of positive weight, got {len(sample.y)}")
+        if np.ptp(sample.y) == 0:
+            raise ValueError(
+                f"y is {sample.y[0]:g} in every row, so that there is nothing to test; give one that varies"
+            )
+        if np.ptp(sample.y) < SMALLEST:
+            raise ValueError(f"y varies by {np.ptp(sample.y):g}, whose square underflows; rescale it first")
+        return sample
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any row equals another one, inputs and output."""
+        return len(np.unique(np.column_stack([self.X, self.code, self.y]), axis=0)) < len(self)
+
+    def take(self, numeric: list[int], categorical: list[int]) -> TestSample:
+        """Return the sample with a subset of its columns."""
+        kernels, levels = self.categories.kernels, self.categories.levels
+        some = Categories(tuple(kernels[a] for a in categorical), tuple(levels[a] for a in categorical))
+        return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=some)
+
+    @property
+    def numeric(self) -> Array:
+        """Numeric columns; a column of zeros if there are none, so that only categories matter."""
+        return self.X if self.X.shape[1] else np.zeros((len(self), 1))
+
+    def factors(self, smoothing: Array) -> Factors | None:
+        """Return the categorical factors between all pairs of rows at given smoothings."""
+        if not len(self.categories):
+            return None
+        return self.categories.factors(self.code, self.code, smoothing)
+
+    def test_bandwidth(self, kernel: Kernel) -> Array:
+        r"""Return the bandwidths of pairs in a test: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.
+
+        The bandwidths of a fit are not used: they may be infinite for an irrelevant column, and its test would have no
+        power.
+        """
+        X = self.numeric
+        spread = X.std(axis=0, ddof=1)
+        rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
+        return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
+
+    def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
+        """Raise ValueError if residuals are only rounding error, or the fit interpolates.
+
+        Parameters
+        ----------
+        residual, own : ndarray
+            Residuals from the leave-one-out fit, and from the fit to all rows.
+        fit, remedy : str
+            Description of the fit, and the remedy if it interpolates, for the messages.
+        """
+        if np.max(np.abs(residual)) <= nothing_left(self.y[:, None])[0]:
+            raise ValueError(
+                f"{fit} leaves no residuals beyond rounding, so that there is nothing to test: y is a function that it "
+                f"fits exactly; or, if it interpolates, {remedy}"
+            )
+        if own is not None and np.max(np.abs(own)) <= INTERPOLATES * np.max(np.abs(residual)):
+            raise ValueError(
+                f"{fit} passes through every row, which leaves no residuals: its bandwidth is too small; {remedy}"
+            )
+
+
+def read_sample(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    what: str,
+    code: NDArray[np.int64] | None = None,
+) -> TestSample:
+    """Validate numeric columns, one output and frequencies.
+
+    Parameters
+    ----------
+    X : array_like of shape (n,) or (n, d)
+        Inputs.
+    y : array_like of shape (n,) or (n, 1)
+        Output.
+    sample_weight : array_like of shape (n,), optional
+        Frequencies.
+    what : str
+        Name of the test, for messages.
+    code : ndarray of int, shape (n, k), optional
+        Category codes of the rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `pool`, if shapes do not fit together, there are several outputs, and as `TestSample.of`.
+    """
+    inputs = read_inputs(X)
+    output = read_output(y, len(inputs), what)
+    return TestSample.of(inputs, output, read_weight(sample_weight, len(inputs)), code, what=what)
+
+
+def read_inputs(X: ArrayLike) -> NDArray[Any]:
+    """Validate numeric columns, of shape (n, d); dates and durations become days."""
+    inputs = as_real_array("X", with_days("X", X)[0])
+    if inputs.ndim not in (1, 2) or not inputs.size:
+        raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
+    return inputs[:, None] if inputs.ndim == 1 else inputs
+
+
+def read_output(y: ArrayLike, rows: int, what: str) -> Array:
+    """Validate one output per row."""
+    output = as_real_array("y", y)
+    if output.ndim == 2 and output.shape[1] > 1:
+        raise ValueError(f"{what} is of one output, and y has {output.shape[1]}; test one column after the other")
+    if output.ndim not in (1, 2) or len(output) != rows:
+        raise ValueError(f"y must have shape ({rows},), one number for each row of X, got {output.shape}")
+    return np.asarray(output.reshape(rows), dtype=np.float64)
+
+
+def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
+    """Validate the frequencies of rows."""
+    if sample_weight is None:
+        return None
+    try:
+        return as_key_weight(sample_weight, (rows,))
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("key_weight", "sample_weight").replace("key", "row")) from None
+
+
+def bandwidth_for(
+    sample: TestSample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None
+) -> Array:
+    """Validate bandwidths, or find them by leave-one-out for a local linear fit with a Gaussian kernel.
+
+    For other kernels the Gaussian bandwidth is converted: with a compact kernel the leave-one-out bandwidth may be one
+    at which all windows are empty.
+
+    Parameters
+    ----------
+    sample : TestSample
+        Rows with numeric columns.
+    kernel : str or Kernel
+        Kernel of the fit.
+    bandwidth : array_like or None
+        The argument of the caller.
+    y : ndarray of shape (n,), optional
+        Response of the fit; by default the output.
+    """
+    if bandwidth is not None:
+        return as_bandwidth(bandwidth, sample.X.shape[1])
+    value = (sample.y if y is None else y)[:, None]
+    found = search_bandwidth(sample.X, value, criterion="loo", degree=1, kernel=get_kernel("gaussian"))
+    return np.asarray(found.bandwidth * canonical_ratio(kernel))
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth
+class TestResult:
+    """Result of a hypothesis test whose null distribution was resampled.
+
+    Parameters
+    ----------
+    statistic : float
+        Statistic of the data. Large values speak against the null hypothesis.
+    p_value : float
+        ``(1 + #{resampled >= statistic}) / (1 + n_resamples)``: between ``1 / (1 + n_resamples)`` and 1, never 0.
+    n_resamples : int
+        Number of samples drawn under the null hypothesis.
+    null : str
+        The null hypothesis, in words.
+    bandwidth : ndarray of shape (d,)
+        Bandwidths of the statistic, in the units in which columns are compared.
+    resampled : ndarray of shape (n_resamples,)
+        The statistic of each drawn sample.
+
+    Notes
+    -----
+    The data count as one more draw. So under the null hypothesis a p-value of at most alpha has probability at most
+    alpha, for any number of draws, provided that draws have the distribution of the data [1]_. More draws reduce the
+    Monte Carlo error: its standard deviation is about ``sqrt(p (1 - p) / n_resamples)``.
+
+    References
+    ----------
+    .. [1] A. C. Davison and D. V. Hinkley, "Bootstrap Methods and their Application", Cambridge University Press
+       (1997), section 4.2.
+
+    Examples
+    --------
+    >>> result = TestResult.of(2.0, np.array([0.5, 2.5, 1.0]), null="the curves are equal", bandwidth=np.array([0.25]))
+    >>> result.p_value
+    0.5
+    >>> print(result)
+    null hypothesis  the curves are equal
+    statistic        2
+    p-value          0.5, from 3 resamples
+    bandwidth        0.25
+    """
+
+    __test__: ClassVar[bool] = False  # pytest takes classes of this name for tests
+
+    statistic: float
+    p_value: float
+    n_resamples: int
+    null: str
+    bandwidth: Array
+    resampled: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, statistic: Any, resampled: Array, *, null: str, bandwidth: Array) -> TestResult:
+        """Build a result from a statistic and its resampled values; parameters as of the class."""
+        draws = len(resampled)
+        p_value = (1 + int(np.count_nonzero(resampled >= statistic))) / (1 + draws)
+        return cls(float(statistic), p_value, draws, null, np.atleast_1d(bandwidth), resampled)
+
+    def __str__(self) -> str:
+        least = ", the least that so many can show" if self.p_value * (1 + self.n_resamples) < 1.5 else ""
+        lines = [
+            f"null hypothesis  {self.null}",
+            f"statistic        {self.statistic:.4g}",
+            f"p-value          {self.p_value:.3g}, from {self.n_resamples} resamples{least}",
+            f"bandwidth        {', '.join(f'{h:.4g}' for h in self.bandwidth)}",
+        ]
+        return "\n".join(lines)
+
+
+KINDS = ("wild", "mammen", "gaussian")
+
+
+def resample(
+    statistic: Callable[[Array], Array],
+    middle: Array,
+    residual: Array,
+    *,
+    kind: str,
+    n_resamples: int,
+    seed: int,
+) -> Array:
+    """Return a statistic for outputs resampled under the null hypothesis (wild bootstrap).
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes outputs of shape (n, columns), and returns numbers of shape (..., columns).
+    middle : ndarray of shape (n,)
+        The fit under the null hypothesis.
+    residual : ndarray of shape (n,)
+        Residuals to be multiplied.
+    kind : {"wild", "mammen", "gaussian"}
+        Distribution of the multipliers.
+    n_resamples, seed : int
+        Number of resamples, and the seed.
+
+    Returns
+    -------
+    ndarray of shape (..., n_resamples)
+        In the order of their numbers. Progress is reported after each block of columns.
+    """
+    progress, parts = current_progress(), []
+    for block, moved in multiplied(residual[:, None], kind, seed, n_resamples):
+        parts.append(statistic(middle[:, None] + moved[:, :, 0]))
+        if progress is not None:
+            progress(block.stop, n_resamples)
+    return np.concatenate(parts, axis=-1)
+
+
+def check_kind(kind: str) -> None:
+    """Raise ValueError for an unknown kind of multipliers."""
+    check_choice("kind", kind, KINDS)

@@ -1,0 +1,438 @@
+"""Model summary (effective parameters, residual sd, R2, AICc, GCV) and residual diagnostics by row.
+
+================================ ====================================================================================
+effective parameters             tr H and tr H'H, of the hat matrix H
+residual sd                      root of RSS / (W - 2 tr H + tr H'H), as locfit's ``rv``
+R2                               1 - RSS / TSS
+leave-one-out R2                 the same with leave-one-out predictions: an estimate for new rows
+squared correlation              of outputs and fit, about the mean of y: R-squared of R's np
+leave-cluster-out R2             the same with the row's whole cluster left out: an estimate for rows of new clusters
+AICc, GCV                        as in `kernpool.bandwidth.criteria`
+================================ ====================================================================================
+
+The residual standard error that np prints divides by the number of rows, and is smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.execution.text_table import listed
+from kernpool.execution.threads import cut, weighted_sum
+from kernpool.inference.variance.cluster_robust import Clusters
+from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
+from kernpool.kernels import square
+from kernpool.smoother import Smoother, value_shares
+from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
+
+Array = NDArray[np.float64]
+
+FEW = 10.0  # effective rows
+MOST_CLASSES = 10  # printed
+AS_IF_INDEPENDENT = (
+    "Leave-cluster-out is of fits without all rows of a cluster: what rows of new clusters would have. Leave-one-out\n"
+    "keeps the rest of the cluster; it, residual sd, AICc and GCV take rows as independent."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """Summary of a column: bandwidth or smoothing, and relevance.
+
+    Parameters
+    ----------
+    name : str
+        Its name, or its number.
+    width : float
+        Bandwidth, or smoothing of its categories.
+    has_levels : bool
+        Whether `width` is a smoothing.
+    relevance : float or None
+        Spread over bandwidth, or 1 minus smoothing over its largest value; None if no bandwidth was searched for.
+    unit : str, default=""
+        Unit of the bandwidth: ``"days"`` for dates and durations, otherwise empty for the unit of the column.
+    """
+
+    name: str
+    width: float
+    has_levels: bool
+    relevance: float | None
+    unit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutClusters:
+    """Leave-cluster-out R2 and error of a fit, with cluster sizes.
+
+    Parameters
+    ----------
+    count : int
+        Number of clusters of positive weight.
+    sizes : (float, float, float)
+        Sum of the weights of the smallest, the median and the largest of them.
+    r2 : ndarray of shape (c,)
+        Leave-cluster-out R2; negative where the mean of all rows predicts better.
+    error : float
+        Mean squared error, summed over outputs.
+    """
+
+    count: int
+    sizes: tuple[float, float, float]
+    r2: Array
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    r"""Summary of a fitted regressor.
+
+    Parameters
+    ----------
+    title, kernel, chosen : str
+        Names of the model and its kernel, and how its bandwidths were found.
+    columns : tuple of ColumnSummary
+        Columns of the table.
+    rows : float
+        Sum of the weights.
+    trace, trace_squared : float
+        Traces of the hat matrix H, and of H'H.
+    rss, residual_sd, r2, correlation_r2, loo_r2 : ndarray of shape (c,)
+        See the table above; one per output. NaN where the fit takes all degrees of freedom, and where y is constant.
+    loo_error : float
+        Mean squared error of leave-one-out, summed over outputs.
+    aicc, gcv : ndarray of shape (c,)
+        Criteria; infinite where the fit takes all degrees of freedom.
+    effective_rows : (float, float, float)
+        Least, median and largest effective sample size of predictions of training rows.
+    few : float
+        Fraction of the rows with an effective sample size below ten.
+    alone : int
+        Number of rows with no other row in their window.
+    clusters : LeftOutClusters or None
+        Given if the fit had groups. All other numbers treat rows as independent.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0.0, 1.1, 1.9, 3.0, 4.2, 4.8]
+    >>> summary = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).summary()
+    >>> round(summary.trace, 9), summary.r2.round(4)
+    (2.0, array([0.9944]))
+    """
+
+    title: str
+    kernel: str
+    chosen: str
+    columns: tuple[ColumnSummary, ...]
+    rows: float
+    trace: float
+    trace_squared: float
+    rss: Array
+    residual_sd: Array
+    r2: Array
+    correlation_r2: Array
+    loo_r2: Array
+    loo_error: float
+    aicc: Array
+    gcv: Array
+    effective_rows: tuple[float, float, float]
+    few: float
+    alone: int
+    clusters: LeftOutClusters | None = None
+
+    def __str__(self) -> str:
+        c, d = len(self.rss), len(self.columns)
+        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {c} output{'s' * (c > 1)}"
+        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns)]
+        low, middle, high = self.effective_rows
+        facts = [
+            ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
+            ("residual sd", listed(self.residual_sd) + self._without_freedom()),
+            ("R2", f"{listed(self.r2)}, leave-one-out {listed(self.loo_r2)}{self._without_spread()}"),
+            ("AICc, GCV", f"{listed(self.aicc)}; {listed(self.gcv)}"),
+            ("leave-one-out error", f"{self.loo_error:.4g}"),
+            ("effective rows per fit", f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}"),
+        ]
+        if self.alone:
+            facts.append(("rows alone in a window", f"{self.alone}"))
+        if self.clusters is not None:
+            of, (least, median, most) = self.clusters, self.clusters.sizes
+            rows = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
+            facts += [("clusters", rows), ("leave-cluster-out", f"R2 {listed(of.r2)}, error {of.error:.4g}")]
+        return "\n".join([*lines, "", *_aligned(facts), *([] if self.clusters is None else ["", AS_IF_INDEPENDENT])])
+
+    def _without_freedom(self) -> str:
+        taken = self.rows - 2.0 * self.trace + self.trace_squared <= 0
+        return "; undefined: the fit takes all degrees of freedom" if taken or np.isnan(self.residual_sd).any() else ""
+
+    def _without_spread(self) -> str:
+        return "; undefined where y is constant" if not np.isfinite(self.r2).all() else ""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSummary:
+    """Summary of a fitted classifier.
+
+    Parameters
+    ----------
+    title, kernel, chosen : str
+        Names of the model and its kernel, and how its bandwidths were found.
+    columns : tuple of ColumnSummary
+        Columns of the table.
+    rows : float
+        Sum of the weights.
+    priors : dict
+        Fraction of the rows in each class, by its label.
+    prior_share : float
+        Mixing weight of the priors in every probability.
+    left_out : str
+        Unit held out for each prediction: ``"row"`` or ``"cluster"``.
+    log_loss, accuracy : float
+        Weighted means over leave-one-out, or leave-cluster-out, predictions.
+    empty_windows : int
+        Number of rows without another row, or without one of another cluster, in their window.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonClassifier
+    >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+    >>> summary = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).summary()
+    >>> summary.accuracy, round(summary.log_loss, 3)
+    (1.0, 0.085)
+    """
+
+    title: str
+    kernel: str
+    chosen: str
+    columns: tuple[ColumnSummary, ...]
+    rows: float
+    priors: dict[Any, float]
+    prior_share: float
+    left_out: str
+    log_loss: float
+    accuracy: float
+    empty_windows: int
+
+    def __str__(self) -> str:
+        d, shown = len(self.columns), list(self.priors.items())[:MOST_CLASSES]
+        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {len(self.priors)} classes"
+        priors = ", ".join(f"{label} {fraction:.1%}" for label, fraction in shown)
+        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
+        facts = [
+            ("classes", priors + ", ..." * (len(self.priors) > len(shown))),
+            ("share of the priors", f"{self.prior_share:.3g}"),
+            (f"{without} log loss", f"{self.log_loss:.4g}"),
+            (f"{without} accuracy", f"{self.accuracy:.1%}"),
+        ]
+        if self.empty_windows:
+            facts.append(("rows alone in a window", f"{self.empty_windows}"))
+        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns), "", *_aligned(facts)]
+        return "\n".join(lines)
+
+
+def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
+    """Return the lines of a summary that describe columns."""
+    width = max(6, *(len(column.name) for column in columns))
+    sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in columns]
+    wide = max(9, *(len(size) for size, c in zip(sizes, columns, strict=True) if c.unit), 0)
+    lines = [f"  {'column':{width}}  {'bandwidth':{wide}}  relevance"]
+    for column, size in zip(columns, sizes, strict=True):
+        relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
+        lines.append(f"  {column.name:{width}}  {size:{wide}}  {relevance}".rstrip())
+    return lines
+
+
+def _aligned(facts: list[tuple[str, str]]) -> list[str]:
+    width = max(22, *(len(name) for name, _ in facts))
+    return [f"  {name:{width}}  {value}" for name, value in facts]
+
+
+def summarise(
+    smoother: Smoother,
+    training: Training,
+    title: str,
+    chosen: str,
+    columns: tuple[ColumnSummary, ...],
+    clusters: Clusters | None = None,
+) -> Summary:
+    """Summarise a fit.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    training : Training
+        Its rows, of `fit_training`.
+    title, chosen, columns
+        As of `Summary`.
+    clusters : Clusters, optional
+        From `fit_clusters`.
+
+    Returns
+    -------
+    Summary
+        Takes a pass over pairs of training rows, or two if `training` has no linear weights.
+    """
+    weight, rows = training.weight, training.rows
+    own, deleted = training.value - training.fitted, training.value - training.deleted
+    squared, effective = _norms(smoother, training)
+    kept = weight > 0
+    trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
+    first = training.value[kept.argmax()]  # subtracted first, so that a constant output has variance zero
+    mean = first + weighted_sum(weight, training.value - first) / rows
+    rss, away = weighted_sum(weight, own**2), training.value - mean
+    total, towards = weighted_sum(weight, away**2), training.fitted - mean
+    freedom = rows - 2.0 * trace + trace_squared
+    log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
+    penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
+    norm = np.sqrt(weighted_sum(weight, towards**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Summary(
+            title=title,
+            kernel=smoother.recipe.kernel.name,
+            chosen=chosen,
+            columns=columns,
+            rows=rows,
+            trace=trace,
+            trace_squared=trace_squared,
+            rss=rss,
+            residual_sd=np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
+            r2=1.0 - rss / total,
+            correlation_r2=(weighted_sum(weight, away * towards) / np.sqrt(total) / norm) ** 2,
+            loo_r2=1.0 - weighted_sum(weight, deleted**2) / total,
+            loo_error=float(np.sum(weighted_sum(weight, deleted**2)) / rows),
+            aicc=_penalised(np.log(rss / rows), penalty["aicc"]),
+            gcv=np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
+            effective_rows=(
+                float(effective[kept].min()),
+                _median(effective[kept], weight[kept]),
+                float(effective[kept].max()),
+            ),
+            few=float(weight[kept & (effective < FEW)].sum() / rows),
+            alone=training.alone,
+            clusters=None if clusters is None else _left_out(clusters, weight, total),
+        )
+
+
+def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutClusters:
+    kept = weight > 0
+    size = np.sort(np.bincount(np.unique(clusters.code[kept], return_inverse=True)[1], weight[kept]))
+    squared = weighted_sum(weight, clusters.residual**2)
+    return LeftOutClusters(
+        count=len(size),
+        sizes=(float(size[0]), float(np.median(size)), float(size[-1])),
+        r2=np.asarray(1.0 - squared / total),
+        error=float(squared.sum() / weight.sum()),
+    )
+
+
+def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
+    """Return squared norms of linear weights of training rows, and effective sample sizes."""
+    if training.shares is None:
+        share = value_shares(smoother.fit(smoother.training))
+    else:
+        share = LinearWeights(smoother.problem(smoother.training), smoother.factor, *training.shares)
+    term = square(share.problem.similarity.kernel)
+    multiplied = product_problem(share, share, term, None)
+    state, n = smoother.sums(multiplied), len(share.base)
+    squared, pooled = np.empty(n), np.empty(n)
+    for rows in cut(n, ROWS_AT_ONCE):
+        tilt = share.tilt[rows]
+        some = LinearWeights(share.problem, share.factor, share.log_mass[rows], share.base[rows], tilt)
+        flat = replace(some, base=np.ones_like(some.base), tilt=np.zeros_like(tilt))
+        squared[rows], pooled[rows] = (
+            combined(state.rows(rows), multiplied, term, each, each) for each in (some, flat)
+        )
+    with np.errstate(divide="ignore"):
+        return squared, 1.0 / pooled
+
+
+def _penalised(log_mean: Array, penalty: float) -> Array:
+    """Return AICc or GCV; infinity if the fit takes all degrees of freedom."""
+    return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
+
+
+def _median(value: Array, weight: Array) -> float:
+    order = np.argsort(value)
+    below = np.cumsum(weight[order])
+    return float(value[order][np.searchsorted(below, 0.5 * below[-1])])
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residual diagnostics of n training rows.
+
+    Parameters
+    ----------
+    fitted : ndarray of shape (n,) or (n, c)
+        Fitted values.
+    residual : ndarray, as fitted
+        Output minus leave-one-out prediction (without one unit of the row); with clusters, leave-cluster-out.
+    leverage : ndarray of shape (n,)
+        Diagonal of the hat matrix, for one unit of each row. Near 1 the fit passes through the row whatever its output.
+    noise : ndarray, as fitted
+        Local standard deviation of an observation: root of the mean of squared residuals in a window of twice the
+        bandwidth.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    cluster : ndarray of int, shape (n,), or None
+        Number of the cluster of each row, if the fit had groups.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], [0.0, 1.1, 1.9, 3.0, 9.1]
+    >>> LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).residuals().leverage.round(3)
+    array([0.38, 0.28, 0.22, 0.2 , 0.92])
+    """
+
+    fitted: Array
+    residual: Array
+    leverage: Array
+    noise: Array
+    weight: Array
+    cluster: NDArray[np.int64] | None = None
+
+
+def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
+    """Compute the residual diagnostics of a fit.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit.
+    training : Training
+        Its rows, of `fit_training`.
+    clusters : Clusters, optional
+        From `fit_clusters`.
+
+    Returns
+    -------
+    Residuals
+        Arrays of shape (n, c). Takes two passes over pairs of rows.
+
+    Raises
+    ------
+    ValueError
+        If the fit takes all degrees of freedom.
+    """
+    if clusters is None:
+        residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
+    else:
+        residual, squared = clusters.residual, clusters.residual**2
+    noise = local_noise(smoother, smoother.training, squared)
+    # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.
+    return Residuals(
+        training.fitted.copy(),
+        np.array(residual),
+        training.leverage.copy(),
+        np.sqrt(noise.variance),
+        training.weight.copy(),
+        None if clusters is None else clusters.code.copy(),
+    )

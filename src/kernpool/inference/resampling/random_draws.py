@@ -1,0 +1,342 @@
+"""Random draws for resampling: multipliers and resampled rows, reproducible for any blocking or partition.
+
+Every draw is a function of the seed and of numbers, never of how the computation is cut into blocks or partitions.
+Residuals are multiplied by one draw per row, per unit row (a row of frequency 3 is three) or per cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import count, takewhile
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator, Philox
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.execution.error_messages import abbreviate
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Size of a block of columns, to limit memory; each column of a block with few columns takes longer.
+NUMBERS, LEAST_COLUMNS, MOST_COLUMNS = 1 << 23, 8, 64
+MOST_UNITS = 1 << 28
+LARGEST_SEED = (1 << 128) - 1  # a key of Philox
+
+GOLDEN_SECTION = (np.sqrt(5.0) + 1.0) / 2.0
+
+
+def as_seed(random_state: Any) -> int:
+    """Convert a random state to an integer seed.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        An integer is the seed itself, so that results are reproducible; a seed is drawn from any other state.
+
+    Returns
+    -------
+    int
+        Not negative.
+
+    Raises
+    ------
+    ValueError
+        If it is of another type, negative, or 2**128 or more.
+
+    Examples
+    --------
+    >>> as_seed(7)
+    7
+    >>> as_seed("seven")
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state must be an integer from 0 on, a RandomState, a Generator or None, got 'seven'
+    """
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state}; use its absolute value")
+        if random_state > LARGEST_SEED:
+            raise ValueError(f"random_state must be less than 2**128, got {random_state}; use a smaller one")
+        return int(random_state)
+    if isinstance(random_state, Generator):
+        return int(random_state.integers(1 << 62))
+    return int(as_random(random_state).randint(1 << 62, dtype=np.int64))
+
+
+def as_random(random_state: Any, *, generators: bool = True) -> Any:
+    """Convert `random_state` as scikit-learn does; a Generator is returned unchanged.
+
+    Examples
+    --------
+    >>> as_random("seven", generators=False)
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state must be an integer from 0 on, a RandomState or None, got 'seven'
+    """
+    if generators and isinstance(random_state, Generator):
+        return random_state
+    from sklearn.utils import check_random_state
+
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        known = "a RandomState, a Generator or None" if generators else "a RandomState or None"
+        raise ValueError(
+            f"random_state must be an integer from 0 on, {known}, got {abbreviate(random_state)}"
+        ) from None
+
+
+def as_count(name: str, given: Any) -> int:
+    """Validate a number of resamples, at least one."""
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+        raise ValueError(f"{name} must be a positive integer such as 399, got {abbreviate(given)}")
+    return int(given)
+
+
+def generator(seed: int, number: int) -> Generator:
+    """Return the independent random generator of one resample.
+
+    Philox increments the first word of its counter as it draws, so resamples differ in the last word. If they differed
+    in the first, each resample would repeat the numbers of the previous one, shifted by four.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of all resamples.
+    number : int
+        Number of this resample.
+    """
+    return Generator(Philox(key=seed, counter=[0, 0, 0, number]))
+
+
+def blocks(n_resamples: int, numbers: int) -> list[slice]:
+    """Cut resamples into blocks so that arrays of `numbers` per resample stay small."""
+    columns = min(max(NUMBERS // max(numbers, 1), LEAST_COLUMNS), MOST_COLUMNS)
+    return [slice(start, min(start + columns, n_resamples)) for start in range(0, n_resamples, columns)]
+
+
+def rademacher(random: Generator, size: int) -> Array:
+    """Draw signs: +1 and -1 with probability one half each."""
+    signs: Array = random.integers(0, 2, size, dtype=np.int8).astype(np.float64)
+    return 2.0 * signs - 1.0
+
+
+def mammen(random: Generator, size: int) -> Array:
+    """Draw Mammen's two points, of mean 0 and second and third moment 1."""
+    low = random.random(size) < GOLDEN_SECTION / np.sqrt(5.0)
+    return np.asarray(np.where(low, 1.0 - GOLDEN_SECTION, GOLDEN_SECTION))
+
+
+def gaussian(random: Generator, size: int) -> Array:
+    """Draw standard normal numbers, whose third moment is 0 and the fourth 3."""
+    return random.standard_normal(size)
+
+
+MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
+    "wild": rademacher,
+    "rademacher": rademacher,
+    "mammen": mammen,
+    "gaussian": gaussian,
+}
+
+
+def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
+    """Draw bootstrap multipliers of residuals, one column for each resample.
+
+    Parameters
+    ----------
+    kind : {"rademacher", "mammen", "gaussian"}
+        Their distribution; ``"wild"`` is the first.
+    seed : int
+        From `as_seed`.
+    which : slice
+        Numbers of the resamples.
+    size : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (size, resamples)
+        Independent, with mean 0 and variance 1.
+
+    Examples
+    --------
+    >>> both = multipliers("wild", 0, slice(0, 2), 100)
+    >>> np.array_equal(both[:, 1:], multipliers("wild", 0, slice(1, 2), 100))
+    True
+    """
+    draw = MULTIPLIERS[kind]
+    drawn = np.empty((size, which.stop - which.start))
+    for column, number in enumerate(range(which.start, which.stop)):
+        drawn[:, column] = draw(generator(seed, number), size)
+    return drawn
+
+
+def drawn_rows(seed: int, number: int, size: int) -> Integers:
+    """Draw `size` row indices with replacement."""
+    return generator(seed, number).integers(0, size, size)
+
+
+def poisson_counts(seed: int, number: int, first: int, rows: int) -> Integers:
+    """Draw the Poisson frequency of each row in a resample, from a hash of its number.
+
+    Parameters
+    ----------
+    seed : int
+        From `as_seed`.
+    number : int
+        Number of the resample.
+    first : int
+        Number of the first row, among the rows of all partitions.
+    rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of int, shape (rows,)
+        Poisson counts with mean 1.
+
+    Notes
+    -----
+    A row gets the same count in any chunk or partition [1]_. The hash is the finalizer of SplitMix64
+    [2]_, applied to the seed and the number of the resample, and again with the number of the row.
+
+    References
+    ----------
+    .. [1] N. Chamandy, O. Muralidharan, A. Najmi and S. Naidu, "Estimating uncertainty for massive data streams",
+       Google Research (2012).
+    .. [2] G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014),
+       453-472.
+
+    Examples
+    --------
+    >>> whole = poisson_counts(0, 5, 0, 1000)
+    >>> np.array_equal(whole[300:], poisson_counts(0, 5, 300, 700)), whole[:8].tolist()
+    (True, [1, 1, 2, 2, 2, 3, 4, 2])
+    """
+    start = np.array([seed % (1 << 64)], dtype=np.uint64)
+    stream = _mixed(_mixed(start) + np.uint64(number))
+    row = np.arange(first, first + rows, dtype=np.uint64)
+    uniform = (_mixed(stream + (row + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
+    return np.searchsorted(_poisson_steps(), uniform, side="right").astype(np.int64)
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@lru_cache(maxsize=1)
+def _poisson_steps() -> Array:
+    """Return the distribution function of the Poisson distribution with mean 1, up to where it equals 1."""
+
+    def terms() -> Iterator[float]:
+        term = float(np.exp(-1.0))
+        for k in count(1):
+            yield term
+            term /= k
+
+    return np.cumsum(list(takewhile(lambda term: term > 2.0**-54, terms())))
+
+
+def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
+    """Validate whole-number frequencies and return the number of unit rows of each row; None if one each.
+
+    Parameters
+    ----------
+    weight : array_like of shape (rows,) or None
+        Frequencies.
+    what : str
+        Name of the method that needs them, for messages.
+
+    Returns
+    -------
+    ndarray of int, shape (rows,), or None
+        The frequencies.
+
+    Raises
+    ------
+    ValueError
+        If one is not a whole number, or the total is too large.
+    """
+    if weight is None:
+        return None
+    weight = np.asarray(weight, dtype=np.float64)
+    whole = np.rint(weight)
+    if not np.array_equal(whole, weight):
+        raise ValueError(
+            f"{what} draws for each of the equal rows that a weight stands for, so weights must be whole numbers, got "
+            f"{weight[whole != weight][0]:g}; round them, or count in a smaller unit"
+        )
+    if whole.sum() > MOST_UNITS:
+        raise ValueError(
+            f"{what} draws for each of the equal rows that a weight stands for, {whole.sum():.3g} in all, and at most "
+            f"{MOST_UNITS} are supported; draw a sample of them"
+        )
+    return None if np.all(whole == 1.0) else whole.astype(np.int64)
+
+
+def sums_of_units(drawn: NDArray[Any], units: Integers) -> NDArray[Any]:
+    """Return the sum of draws over each row's units; zero for a weight of zero."""
+    ends = np.cumsum(units)
+    starts = ends - units
+    kept = units > 0
+    sums = np.zeros((len(units), *drawn.shape[1:]), dtype=drawn.dtype)
+    if kept.any():
+        sums[kept] = np.add.reduceat(drawn, starts[kept], axis=0)
+    return sums
+
+
+def multiplied(
+    residual: Array,
+    kind: str,
+    seed: int,
+    n_resamples: int,
+    *,
+    units: Integers | None = None,
+    cluster: Integers | None = None,
+    results: int = 0,
+) -> Iterator[tuple[slice, Array]]:
+    """Yield residuals times random multipliers, in blocks of resamples.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (n, c)
+        Residual of each row's units.
+    kind : str
+        As of `draws.multipliers`.
+    seed, n_resamples : int
+        Seed, and number of resamples.
+    units : ndarray of int, shape (n,), optional
+        Number of unit rows that each row represents. Each unit has its own multiplier; the row gets their mean.
+    cluster : ndarray of int, shape (n,), optional
+        Clusters, whose rows share one multiplier.
+    results : int, default=0
+        Number of results of each column, if larger than the number of rows; limits the size of blocks.
+
+    Yields
+    ------
+    block : slice
+        Numbers of the resamples.
+    values : ndarray of shape (n, resamples, c)
+        Multiplied residuals of all of these resamples.
+    """
+    n, c = residual.shape
+    size = n if units is None else int(units.sum())
+    for block in blocks(n_resamples, max(size, results) * c):
+        drawn = size if cluster is None else int(cluster.max()) + 1
+        sign = multipliers(kind, seed, block, drawn)
+        sign = sign[cluster] if cluster is not None else means_of_units(sign, units)
+        yield block, sign[:, :, None] * residual[:, None, :]
+
+
+def means_of_units(drawn: Array, units: Integers | None) -> Array:
+    """Return the mean of draws over each row's units; zero for a weight of zero."""
+    return drawn if units is None else sums_of_units(drawn, units) / np.maximum(units, 1)[:, None]
+
+
+LEAST_ROWS = 5

@@ -1,0 +1,417 @@
+"""Pooling of arrays in memory: one problem, a batch of problems, or keys that are used repeatedly.
+
+`sum_small` is a short cut for small problems. `pool` of 100 queries and 50 keys is 20 microseconds of sums; reading
+arrays of any kind, in batches, with masks and weights, and choosing among algorithms takes five times as long. So
+plain float64 arrays of few rows are recognised and summed by the reference implementation at once, with the same
+operations in the same order. Anything unusual or invalid takes the general path, which has the error messages.
+
+`sum_stack` sums a batch of many small problems in one compiled call. A thousand problems of 50 x 50 take 3 ms of
+sums, and as many calls of `Plan.reduce` a hundred. So where every item would run on the reference or by brute force,
+all of them go through the staged tiles together: every built-in kernel, degree, key weights and leave-one-out. Rare
+cases are summed by plans: masks, values so tiny that they are counted in larger units, and items with an impossible
+result.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.algorithms import reference
+from kernpool.algorithms.algorithm import PairSample
+from kernpool.algorithms.underflow.refit import fit_lost
+from kernpool.algorithms.verification import SLACK
+from kernpool.core import Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
+from kernpool.core.batch import Batch, Stack
+from kernpool.core.input_validation import EPSILON, Keys, center_of_values
+from kernpool.core.similarity import Composition
+from kernpool.data.array_validation import LARGEST
+from kernpool.execution.progress import Progress, progress_of_part
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.kernels import is_compiled
+from kernpool.pooling.category_cells import CellPlan
+from kernpool.pooling.plan import FAINT, LOADING, SMALL, Plan, is_dense, near_one
+from kernpool.pooling.plan_choice import GroupPlan, choose
+from kernpool.pooling.recipe import Recipe, Sums, limit_values
+
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+NO_CENTER = np.zeros(1)
+
+
+def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
+    """Compute the sums for small plain arrays.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How to pool.
+    query, key, value : object
+        Arguments of `pool`, where there are no weights, masks or excluded keys.
+
+    Returns
+    -------
+    Sums or None
+        To the bit those of the general way; None if an input is not plain, small and valid.
+
+    Examples
+    --------
+    >>> sums = sum_small(Recipe.of(), np.array([0.0]), np.array([-1.0, 1.0]), np.array([2.0, 4.0]))
+    >>> sums.state.finalize()
+    array([[3.]])
+    >>> sum_small(Recipe.of(), [0.0], [-1.0, 1.0], [2.0, 4.0])  # lists are read
+    """
+    for array in (query, key, value):
+        if type(array) is not np.ndarray or array.dtype is not FLOAT64 or not 0 < array.ndim < 3 or not array.size:
+            return None
+    if recipe.degree or recipe.tol is not None or recipe.algorithm not in ("auto", "reference"):
+        return None
+    problem = _problem(recipe, *(x[:, None] if x.ndim == 1 else np.ascontiguousarray(x) for x in (query, key, value)))
+    if problem is None:
+        return None
+    resolve_n_jobs(recipe.n_jobs)
+    state = reference.reduce_in_blocks(problem)
+    if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
+        return None
+    return Sums(problem.restored(state), problem.layout, shape=(len(query), *value.shape[1:]))
+
+
+def _problem(
+    recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
+) -> Problem | None:
+    """Build the problem that `Recipe.problem` builds; None if an input needs an error or a special case."""
+    (n, d), h = key.shape, recipe.bandwidth
+    if query.shape[1] != d or len(value) != n or h.size not in (1, d):
+        return None
+    bandwidth = h if h.size == d else np.full(d, h[0])
+    similarity = KernelLogits(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
+    if not is_dense(Problem(query, key, value, NO_CENTER, similarity)):  # before anything looks at all rows
+        return None
+    # The columns together; NaN and infinity fail every comparison.
+    query_high, key_high = np.maximum.reduce(query, axis=None), np.maximum.reduce(key, axis=None)
+    query_low, key_low = np.minimum.reduce(query, axis=None), np.minimum.reduce(key, axis=None)
+    if not (query_low >= -LARGEST and query_high <= LARGEST and key_low >= -LARGEST and key_high <= LARGEST):
+        return None
+    if not max(query_high, key_high) - min(query_low, key_low) <= LARGEST * bandwidth.min():
+        return None
+    center = center_of_values(value, None, None)
+    size = np.abs(center)
+    if not (size.max() <= LARGEST and np.all((size >= SMALL) | (size == 0.0))):
+        return None  # such values are refused, or pooled in larger units
+    centered = value - center
+    spread = np.maximum.reduce(np.abs(centered), axis=0)
+    if not (spread.min() >= SMALL and spread.max() + size.max() <= LARGEST):
+        return None
+    return Problem(query, key, centered, center, similarity, tol=EPSILON)
+
+
+Array = NDArray[np.float64]
+
+MOST_PAIRS = 1 << 18  # of an item; larger ones have work enough for a call of their own
+# What is read and summed at a time: pairs, a millisecond or two, and numbers, a mebibyte for each copy of them.
+PIECE, NUMBERS = 1 << 20, 1 << 17
+
+
+def sum_stack(
+    batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
+) -> tuple[PoolState, Array] | None:
+    """Sum all items of a batch in one compiled loop.
+
+    Parameters
+    ----------
+    batch : Batch
+        Problems of one shape.
+    algorithm : str
+        As in `choose`. Of the named algorithms only brute force is summed as a stack.
+    n_jobs, progress
+        As in `pool`.
+
+    Returns
+    -------
+    (PoolState, ndarray of shape (b, c)) or None
+        The states of all items, the first item's rows first, of centered values, and the centers; None if items have to
+        be summed one by one.
+    """
+    first, items = batch.problem(0), len(batch)
+    if not _is_worth_it(first, items, algorithm):
+        return None
+    m, width = len(first.query), first.layout.width
+    state, center = empty_state(items * m, width), np.empty((items, first.value.shape[1]))
+    irregular: list[slice] = []
+    from kernpool.algorithms.brute.tiles import sum_items  # loads Numba
+
+    report = None if progress is None else lambda done, total: progress(done * m, total * m)
+
+    def work(some: slice) -> Iterator[None]:
+        stack = batch.stack(some)
+        if stack is None:
+            irregular.append(some)
+            return
+        part = sum_items(first, stack)
+        for i in np.flatnonzero(_is_unusual(first, stack, part)):
+            one = batch.problem(some.start + int(i))
+            part.put(slice(i * m, (i + 1) * m), choose(one, algorithm).reduce(one.without_center()))
+            stack.center[i] = one.value_center
+        state.put(slice(some.start * m, some.stop * m), part)
+        center[some] = stack.center
+        yield
+
+    n, columns = len(first.key), first.key.shape[1] + first.value.shape[1]
+    together = max(1, min(PIECE // (m * n), NUMBERS // ((m + n) * columns)))
+    run_blocks(work, cut(items, together), resolve_n_jobs(n_jobs), report)
+    if irregular:
+        return None
+    tiny = (center != 0.0) & (np.abs(center) < SMALL)
+    return near_one(state, np.inf if tiny.any() else FAINT), center
+
+
+def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
+    """Tell whether the stacked loop supports the items, each is small, and compiled code is worth loading."""
+    (m, n), kernel = first.shape, first.similarity.kernel
+    if items == 1 or m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
+        return False
+    if first.attn_mask is not None or first.logit_bias is not None:
+        return False
+    if kernel.is_compact and reference.may_underflow(first):
+        return False
+    if algorithm == "brute":
+        return True
+    densely = items * reference.seconds(first, PairSample(first), {})
+    return choose(first).algorithm in ("reference", "brute") and densely > LOADING
+
+
+def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bool_]:
+    """Find the items with tiny values, or with a result that cannot be a weighted mean."""
+    items, m = stack.own.shape
+    largest = np.maximum(np.abs(stack.low), np.abs(stack.high))
+    tiny = np.any((largest > 0.0) & (largest < SMALL), axis=1)
+    margin = (SLACK[first.dtype] + first.tol) * (stack.high - stack.low)
+    low, high = (stack.low - margin)[:, None], (stack.high + margin)[:, None]
+    weight = state.denominator.reshape(items, m)
+    sums = state.numerator.reshape(items, m, -1)[:, :, : stack.center.shape[1]]
+    with np.errstate(all="ignore"):
+        mean = sums / weight[:, :, None]
+        possible = (weight > 0.0) & (weight < np.inf) & np.all((low <= mean) & (mean <= high), axis=2)
+    if first.similarity.kernel.is_compact:
+        possible |= (weight == 0.0) & np.all(sums == 0.0, axis=2)
+    unusual: NDArray[np.bool_] = tiny | ~possible.all(axis=1)
+    return unusual
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPairs:
+    """Pairs in arrays, with weights, masks and excluded keys; parameters as in `pool`."""
+
+    key: ArrayLike
+    value: ArrayLike | None
+    key_weight: ArrayLike | None = None
+    attn_mask: ArrayLike | None = None
+    exclude_self: bool = False
+    self_index: ArrayLike | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are only keys and values: no weights, mask or excluded keys."""
+        rest = self.key_weight, self.attn_mask, self.self_index
+        return self.exclude_self is False and all(x is None for x in rest)
+
+    def batch(self, recipe: Recipe, query: ArrayLike) -> Batch:
+        """Return the problems of some queries, one per item of the batch."""
+        return Batch(
+            query,
+            self.key,
+            self.value,
+            key_weight=self.key_weight,
+            attn_mask=self.attn_mask,
+            self_index=self.self_index,
+            make=partial(recipe.problem, exclude_self=self.exclude_self),
+        )
+
+    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
+        """Return the algorithm for the first item of the batch, and the reason."""
+        return choose(self.batch(recipe, query).problem(0), recipe.algorithm)
+
+    def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
+        """Sum over all keys."""
+        if self.is_plain and progress is None:
+            sums = sum_small(recipe, query, self.key, self.value)
+            if sums is not None:
+                return sums
+        batch = self.batch(recipe, query)
+        together = sum_stack(batch, recipe.algorithm, recipe.n_jobs, progress)
+        sums = sum_problems(recipe, batch.problem, len(batch), progress, complete=True, together=together)
+        return replace(sums, shape=batch.output_shape, dtype=batch.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyPairs:
+    """Validated keys and values, for repeated sets of queries.
+
+    Parameters
+    ----------
+    keys : Keys
+        The pairs.
+    factors : Factors, optional
+        Of the queries that come, where there are categorical columns.
+    exclude_self : bool, default=False
+        Whether queries are the keys themselves, each excluded from its own fit (leave-one-out).
+    """
+
+    keys: Keys
+    factors: Factors | None = None
+    exclude_self: bool = False
+
+    def problem(self, recipe: Recipe, query: ArrayLike) -> Problem:
+        """Build the problem of some queries."""
+        return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
+
+    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
+        """Return the algorithm, and the reason."""
+        return choose(self.problem(recipe, query), recipe.algorithm, reuse=True)
+
+    def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
+        """Sum over all keys."""
+        problem = self.problem(recipe, query)
+        return sum_problems(recipe, lambda _: problem, 1, progress, reuse=True)
+
+
+def sum_problems(
+    recipe: Recipe,
+    problem: Callable[[int], Problem],
+    items: int = 1,
+    progress: Progress | None = None,
+    *,
+    complete: bool = False,
+    reuse: bool = False,
+    together: tuple[PoolState, Array] | None = None,
+) -> Sums:
+    """Sum equally shaped problems, one after the other.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How to sum.
+    problem : callable
+        Number of an item to its problem; called again where windows are empty, so that one is held at a time.
+    items : int, default=1
+        How many there are.
+    progress : callable, optional
+        Called as ``progress(done, total)`` in queries of all items.
+    complete : bool, default=False
+        Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
+    reuse : bool, default=False
+        As in `choose`.
+    together : (PoolState, ndarray of shape (items, c)), optional
+        Of `sum_stack`, if the items have been summed together.
+
+    Returns
+    -------
+    Sums
+        Rows of the first item first.
+    """
+    first = problem(0)
+    m, centered = len(first.query), bool(first.degree or first.factors)
+    if together is None:
+        state, centers = _sum_all(recipe, problem, items, progress, centered=centered, reuse=reuse)
+    else:
+        state, centers = together[0] if centered else _with_centers(first, *together), list(together[1])
+
+    def fill(rows: NDArray[np.intp]) -> Array:
+        item, row = np.divmod(rows, m)
+        parts = [limit_values(problem(i), row[item == i], recipe.empty, recipe.n_jobs) for i in np.unique(item)]
+        return np.concatenate(parts)
+
+    def fit_lost_planes(fit: LocalFit) -> LocalFit:
+        parts = [fit.rows(slice(i * m, (i + 1) * m)) for i in range(items)]
+        return LocalFit.joined(
+            [fit_lost(problem(i), part) if part.lost.any() else part for i, part in enumerate(parts)]
+        )
+
+    center = np.concatenate([np.broadcast_to(c, (m, len(c))) for c in centers]) if centered else None
+    return Sums(state, first.layout, center, fill, fit_lost_planes if complete and first.degree else None)
+
+
+def sum_states(
+    recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
+) -> PoolState:
+    """Return the states of all items, of uncentered values; parameters as in `sum_problems`."""
+    return _sum_all(recipe, problem, items, progress, centered=False, reuse=False)[0]
+
+
+def _sum_all(
+    recipe: Recipe,
+    problem: Callable[[int], Problem],
+    items: int,
+    progress: Progress | None,
+    *,
+    centered: bool,
+    reuse: bool,
+) -> tuple[PoolState, list[Array]]:
+    """Return the states of all items, of centered values or not, and the centers."""
+    states, centers = [], []
+    for i in range(items):
+        one = problem(i)
+        centers.append(one.value_center)
+        one = one.without_center() if centered else one
+        report = progress_of_part(progress, i, items)
+        states.append(choose(one, recipe.algorithm, reuse=reuse).reduce(one, n_jobs=recipe.n_jobs, progress=report))
+    return _joined(states), centers
+
+
+def local_fit(
+    problem: Problem,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    *,
+    complete: bool = True,
+    ridge: Array | None = None,
+) -> LocalFit:
+    """Fit a local constant, plane or quadratic around each query of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to fit.
+    algorithm, n_jobs, progress
+        As in `pool`.
+    complete : bool, default=True
+        Whether planes that sums have lost are fitted from the keys themselves; else they are constant there.
+    ridge : ndarray of shape (d,), optional
+        Of `Recipe.ridge_weight`.
+
+    Returns
+    -------
+    LocalFit
+        Values, slopes per bandwidth, and ranks; zeros for empty windows.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, degree=1)
+    >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
+    array([[[2.]]])
+    """
+    plan = choose(problem, algorithm, reuse=True)
+    state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
+    lost = partial(fit_lost, problem) if complete and problem.degree and problem.factors is None else None
+    return Sums(state, problem.layout, problem.value_center, complete=lost).fit(ridge)
+
+
+def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:
+    """Add the centers to states of problems without moments."""
+    added = state.denominator[:, None] * np.repeat(centers, len(first.query), axis=0)
+    return PoolState(state.shift, state.denominator, state.numerator + added)
+
+
+def _joined(states: list[PoolState]) -> PoolState:
+    """Concatenate the states of several sets of queries."""
+    if len(states) == 1:
+        return states[0]
+    return PoolState(
+        np.concatenate([state.shift for state in states]),
+        np.concatenate([state.denominator for state in states]),
+        np.concatenate([state.numerator for state in states]),
+    )

@@ -1,0 +1,334 @@
+"""Choice of the plan for a problem, and the plan that excludes observations of the query's own group.
+
+`choose` decides how any problem is pooled, whatever holds its pairs; the plan gives its reasons.
+
+`GroupPlan` sums over all other groups without subtracting. Where a group holds nearly all of the weight of a window,
+the total less the sum of the group would be rounding. The groups are sorted and cut into eight, again and again: the
+queries of an eighth are summed with the keys of the seven others, as a plain problem for any algorithm, and states
+are merged. When a few groups with few pairs remain, they are one sum under a mask.
+
+    S_i = merge over l of  state(x_i, the other eighths at depth l)
+
+With G groups a query is summed at most about ``log_8 G`` times, a key seven times as often, and each pair once: never
+more than n^2 pairs, and O(n log n log G) for kernels and columns whose sums take O(n log n). Memory is O(n), and a
+mask of a million pairs. On a line a query costs more than a key: where a part is thin, few queries share a series.
+1e5 rows of one column take 1.4 s of a processor with 100 groups and 2.5 s with 20 000, and 0.05 s without groups. Cut
+into halves they took 2.1 and 3.5 s, and sixteenths are no quicker. Half of the time is series, half some milliseconds
+for each part; less would take cells whose moments are merged group by group, inside each family of kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import ALGORITHMS, Gradients
+from kernpool.algorithms.underflow.gradients import find_far
+from kernpool.core import Groups, PoolState, Problem, empty_state
+from kernpool.execution.error_messages import explain_calls
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import cut
+from kernpool.execution.warnings import underflow_is_zero
+from kernpool.pooling.category_cells import CellPlan, choose_for_levels
+from kernpool.pooling.plan import (
+    FaultCount,
+    Plan,
+    check_algorithm,
+    choose_algorithm,
+    name_of_each,
+    read_pullback,
+    read_wanted,
+)
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
+MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for them, another cut twice as long
+WAYS = 8  # parts that a range of groups is cut into, at most
+FAR_PAIRS = 1 << 18  # of far queries, with all keys under a mask
+
+
+class GroupVisit(NamedTuple):
+    """A block of queries and the keys that are included for them.
+
+    Parameters
+    ----------
+    queries : ndarray of int
+        Which they are.
+    before, after : ndarray of int
+        Which keys, in two pieces of one order.
+    masked : bool
+        Whether some of them are of the same group.
+    """
+
+    queries: Index
+    before: Index
+    after: Index
+    masked: bool
+
+    @property
+    def keys(self) -> Index:
+        """Indices of the keys, in one array."""
+        return np.concatenate([self.before, self.after])
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return self.queries.size * (self.before.size + self.after.size)
+
+
+@dataclass(frozen=True)
+class GroupPlan(FaultCount):
+    """Plan for a problem in which keys of the query's own group are excluded; `choose` builds it.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``"groups"``.
+    reason : str
+        Why this way, in words.
+    """
+
+    algorithm: str
+    reason: str
+    _choose: Callable[[Problem], Plan | CellPlan] = field(repr=False, compare=False)
+
+    @underflow_is_zero
+    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
+        """Sum weights and weighted values over the keys of all other groups; parameters and result as in `Plan.reduce`.
+
+        For slopes at full precision let the problem have a ``value_center`` of zero, as with categories.
+        """
+        layout, center = problem.layout, problem.value_center
+        total = empty_state(len(problem.query), layout.width)
+        for visit, part, report in _parts(problem, progress):
+            plan = self._choose(part)
+            state = plan.reduce(part, n_jobs=n_jobs, progress=report)
+            self._count_faults(plan.faults)
+            total.add(visit.queries, state)
+        return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
+
+    @underflow_is_zero
+    def pullback(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: Array,
+        wanted: Collection[str] = ("log_bandwidth",),
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        """Differentiate ``sum(cotangent * pooled)``; parameters and result as in `CellPlan.pullback`.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem that was summed.
+        state : PoolState
+            Result of `reduce`.
+        cotangent : ndarray of shape (m, c)
+            Derivative of a scalar by the pooled values.
+        wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth",)
+            Which derivatives; one row per query. ``"smoothing"`` is for problems with categories.
+        n_jobs, progress
+            As in `reduce`.
+
+        Returns
+        -------
+        Gradients
+            Those wanted.
+
+        Raises
+        ------
+        ValueError
+            If something else is wanted, shapes do not fit, or the kernel has no slope.
+        """
+        known = WANTED if problem.factors is not None else WANTED - {"smoothing"}
+        wanted = read_wanted(wanted, known)
+        state, cotangent = read_pullback(problem, state, cotangent)
+        k = 0 if problem.factors is None else len(problem.factors.tables)
+        sums = {
+            name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted
+        }
+        far = find_far(state)
+        if far.size:  # as with categories: rounded logits are too imprecise there to weigh parts against each other
+            bare = problem.without_center()
+            for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
+                some = far[piece]
+                part = _masked(bare.block(some))
+                found = self._choose(part).pullback(part, state.rows(some), cotangent[some], wanted, n_jobs=n_jobs)
+                for name in wanted:
+                    sums[name][some] = getattr(found, name)
+        near = state.without(far)
+        for visit, part, report in _parts(problem, progress):
+            rows = visit.queries
+            gradients = self._choose(part).pullback(
+                part, near.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
+            )
+            for name in wanted:
+                sums[name][rows] += getattr(gradients, name)
+        return Gradients(**sums)
+
+
+def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | CellPlan], each: str) -> GroupPlan:
+    """Return the plan of a problem with groups.
+
+    Parameters
+    ----------
+    problem : Problem
+        With groups.
+    choose_part : callable
+        How parts without groups are summed.
+    each : str
+        The same in words.
+    """
+    parts, count = len(_visits(problem)), len(np.unique(cast(Groups, problem.groups).key_code))
+    return GroupPlan("groups", f"{count} groups, each left out, in {parts} part(s): each by {each}", choose_part)
+
+
+def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupVisit, Problem, Progress | None]]:
+    """Return the visits, each with its problem and its progress callback."""
+    visits, m = _visits(problem), len(problem.query)
+    bare, done = problem.without_center(), 0
+    total = sum(visit.pairs for visit in visits)
+    for visit in visits:
+        pairs, report = visit.pairs, None
+        if progress is not None:
+            report = partial(_report, progress, m, done, pairs, total)
+        if visit.masked:
+            part = _masked(bare.block(visit.queries, visit.keys))
+        else:
+            part = replace(bare, groups=None).part(visit.queries, visit.keys)
+        yield visit, part, report
+        done += pairs
+    if progress is not None:
+        progress(m, m)
+
+
+def _masked(problem: Problem) -> Problem:
+    """Return the problem with a mask in place of the groups: m x n booleans."""
+    mask = cast(Groups, problem.groups).takes_part()
+    return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, groups=None)
+
+
+def _visits(problem: Problem) -> list[GroupVisit]:
+    groups, weight = cast(Groups, problem.groups), problem.key_weight
+    of = groups.query_code, groups.key_code, weight
+    return problem.prepare("groups", of, lambda: _cut(groups, weight))
+
+
+def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
+    """Split the pairs of different groups into visits; keys of zero weight are excluded."""
+    kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
+    keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
+    codes = np.unique(groups.key_code[kept])
+    mine = np.isin(groups.query_code, codes)
+    free, queries = np.flatnonzero(~mine), np.flatnonzero(mine)
+    queries = queries[np.argsort(groups.query_code[queries], kind="stable")]
+    key_start = np.append(np.searchsorted(groups.key_code[keys], codes), len(keys))
+    query_start = np.append(np.searchsorted(groups.query_code[queries], codes), len(queries))
+    none = np.zeros(0, dtype=np.intp)
+    visits = [GroupVisit(free, keys, none, False)] if free.size else []
+    waiting = [(0, len(codes))]
+    while waiting:
+        low, high = waiting.pop()
+        some, (first, last) = queries[query_start[low] : query_start[high]], key_start[[low, high]]
+        if high - low < 2 or not some.size:
+            continue
+        if some.size * (last - first) <= MASKED_PAIRS:
+            visits.append(GroupVisit(some, keys[first:last], none, True))
+            continue
+        # Group starts nearest to a split into equal numbers of keys; a large group may be nearest to several.
+        enough = math.ceil(math.sqrt(some.size * (last - first) / MASKED_PAIRS))
+        goals = np.linspace(first, last, min(WAYS, enough, high - low) + 1)[1:-1]
+        nearest = low + np.abs(key_start[low : high + 1, None] - goals).argmin(axis=0)
+        ends = np.unique(np.clip(nearest, low + 1, high - 1)).tolist()
+        parts = list(zip([low, *ends], [*ends, high], strict=True))
+        for begin, end in parts:
+            asked = queries[query_start[begin] : query_start[end]]
+            if asked.size:
+                visits.append(GroupVisit(asked, keys[first : key_start[begin]], keys[key_start[end] : last], False))
+        waiting += parts[::-1]
+    return visits
+
+
+def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, part: int, parts: int) -> None:
+    progress(min(m - 1, m * (done * parts + pairs * part) // (all_pairs * parts)), m)
+
+
+@explain_calls
+def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) -> Plan | CellPlan | GroupPlan:
+    """Choose an algorithm for a problem and give the reason; nothing is computed.
+
+    Parameters
+    ----------
+    problem : Problem
+        From `Problem.from_arrays`.
+    algorithm : str, default="auto"
+        A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
+        those that can do the problem (`Algorithm.seconds`). For large problems of several columns the estimate looks at
+        64 queries and 2048 keys, which takes some milliseconds.
+
+    reuse : bool, default=False
+        Whether such problems will be summed many times, as by a fitted model or a search for bandwidths. Then compiled
+        loops, which take half a second to load, are wanted for small problems too; `pool` asks with False.
+
+    Returns
+    -------
+    Plan
+        With ``algorithm`` and ``reason``.
+
+    Raises
+    ------
+    ValueError
+        If the algorithm is unknown or cannot do this problem; the message names one that can.
+
+    Notes
+    -----
+    If the named algorithm does not support the problem, ValueError is raised, with the same message by `fit` and every
+    method of an estimator. Auxiliary sums, such as those of squared kernels, of a fit of another degree or under a
+    mask, use ``"auto"`` if the named algorithm does not support them.
+
+    All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
+    problem and the kind of processor, and not on what the process did before. For a single call of up to about a
+    hundred thousand pairs it is a dense NumPy expression, which takes half a millisecond and loads no compiler. Beyond,
+    it is compiled loops, though the first call of a process waits half a second to a second for them to load, and
+    several where they have never been compiled: 1000 x 1000 pairs then take 1 ms in place of 5. With `reuse` the
+    limit is some ten thousand pairs: a search for a bandwidth makes hundreds of passes and has won the time back when
+    it ends (300 rows of two columns: 0.3 s in place of 1.6).
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([0.5], [0.0, 1.0], [3.0, 4.0])
+    >>> kernpool.choose(problem).algorithm
+    'reference'
+    >>> kernpool.choose(problem, "brute").reason
+    'every pair, in compiled tiles: as asked'
+    """
+    if problem.groups is not None:
+        check_algorithm(algorithm)
+        part = partial(_choose_part, algorithm=algorithm, reuse=reuse)
+        return plan_of_groups(problem, part, name_of_each(algorithm))
+    return _choose_without_groups(problem, algorithm, reuse=reuse)
+
+
+def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
+    if problem.factors is not None:
+        return choose_for_levels(problem, algorithm)
+    return choose_algorithm(problem, algorithm, reuse=reuse)
+
+
+def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
+    """Choose for a part of a problem with groups: a few pairs need a mask, which not all algorithms support."""
+    if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
+        algorithm = "auto"
+    return _choose_without_groups(problem, algorithm, reuse=reuse)

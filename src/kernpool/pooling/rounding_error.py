@@ -1,0 +1,154 @@
+"""Bound on the rounding error of pooled values and of pooling weights.
+
+`rounding_bound` gives the accuracy that the package promises, as a formula.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.reference import may_underflow
+from kernpool.core import FLOAT64, PoolState, Problem
+from kernpool.kernels import get_kernel
+from kernpool.pooling.plan_choice import choose
+
+Array = NDArray[np.float64]
+Surroundings = tuple[Array, Array, Array]
+
+TABLE_PAIRS = 1 << 22  # in one table
+FEW_PAIRS = 1 << 25  # up to here by tables of all pairs; beyond, by trees and compiled loops
+# dtype: rounding of a sum over keys nearby, machine epsilon, and the distance in bandwidths at which nearby ends
+TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2e-6, 1.2e-7, 4.0)}
+
+
+def rounding_bound(problem: Problem, state: PoolState) -> Array:
+    r"""Return a bound on the rounding error of pooled values.
+
+    .. math:: |\hat y - y| \le 10^{-12} \max\Big(1, \frac{W}{1000 D}\Big) \operatorname{range}(v) + 4 \epsilon |y|
+
+    where W is the weight in the window of a query and D its denominator in units of its nearest key's weight. Where
+    the nearest key is r > 100 bandwidths away, :math:`8 \epsilon (1 + r^2 / 2) \operatorname{range}(v)` comes on top,
+    because logits round in proportion to their size. For float32 the numbers are 2e-6 and 4 bandwidths.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem that was summed; the bound is for local constant fits.
+    state : PoolState
+        Its sums, as `Plan.reduce` of any algorithm returns them.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        For each query and each value column.
+
+    See Also
+    --------
+    kernpool.pool : Its `tol` adds ``tol * range(v)``.
+
+    Notes
+    -----
+    A compact kernel loses digits where it vanishes, so its D is counted in units of its height, unless it is a product
+    of so many columns that it underflows. Two algorithms may be twice as far from each other. Up to 2**25 pairs, under
+    masks, and for products of infinite kernels other than the Gaussian, the cost is that of all pairs in NumPy.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> problem = kernpool.Problem.from_arrays([0.5, 500.0], [0.0, 1.0], [3.0, 5.0])
+    >>> state = kernpool.choose(problem).reduce(problem)
+    >>> rounding_bound(problem, state)
+    array([[2.00e-12],
+           [4.40e-10]])
+    """
+    _, epsilon, _ = _terms(problem)
+    size = np.abs(state.finalize("zero")[:, problem.layout.value])
+    bound: Array = rounding_of_weights(problem, state)[:, None] * np.ptp(problem.value, axis=0) + 4 * epsilon * size
+    return bound
+
+
+def rounding_of_weights(problem: Problem, state: PoolState) -> Array:
+    """Return a bound on the rounding error of pooling weights: the factor of ``range(v)`` in `rounding_bound`.
+
+    Parameters
+    ----------
+    problem, state
+        As in `rounding_bound`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        For each query, 1 at most.
+    """
+    base, epsilon, nearby = _terms(problem)
+    distance, log_unit, weight = _surroundings(problem)
+    with np.errstate(invalid="ignore"):
+        log_share = np.log(np.maximum(weight, 1e-300)) + log_unit - state.log_denominator + np.log(problem.weight_unit)
+    occupied = state.denominator > 0
+    share: Array = base * np.exp(np.clip(np.where(occupied, log_share, 0.0) - np.log(1000.0), 0.0, 600.0))
+    if not problem.similarity.kernel.is_compact:
+        share += np.where(occupied & (distance > nearby), 8 * epsilon * (1 + distance**2 / 2), 0.0)
+    return np.minimum(share, 1.0, out=share)
+
+
+def _terms(problem: Problem) -> tuple[float, float, float]:
+    return TERMS[FLOAT64 if problem.degree else problem.dtype]
+
+
+def _surroundings(problem: Problem) -> Surroundings:
+    """Return for each query the distance of its nearest key, the logarithm of the unit of D, and W.
+
+    Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
+    """
+    m, n = problem.shape
+    similarity = problem.similarity
+    has_mask = not (problem.attn_mask is None and problem.logit_bias is None and problem.groups is None)
+    if m * n > FEW_PAIRS and not has_mask and not may_underflow(problem):
+        if similarity.kernel.is_compact:
+            return _by_window(problem)
+        if similarity.composition == "radial" or similarity.kernel.name == "gaussian":
+            return _by_tree(problem)
+    rows = max(1, TABLE_PAIRS // n)
+    distance, log_unit, weight = zip(
+        *(_by_table(problem.block(slice(start, start + rows))) for start in range(0, m, rows)), strict=True
+    )
+    return np.concatenate(distance), np.concatenate(log_unit), np.concatenate(weight)
+
+
+def _by_table(problem: Problem) -> Surroundings:
+    times, similarity = problem.multiplicity(), problem.similarity
+    logits = similarity.logits(problem.query, problem.key)
+    if problem.logit_bias is not None:
+        logits = logits + problem.logit_bias
+    takes_part = (times > 0) & (logits > -np.inf)
+    distance = np.where(takes_part, similarity.distance(problem.query, problem.key), np.inf).min(axis=1)
+    weight = np.where(takes_part, times, 0.0).sum(axis=1)
+    if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
+        return distance, np.zeros(len(times)), weight
+    return distance, np.where(takes_part, logits, -np.inf).max(axis=1), weight
+
+
+def _by_window(problem: Problem) -> Surroundings:
+    """Count the keys of compact kernels; the distance is not needed."""
+    boxcar = problem.with_kernel(get_kernel("boxcar"))
+    weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
+    return np.full(len(weight), np.inf), np.zeros(len(weight)), weight
+
+
+def _by_tree(problem: Problem) -> Surroundings:
+    """Find the nearest key of each query, or the second nearest where the nearest is the query itself."""
+    from scipy.spatial import KDTree
+
+    similarity = problem.similarity
+    weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
+    (rows,) = np.nonzero(weight > 0)
+    middle = np.median(problem.key, axis=0)
+    tree = KDTree((problem.key[rows] - middle) / similarity.bandwidth)
+    near, place = tree.query((problem.query - middle) / similarity.bandwidth, k=min(2, len(rows)))
+    near, place = near.reshape(len(near), -1), rows[place.reshape(len(near), -1)]
+    total = np.full(len(near), weight.sum())
+    if problem.self_index is not None:
+        gone = (place == problem.self_index[:, None]) & (problem.own_weight == 0)[:, None]
+        near = np.where(gone, np.inf, near)
+        total += problem.own_weight - np.where(problem.self_index >= 0, weight[problem.self_index], 0.0)
+    nearest = near.min(axis=1)
+    return nearest, similarity.kernel.log_profile(nearest), total

@@ -1,0 +1,335 @@
+"""Compiled pooling as a differentiable torch operator on the CPU, in memory linear in queries plus keys.
+
+The forward pass keeps one state per query; the backward pass goes over the pairs a second time. torch sees two
+opaque operators with known shapes, so that `torch.compile` and autograd work through them. Operators take only
+tensors and plain numbers, so their arguments are the fields of `Sequences`, one by one.
+
+A sequence becomes one problem of the engine, or several where its mask would be large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kernpool.algorithms import Gradients
+from kernpool.core import Layout, PoolState, Problem, column_range, solve
+from kernpool.data.array_validation import LARGEST
+from kernpool.pooling.plan_choice import choose
+from kernpool.torch.dispatch import choose_width_gradient
+
+MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
+
+
+class Sequences(NamedTuple):
+    """Inputs of the operator: B independent sequences of queries and keys.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (B, L, E), (B, S, E), (B, S, C)
+        On the processor.
+    inverse_bandwidth : Tensor of shape (E,)
+        Factors of the columns; only their absolute values matter.
+    counts : Tensor of int64, shape (B, L), optional
+        How many of the first keys each query sees.
+    mask : Tensor of bool, shape (T, L, S) or (T, 1, S), optional
+        Tables of which pairs count.
+    which : Tensor of int64, shape (B,), optional
+        The number of each sequence's table.
+    kernel : str
+        Name of a kernel.
+    exclude_self : bool
+        Leave key i out for query i.
+    degree : {0, 1}
+        Local constant or local linear.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    inverse_bandwidth: Tensor
+    counts: Tensor | None
+    mask: Tensor | None
+    which: Tensor | None
+    kernel: str
+    exclude_self: bool
+    degree: int
+
+    @property
+    def layout(self) -> Layout:
+        """Column layout of the sums of one query."""
+        return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield sequences, or blocks of their queries, with the keys that they see; skip queries that see no key."""
+        rows, all_keys = self.query.shape[1], self.key.shape[1]
+        query, key, value, inverse = map(as_array, self[:4])
+        for b in range(len(query)):
+            table = None if self.mask is None or self.which is None else self.mask[int(self.which[b])].numpy()
+            seen = np.full(rows, all_keys) if self.counts is None else np.minimum(self.counts[b].numpy(), all_keys)
+            size = rows if np.ptp(seen) == 0 else max(1, MASK_BYTES // all_keys)
+            for start in range(0, rows, size):
+                queries = slice(start, min(start + size, rows))
+                keys, number, allowed = _seen(table, seen[queries], queries, all_keys)
+                if not number.size:
+                    continue
+                self_index = _places(number, np.arange(queries.start, queries.stop)) if self.exclude_self else None
+                arrays = query[b, queries], key[b, keys], value[b, keys], inverse
+                yield Part(b, queries, keys, self._problem(*arrays, allowed, self_index))
+
+    def _problem(
+        self,
+        query: NDArray[Any],
+        key: NDArray[Any],
+        value: NDArray[Any],
+        inverse: NDArray[Any],
+        mask: NDArray[np.bool_] | None,
+        self_index: NDArray[np.intp] | None,
+    ) -> Problem | None:
+        if mask is not None:
+            # Keys that no query uses are padding and may hold anything.
+            used = np.any(mask, axis=0, keepdims=True).T
+            query = np.where(np.any(mask, axis=1, keepdims=True), query, 0)
+            key, value = np.where(used, key, 0), np.where(used, value, 0)
+        if not all(np.isfinite(array).all() for array in (query, key, value, inverse)):
+            return None
+        low, high = (np.array(ends) for ends in zip(column_range(query), column_range(key), strict=True))
+        extent = high.max(axis=0).astype(np.float64) - low.min(axis=0)
+        # Widths that training has driven away: to where nothing changes any more.
+        narrowest = np.maximum(2.0 * extent / LARGEST, 1e-150)
+        with np.errstate(divide="ignore"):
+            bandwidth = np.clip(1.0 / np.abs(inverse.astype(np.float64)), narrowest, 1e150)
+        return Problem.from_arrays(
+            query,
+            key,
+            value,
+            kernel=self.kernel,
+            bandwidth=bandwidth,
+            attn_mask=mask,
+            exclude_self=self.exclude_self,
+            self_index=self_index,
+            degree=self.degree,
+        )
+
+
+class Part(NamedTuple):
+    """Queries of one sequence with the keys that they see; its problem is None if an entry is NaN."""
+
+    sequence: int
+    queries: slice
+    keys: slice | NDArray[np.intp]
+    problem: Problem | None
+
+
+def as_array(tensor: Tensor) -> NDArray[Any]:
+    """Convert a CPU tensor to an array; half precision becomes float32 (NumPy has no bfloat16, slow float16)."""
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        tensor = tensor.float()
+    return tensor.detach().contiguous().numpy()
+
+
+def _seen(
+    table: NDArray[np.bool_] | None, seen: NDArray[np.int64], queries: slice, all_keys: int
+) -> tuple[slice | NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_] | None]:
+    """Return the keys seen by any of these queries, their indices, and a mask unless all queries see all of them."""
+    keys: slice | NDArray[np.intp] = slice(0, int(seen.max()))
+    number, allowed = np.arange(all_keys)[keys], None
+    if table is not None and len(table) == 1:  # one row for all queries is a choice of keys, and needs no table
+        keys = number = np.flatnonzero(table[0, keys])
+    elif table is not None:
+        allowed = table[queries, keys]
+    if np.ptp(seen):
+        within = number < seen[:, None]
+        allowed = within if allowed is None else allowed & within
+    return keys, number, allowed
+
+
+def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the indices of numbers in an increasing list; -1 for numbers that are missing."""
+    place = np.minimum(np.searchsorted(number, wanted), len(number) - 1)
+    return np.where(number[place] == wanted, place, -1)
+
+
+Array = NDArray[np.float64]
+
+FIELDS = len(Sequences._fields)
+ONCE = (
+    "the fused operator has no second derivatives; use AttentionPooling(..., algorithm='dense') where they are needed"
+)
+
+
+class Totals(NamedTuple):
+    """Gradients with respect to the tensors of `Sequences`, summed over its parts; None where not requested."""
+
+    query: Array | None
+    key: Array | None
+    value: Array | None
+    inverse_bandwidth: Array | None
+
+    @classmethod
+    def zeros(cls, tensors: Sequences, wanted: list[bool]) -> Totals:
+        """Create zero gradients for the tensors whose gradient is requested."""
+        return cls(
+            *(np.zeros(tensor.shape) if want else None for tensor, want in zip(tensors[:4], wanted, strict=True))
+        )
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Names of the requested gradients in the compiled engine."""
+        names = {name for name in ("query", "key", "value") if getattr(self, name) is not None}
+        return frozenset(names if self.inverse_bandwidth is None else names | {"log_bandwidth"})
+
+    def add(self, part: Part, found: Gradients, inverse_bandwidth: Tensor) -> None:
+        """Add the gradients of a part."""
+        if self.query is not None:
+            self.query[part.sequence, part.queries] += np.asarray(found.query)
+        if self.key is not None:
+            self.key[part.sequence, part.keys] += np.asarray(found.key)
+        if self.value is not None:
+            self.value[part.sequence, part.keys] += np.asarray(found.value)
+        if self.inverse_bandwidth is not None:
+            inverse = as_array(inverse_bandwidth).astype(np.float64)
+            by_log = np.asarray(found.log_bandwidth).sum(axis=0)
+            # Where 1/h is zero, nothing by symmetry: weights depend on its square.
+            self.inverse_bandwidth[...] -= np.divide(by_log, inverse, where=inverse != 0, out=np.zeros_like(inverse))
+
+
+@torch.library.custom_op("kernpool::pool", mutates_args=())
+def pool_pairs(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    inverse_bandwidth: Tensor,
+    counts: Tensor | None,
+    mask: Tensor | None,
+    which: Tensor | None,
+    kernel: str,
+    exclude_self: bool,
+    degree: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Pool sequences; return the result and the states that the backward pass needs.
+
+    Parameters
+    ----------
+    query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree
+        The fields of `Sequences`.
+
+    Returns
+    -------
+    pooled : Tensor of shape (B, L, C)
+        In the precision of the values; zero where no key counts.
+    shift, denominator : Tensor of float64, shape (B, L)
+    numerator : Tensor of float64, shape (B, L, width)
+        The states.
+    """
+    given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
+    batch, rows, _ = query.shape
+    pooled = np.zeros((batch, rows, value.shape[-1]))
+    shift, denominator = np.full((batch, rows), -np.inf), np.zeros((batch, rows))
+    numerator = np.zeros((batch, rows, given.layout.width))
+    for part in given.parts():
+        at, problem = (part.sequence, part.queries), part.problem
+        if problem is None:
+            pooled[at] = np.nan
+            continue
+        centered = problem.without_center()
+        state = choose(centered, reuse=True).reduce(centered, n_jobs=torch.get_num_threads())
+        fit = solve(state, problem.layout)
+        pooled[at] = np.where(fit.occupied[:, None], fit.intercept + problem.value_center, 0.0)
+        shift[at], denominator[at], numerator[at] = state.shift, state.denominator, state.numerator
+    states = torch.from_numpy(shift), torch.from_numpy(denominator), torch.from_numpy(numerator)
+    return torch.from_numpy(pooled).to(value.dtype), *states
+
+
+@torch.library.custom_op("kernpool::pool_backward", mutates_args=())
+def pull_back(
+    cotangent: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    inverse_bandwidth: Tensor,
+    counts: Tensor | None,
+    mask: Tensor | None,
+    which: Tensor | None,
+    kernel: str,
+    exclude_self: bool,
+    degree: int,
+    shift: Tensor,
+    denominator: Tensor,
+    numerator: Tensor,
+    wanted: list[bool],
+) -> list[Tensor]:
+    """Return gradients with respect to queries, keys, values and inverse bandwidths; empty where not requested."""
+    given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
+    totals, slopes = Totals.zeros(given, wanted), as_array(cotangent).astype(np.float64)
+    states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
+    for part in given.parts():
+        at, problem = (part.sequence, part.queries), part.problem
+        if problem is None:
+            for total in totals:
+                if total is not None:
+                    total[...] = np.nan
+            break
+        found = _differentiate(problem, PoolState(*(table[at] for table in states)), slopes[at], totals.wanted, mask)
+        totals.add(part, found, inverse_bandwidth)
+    arrays = [np.zeros(0) if total is None else total for total in totals]
+    return [torch.from_numpy(array).to(tensor.dtype) for array, tensor in zip(arrays, given[:4], strict=True)]
+
+
+def _differentiate(
+    problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str], mask: Tensor | None
+) -> Gradients:
+    """Return the requested gradients, possibly with others; rows of that by log bandwidth have to be summed."""
+    centered = problem.without_center()
+    plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
+    if choose_width_gradient(centered, state, wanted, masked=mask is not None).way == "pairs":
+        return plan.pullback(centered, state, cotangent, wanted, n_jobs=n_jobs)
+    places = wanted - {"log_bandwidth"} | {"query", "key"}
+    found = plan.pullback(centered, state, cotangent, places, n_jobs=n_jobs)
+    # Minus the sums of places times their gradients, about the center of the keys.
+    center = problem.key.mean(axis=0, dtype=np.float64)
+    by_query, by_key = cast(Array, found.query), cast(Array, found.key)
+    by_log = np.concatenate([(center - problem.query) * by_query, (center - problem.key) * by_key])
+    return found._replace(log_bandwidth=by_log)
+
+
+@pool_pairs.register_fake
+def _(*fields: Any) -> tuple[Tensor, ...]:
+    given = Sequences(*fields)
+    batch, rows, _ = given.query.shape
+    table = given.query.new_empty(batch, rows, dtype=torch.float64)
+    pooled = given.value.new_empty(batch, rows, given.value.shape[-1])
+    return pooled, table, torch.empty_like(table), table.new_empty(batch, rows, given.layout.width)
+
+
+@pull_back.register_fake
+def _(cotangent: Tensor, *inputs: Any) -> list[Tensor]:  # noqa: ARG001  # as torch calls it
+    tensors, wanted = inputs[:4], inputs[-1]
+    return [tensor.new_empty(tensor.shape if want else 0) for tensor, want in zip(tensors, wanted, strict=True)]
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:7], *output[1:])  # all but the tensors are plain
+    ctx.options = inputs[7:]
+    ctx.mark_non_differentiable(*output[1:])
+
+
+def _backward(ctx: Any, cotangent: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    *tensors, shift, denominator, numerator = ctx.saved_tensors
+    wanted = list(ctx.needs_input_grad[:4])
+    found = pull_back(cotangent, *tensors, *ctx.options, shift, denominator, numerator, wanted)
+    gradients = [gradient if want else None for gradient, want in zip(found, wanted, strict=True)]
+    return (*gradients, *[None] * (FIELDS - len(gradients)))
+
+
+def _refuse(ctx: Any, *_: Any) -> None:
+    raise NotImplementedError(ONCE)
+
+
+pool_pairs.register_autograd(_backward, setup_context=_keep)
+pull_back.register_autograd(_refuse)

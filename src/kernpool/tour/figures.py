@@ -1,0 +1,332 @@
+"""Figures of the tour's sections, from the variables of their code and the words of a language."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernpool.displays import (
+    AttentionDisplay,
+    BandwidthPathDisplay,
+    CoverageDisplay,
+    KernelCurveDisplay,
+    KernelDisplay,
+    QuantileFanDisplay,
+    TrainingDisplay,
+    drawing,
+    import_pyplot,
+)
+from kernpool.pooling import pool, pooling_weights
+
+Namespace = dict[str, Any]
+Words = Mapping[str, str]
+Figures = dict[str, Any]
+
+
+def _panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
+    plt = import_pyplot()
+    # Pyplot is not typed.
+    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)  # type: ignore[no-any-return]
+
+
+def _fit(ax: Any, n: Namespace, words: Words, prediction: Any, title: str | None = None, legend: bool = True) -> None:
+    KernelCurveDisplay.from_predictions(
+        n["x_test"],
+        prediction,
+        x_train=n["x_train"],
+        y_train=n["y_train"],
+        truth=n["y_truth"],
+        name=words["prediction"],
+        ax=ax,
+        scatter_kwargs={"label": words["samples"]},
+        truth_kwargs={"label": words["truth"]},
+    )
+    # as it is taught: x in [0, 5], y in [-1, 5]; more only if a draw of the noise leaves it
+    ax.set(xlim=(-0.1, 5.1), ylim=(min(-1.0, n["y_train"].min() - 0.2), max(5.0, n["y_train"].max() + 0.2)))
+    if title:
+        ax.set_title(title)
+    if not legend:
+        ax.get_legend().remove()
+
+
+def draw_cues(n: Namespace, words: Words) -> Figures:
+    """Draw keys, values and one query, and the weights as bars."""
+    figure, (left, right) = _panels(1, 2, 9.0, 3.4)
+    keys, values, weights, query = n["keys"], n["values"], n["weights"][0], n["query"][0]
+    left.vlines(keys, 0, values, color=drawing.GRAY, linewidth=1)
+    left.scatter(keys, values, s=60 + 900 * weights, color=drawing.BLUE, alpha=0.7, linewidths=0, label=words["pairs"])
+    left.axvline(query, color=drawing.BLACK, linestyle=":", label=words["query"])
+    left.plot([query], n["pooled"], "D", color=drawing.RED, markersize=9, label=words["pooled"])
+    left.set(xlabel=words["key"], ylabel=words["value"], xlim=(0.4, 4.6), ylim=(0, 5.6), xticks=keys)
+    left.legend(frameon=False, loc="upper right", markerscale=0.6)
+    right.bar(keys, weights, color=drawing.BLUE, width=0.5)
+    for key, weight in zip(keys, weights, strict=True):
+        right.annotate(
+            f"{weight:.2f}", (key, weight), ha="center", va="bottom", xytext=(0, 2), textcoords="offset points"
+        )
+    right.set(xlabel=words["key"], ylabel=words["weight"], xticks=keys, ylim=(0, weights.max() * 1.15))
+    drawing.tidy(left)
+    drawing.tidy(right)
+    return {"cues": figure}
+
+
+def draw_kernels(_: Namespace, words: Words) -> Figures:
+    """Draw the four usual kernels, and the two that are both called Epanechnikov."""
+    taught = ["gaussian", "boxcar", "constant", "epanechnikov"]
+    four = KernelDisplay.from_kernels(taught, names=[words[name] for name in taught])
+    figure, ax = _panels(1, 1, 6.4, 3.4)
+    u = np.linspace(-1.5, 1.5, 301)
+    for name, color, style in (("epanechnikov", drawing.BLUE, "-"), ("triangular", drawing.RED, "--")):
+        profile = np.interp(u, *_profile(name))
+        ax.plot(u, profile, color=color, linestyle=style, linewidth=2.2, label=words[f"{name} formula"])
+    ax.set(xlabel="u = (q − k) / h", ylabel="K(u)", ylim=(0, 1.35))
+    ax.legend(frameon=False, loc="upper center", ncols=2)
+    drawing.tidy(ax)
+    return {"kernels": four.figure_, "two-epanechnikovs": figure}
+
+
+def _profile(name: str) -> tuple[Any, Any]:
+    from kernpool.kernels import get_kernel
+
+    u = np.linspace(-1.5, 1.5, 3001)
+    return u, get_kernel(name).profile(np.abs(u))
+
+
+def draw_data(n: Namespace, words: Words) -> Figures:
+    """Draw samples and true function of both generators."""
+    figure, axes = _panels(1, 2, 9.0, 3.6, sharex=True)
+    for ax, sample, name in zip(axes, (n["sample_a"], n["sample_b"]), ("A", "B"), strict=True):
+        ax.scatter(
+            sample.x_train, sample.y_train, color=drawing.GRAY, alpha=0.45, s=36, linewidths=0, label=words["samples"]
+        )
+        ax.plot(sample.x_test, sample.y_truth, color=drawing.BLACK, linestyle="--", label=words["truth"])
+        ax.set(xlabel="x", ylabel="y", title=f"{words['generator']} {name}")
+        drawing.tidy(ax)
+        ax.legend(frameon=False)
+    return {"data": figure}
+
+
+def draw_average(n: Namespace, words: Words) -> Figures:
+    """Draw the constant fit."""
+    figure, ax = _panels(1, 1, 6.4, 3.8)
+    _fit(ax, n, words, n["mean"])
+    return {"average": figure}
+
+
+def draw_nonparametric(n: Namespace, words: Words) -> Figures:
+    """Draw the Gaussian fit, and the fits of all kernels as small multiples."""
+    one, ax = _panels(1, 1, 6.4, 3.8)
+    _fit(ax, n, words, n["fit"])
+    columns = 4
+    rows = -(-len(n["fits"]) // columns)
+    many, axes = _panels(rows, columns, 10.0, 2.3 * rows, sharex=True, sharey=True)
+    for panel, (kernel, fit) in zip(axes.ravel(), n["fits"].items(), strict=False):
+        error = np.mean((fit - n["y_truth"]) ** 2)
+        _fit(panel, n, words, fit, title=f"{words[kernel]}: {error:.3f}", legend=False)
+        panel.label_outer()
+        panel.title.set_fontsize(10)
+    for i in range(len(n["fits"]), rows * columns):  # where the grid ends early, the panel above ends its column
+        axes.ravel()[i].axis("off")
+        axes.ravel()[i - columns].tick_params(labelbottom=True)
+        axes.ravel()[i - columns].set_xlabel("x")
+    handles, labels = ax.get_legend_handles_labels()
+    axes.ravel()[-1].legend(handles, labels, frameon=False, loc="center")
+    return {"gaussian-fit": one, "every-kernel": many}
+
+
+def draw_weights(n: Namespace, words: Words) -> Figures:
+    """Draw the heat map of the weights."""
+    display = AttentionDisplay.from_weights(
+        n["attention"], x_label=words["sorted keys"], y_label=words["sorted queries"]
+    )
+    _label_bar(display, words)
+    return {"weights": display.figure_}
+
+
+def _label_bar(display: AttentionDisplay, words: Words) -> None:
+    assert display.colorbar_ is not None
+    display.colorbar_.set_label(words["weight"])
+
+
+def draw_bandwidth(n: Namespace, words: Words) -> Figures:
+    """Draw fits with too small, good and too large bandwidths, and the criterion of the search."""
+    figure, axes = _panels(1, 3, 10.0, 3.5, sharey=True)
+    for ax, (h, _), name in zip(axes, n["by_bandwidth"].items(), ("too small", "right", "too large"), strict=True):
+        fine = np.linspace(0, 4.9, 491)  # at h = 0.05 the grid of the teacher would skip the wiggles
+        _fit(ax, n, words, n["by_bandwidth"][h], title=f"{words[name]}: h = {h:.3g}", legend=ax is axes[0])
+        ax.lines[-1].set_data(fine, pool(fine, n["x_train"], n["y_train"], bandwidth=h))
+        ax.label_outer()
+    path, ax = _panels(1, 1, 6.4, 3.8)
+    BandwidthPathDisplay.from_estimator(n["model"], ax=ax, labels=(words["smallest at"], ""))
+    ax.set(xlabel=words["bandwidth h"], ylabel=words["loo error"])
+    return {"bandwidths": figure, "bandwidth-path": path}
+
+
+def draw_training(n: Namespace, words: Words) -> Figures:
+    """Draw training for five and for fifty epochs."""
+    figure, axes = _panels(1, 2, 9.0, 3.5)
+    for ax, epochs in zip(axes, (5, 50), strict=True):
+        TrainingDisplay(n["losses"][: epochs + 1]).plot(
+            ax=ax, labels=(words["epoch"], words["mean loss"]), curve_kwargs={"markersize": 6 if epochs == 5 else 3}
+        )
+        ax.set_title(words["epochs"].format(epochs))
+    return {"training": figure}
+
+
+def draw_trained(n: Namespace, words: Words) -> Figures:
+    """Draw fit and weights before and after training."""
+    figure, axes = _panels(1, 2, 9.0, 3.7, sharey=True)
+    names = (f"{words['before']}: w = 1", f"{words['after']}: w = {n['w']:.2f}")
+    for ax, prediction, name in zip(axes, (n["fit"], n["after"]), names, strict=True):
+        _fit(ax, n, words, prediction, title=name, legend=ax is axes[0])
+        ax.label_outer()
+    display = AttentionDisplay.from_weights(
+        [[n["attention"], n["attention_after"]]],
+        title=list(names),
+        x_label=words["sorted keys"],
+        y_label=words["sorted queries"],
+    )
+    _label_bar(display, words)
+    return {"fit-before-and-after": figure, "weights-before-and-after": display.figure_}
+
+
+def animate_training(n: Namespace, words: Words, path: Path) -> None:
+    """Animate fit and weights while w is learned."""
+    shown = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
+    bandwidths = [1 / abs(n["widths"][epoch]) for epoch in shown]
+    x, x_train, y_train = n["x_test"], n["x_train"], n["y_train"]
+    display = TrainingDisplay(
+        [n["losses"][epoch] for epoch in shown],
+        epochs=shown,
+        x=x,
+        fits=[pool(x, x_train, y_train, bandwidth=h) for h in bandwidths],
+        weights=[pooling_weights(x, x_train, bandwidth=h) for h in bandwidths],
+        x_train=x_train,
+        y_train=y_train,
+        truth=n["y_truth"],
+    )
+    title = words["epoch and loss"]
+    display.animate(path, frames_per_second=2, labels=(title, "x", "y", words["sorted keys"], words["sorted queries"]))
+
+
+def draw_selection(n: Namespace, words: Words) -> Figures:
+    """Draw the loss against w, the path of training, and the result of the bandwidth search."""
+    figure, ax = _panels(1, 1, 7.0, 4.0)
+    x, y = n["x_train"], n["y_train"]
+    end = 1.4 * max(n["w_selected"], n["w_trained"], max(n["widths"]))
+    grid = np.linspace(0.02 * end, end, 300)
+    errors = [np.mean((y - pool(x, x, y, bandwidth=1 / w, exclude_self=True)) ** 2) for w in grid]
+    ax.plot(grid, errors, color=drawing.BLACK, linewidth=1.5, label=words["loo over w"])
+    ax.plot(n["widths"], n["losses"], "o", color=drawing.BLUE, markersize=6, alpha=0.7, label=words["path of training"])
+    ax.plot([n["w_trained"]], [n["loss_trained"]], "D", color=drawing.RED, markersize=8, label=words["trained"])
+    ax.plot(
+        [n["w_selected"]], [n["model"].loo_error_], "o", markersize=17, markerfacecolor="none",
+        markeredgecolor=drawing.BLACK, markeredgewidth=1.5, label=words["searched"],
+    )  # fmt: skip
+    ax.set(
+        xlabel="w = 1 / h", ylabel=words["loo error"], ylim=(0.9 * min(errors), max(n["losses"]) * 1.25), xlim=(0, end)
+    )
+    ax.legend(frameon=False)
+    drawing.tidy(ax)
+    return {"selection": figure}
+
+
+def draw_consistency(n: Namespace, words: Words) -> Figures:
+    """Draw error against n on logarithmic axes, with the theoretical slope."""
+    figure, ax = _panels(1, 1, 6.4, 4.0)
+    sizes, errors = n["sizes"], np.array(n["mean_errors"])
+    center = np.exp(np.mean(np.log(errors)) + 0.8 * np.mean(np.log(sizes)))
+    ax.plot(sizes, center * sizes**-0.8, color=drawing.BLACK, linestyle="--", label=words["theory"])
+    ax.plot(
+        sizes,
+        errors,
+        "o-",
+        color=drawing.RED,
+        linewidth=1.5,
+        label=words["measured"].format(n["slope"]).replace("-", "−"),
+    )
+    ax.set(xscale="log", yscale="log", xlabel=words["training samples n"], ylabel=words["squared error"])
+    ax.legend(frameon=False)
+    drawing.tidy(ax)
+    return {"consistency": figure}
+
+
+def draw_uncertainty(n: Namespace, words: Words) -> Figures:
+    """Draw a curve and its slope, each with pointwise intervals and a simultaneous band."""
+    figure, axes = _panels(1, 2, 10.0, 4.5)
+    for ax, of, name in zip(axes, ("fit", "derivative"), ("progression", "slope of the curve"), strict=True):
+        display = KernelCurveDisplay.from_estimator(
+            n["curve"], n["blood_fat"], n["progress"], quantity=of, band="simultaneous", ax=ax, name=words["the curve"],
+            center_kwargs={"label": words["bias-corrected"]}, scatter_kwargs={"label": words["patients"]},
+        )  # fmt: skip
+        for shade, kind in zip(display.bands_, ("simultaneous", "pointwise"), strict=True):
+            shade.set_label(words[kind])
+        ax.set(xlabel=words["blood fat"], ylabel=words[name])
+        ax.get_legend().remove()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    return {"uncertainty": figure}
+
+
+def draw_expectation(n: Namespace, words: Words) -> Figures:
+    """Draw conditional quantiles, prediction intervals, and their coverage on held-out rows."""
+    figure, axes = _panels(1, 2, 10.0, 4.6, sharey=True)
+    samples = {"label": words["patients"]}
+    fan = QuantileFanDisplay.from_estimator(
+        n["curve"], n["blood_fat"], n["progress"], ax=axes[0], scatter_kwargs=samples
+    )
+    for shade, share in zip(fan.bands_, (90, 50), strict=True):
+        shade.set_label(words["share of patients"].format(share))
+    fan.line_.set_label(words["median"])
+    both = KernelCurveDisplay.from_estimator(
+        n["curve"], n["blood_fat"], n["progress"], band="confidence", prediction=0.9, ax=axes[1],
+        name=words["curve of means"], center_kwargs={"label": words["bias-corrected"]},
+        scatter_kwargs=samples,
+    )  # fmt: skip
+    both.expected_.set_label(words["next patient"])
+    both.bands_[0].set_label(words["pointwise"])
+    for ax in axes:
+        ax.set(xlabel=words["blood fat"], ylabel=words["progression"])
+        ax.get_legend().remove()
+        ax.label_outer()
+    entries = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries, loc="outside upper center", ncols=3, frameon=False)
+    held, ax = _panels(1, 1, 6.4, 4.0)
+    display = CoverageDisplay.from_intervals(
+        n["blood_fat"][:, 0], n["progress"], (n["lower"], n["upper"]), level=0.9, slices=6, ax=ax
+    )
+    display.line_.set_label(words["promised"])
+    sizes = display.slices.rows
+    for bars in display.bars_:
+        bars.set_label(words["slices"].format(sizes.min(), sizes.max()))
+    ax.set(xlabel=words["blood fat"], ylabel=words["share inside"])
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
+    return {"expectation": figure, "coverage": held}
+
+
+def draw_scores(n: Namespace, words: Words) -> Figures:
+    """Draw four attention scores on two sequences with padding."""
+    grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)
+    titles = [words["gaussian"], words["dot product"], words["additive"], words["bilinear"]]
+    display = AttentionDisplay.from_weights(grid, title=titles, x_label=words["keys"], y_label=words["queries"])
+    for row, length in zip(display.axes_, n["lengths"].tolist(), strict=True):
+        for ax in row:
+            ax.axvline(length - 0.5, color=drawing.BLACK, linestyle=":", linewidth=1.2)
+    _label_bar(display, words)
+    return {"scores": display.figure_}
+
+
+def draw_masks(n: Namespace, words: Words) -> Figures:
+    """Draw equal scores under three kinds of masks."""
+    kinds = ("by_sequence", "by_query", "by_mask")
+    grid = np.stack([n[kind].numpy() for kind in kinds], axis=1)
+    display = AttentionDisplay.from_weights(
+        grid, title=[words[kind] for kind in kinds], x_label=words["keys"], y_label=words["queries"]
+    )
+    for row, heads in zip(display.axes_, grid, strict=True):
+        for ax, weights in zip(row, heads, strict=True):
+            for (i, j), weight in np.ndenumerate(weights):
+                ink = "white" if weight > 0.6 else "black"
+                ax.text(j, i, f"{weight:.2f}".rstrip("0").rstrip("."), ha="center", va="center", color=ink, fontsize=9)
+    _label_bar(display, words)
+    return {"masks": display.figure_}
