@@ -4,7 +4,7 @@
 #   make test   install, run the tests
 #
 # Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),
-# make lint (style, types, rooms), make docs (the site, in docs/_build/html),
+# make lint (style, types, subpackages), make docs (the site, in docs/_build/html),
 # make wheels (what is published), make bench (measurements), make clean.
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \

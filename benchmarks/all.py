@@ -18,7 +18,7 @@ INDEX = REPORTS / "README.md"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A script, and the bar it measures."""
+    """A script, and the target it measures."""
 
     command: str
     page: str
@@ -183,7 +183,7 @@ BENCHMARKS = (
 
 
 def outcome(benchmark: Benchmark) -> tuple[str, float]:
-    """Run one, and return what became of its bar, in words, and its seconds."""
+    """Run one, and return what became of its target, in words, and its seconds."""
     script, *arguments = benchmark.command.split()
     started = time.perf_counter()
     print(f"\n--- {benchmark.command}", flush=True)
@@ -194,7 +194,7 @@ def outcome(benchmark: Benchmark) -> tuple[str, float]:
     if not done.returncode:
         return "met", time.perf_counter() - started
     said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    words = said.replace("|", "/") if said.startswith(("a bar was missed", "answers differ")) else "failed"
+    words = said.replace("|", "/") if said.startswith(("a target was missed", "answers differ")) else "failed"
     return f"**{words}**", time.perf_counter() - started
 
 
@@ -217,9 +217,11 @@ def main() -> None:
         table = "\n".join(lines[b.name] for b in BENCHMARKS if b.name in lines)
         INDEX.write_text(
             "# Benchmarks\n\n`make bench` runs them all and writes these pages. Every figure is a ratio or a time of "
-            "one run on one machine; alternating runs, medians. Accuracy and guarantees have bars as well; tests hold "
+            "one run on one machine; alternating runs, medians. Accuracy and guarantees have targets as well; "
+            "tests hold "
             "them (`tests/laws/test_battery.py` and its neighbours).\n\n"
-            f"| page | bar | outcome | command | seconds |\n|---|---|---|---|---|\n{table}\n\nMachine: {machine()}.\n",
+            f"| page | target | outcome | command | seconds |\n|---|---|---|---|---|\n{table}\n\nMachine: "
+            f"{machine()}.\n",
             encoding="utf-8",
         )
     missed = [name for name, row in lines.items() if "| met |" not in row]

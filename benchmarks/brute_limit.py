@@ -98,7 +98,7 @@ def made_by_keops(case):
 
 
 def row(columns, dtype, power, product, bars, notes) -> tuple[str, list[str]]:
-    """Measure one number of columns in one float width; return a line of the table, and which bars were missed."""
+    """Measure one number of columns in one float width; return a line of the table, and which targets were missed."""
     generator, bandwidth = np.random.default_rng(columns), 0.35 * columns**0.5
     query, key, value = (generator.normal(size=s).astype(dtype) for s in ((N, columns), (N, columns), (N,)))
     contenders = {
@@ -162,8 +162,10 @@ def benchmark(chosen: tuple[int, ...]) -> None:
     if not chosen:
         report(
             Path(__file__).stem.replace("_", "-") + ("" if bits == 512 else "-256"),
-            f"# {N} queries, {N} keys, Gaussian, {THREADS} threads, vectors of {bits} bits: 1e9 pairs per second\n\n"
-            f"| columns | type | {' | '.join(PEERS)} | times the fastest peer | bar | share of the limit | bar |\n"
+            f"# Brute force and the limits of the processor: {N} queries, {N} keys, Gaussian, {THREADS} threads, "
+            f"vectors of {bits} bits: 1e9 pairs per second\n\n"
+            f"| columns | type | {' | '.join(PEERS)} | times the fastest peer | target | share of the limit | "
+            "target |\n"
             f"|{'---|' * 10}\n" + "\n".join(rows) + "\n\n" + "\n".join([*sentences, *notes.values()])
             + "\nThe limit is a power of two and one multiply-add per column and pair, nothing else.\n\n"
             f"Medians of {ROUNDS} alternating runs, a pause and an untimed run before each, arrays in to values out; "

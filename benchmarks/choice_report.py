@@ -61,7 +61,7 @@ def write(trials: list, grid: int, threads: int, *, keep: bool) -> None:
     ratios = np.array([t.ratio for t in trials])
     within = np.mean(ratios <= BAR)
     text = [
-        '# What `algorithm="auto"` picks, beside the fastest',
+        '# Choice of algorithm: `"auto"` compared with the fastest',
         "",
         f"{len(trials)} problems, most of a grid of {grid}: 10^2 ... 10^6 keys and queries (at most "
         "10^11 pairs), 1 to 64 columns, "
@@ -71,8 +71,8 @@ def write(trials: list, grid: int, threads: int, *, keep: bool) -> None:
         "best, and all after some seconds, are stopped and extrapolated from their progress. Each time is the "
         "smallest of up to five; that of the pick includes picking.",
         "",
-        f"**At most {BAR:g} times as long as the fastest (the bar: everywhere): {within:.1%}.** "
-        f"Mean {ratios.mean():.3f} (bar: {MEAN_BAR}), "
+        f"**At most {BAR:g} times as long as the fastest (the target: everywhere): {within:.1%}.** "
+        f"Mean {ratios.mean():.3f} (target: {MEAN_BAR}), "
         f"95 % within {np.quantile(ratios, 0.95):.2f}, worst {ratios.max():.2f}.",
         "",
         *picks(trials),

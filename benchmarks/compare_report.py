@@ -124,7 +124,7 @@ def round_down(times: float) -> str:
 def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str, float]) -> list[str]:
     """Write the report; return what does not agree."""
     text = [
-        "# kernpool and its peers",
+        "# Comparison with other packages",
         f"The same inputs for everybody, {threads} threads, as many queries as keys, uniform in the unit cube, the "
         "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one or two "
         f"if they are long. *memory*: would take more than 4 GiB. *slow*: would take more than about {limit:.0f} s. "

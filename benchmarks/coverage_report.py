@@ -14,7 +14,9 @@ WORDS = {
     "sandwich": "sandwich",
     "unclustered": "clusters ignored",
 }
-HEAD = "| setting | runs | single intervals | worst place | bias | band | width | bars: single, place, band | outcome |"
+HEAD = (
+    "| setting | runs | single intervals | worst place | bias | band | width | targets: single, place, band | outcome |"
+)
 
 
 def figures(tally: Tally, kind: str) -> dict[str, tuple[float, float]]:
@@ -35,7 +37,7 @@ def figures(tally: Tally, kind: str) -> dict[str, tuple[float, float]]:
 
 
 def outcomes(setting: Setting, found: dict[str, tuple[float, float]]) -> dict[str, str]:
-    """Hold the figures of robust intervals against the bars."""
+    """Hold the figures of robust intervals against the targets."""
     low, high = setting.each or (None, None)
     said = {
         "single intervals": judged(*found["single"], setting.pointwise),
@@ -71,7 +73,7 @@ def bars(setting: Setting) -> str:
 
 
 def lines(name: str, tally: Tally) -> tuple[list[str], list[str]]:
-    """Return the rows of a setting, and which of its bars are missed."""
+    """Return the rows of a setting, and which of its targets are missed."""
     setting, rows, missed = SETTINGS[name], [], []
     reference = "naive" if "naive width" in tally.sums else "unclustered"
     for kind in setting.kinds:
@@ -83,7 +85,7 @@ def lines(name: str, tally: Tally) -> tuple[list[str], list[str]]:
             missed += [f"{setting.words}: {what}" for what, words in said.items() if words == "missed"]
             words = {words: [what for what in said if said[what] == words] for words in ("missed", "open")}
             outcome = "; ".join(f"**{word}**: {', '.join(what)}" for word, what in words.items() if what)
-            outcome = outcome or ("met" if said else "no bar")
+            outcome = outcome or ("met" if said else "no target")
         title = f"{setting.words}{', ' * bool(WORDS[kind])}{WORDS[kind]}"
         rows.append(
             f"| {title} | {tally.runs} | {percent(found['single'])} | {percent(found['least'])} at "
@@ -104,9 +106,9 @@ standard error (of clusters: of the interval that ignores them).
 Rows without another word, sandwiches and clusters are of `method="robust"`, the default where the rows chose the
 bandwidth; where it was given, as a number or a multiple of the one found, *local quadratic* is.
 
-A bar is a percent on either side of 95, and of what a prototype of the same formulas had where that is further away:
-2000 runs see a percent as two standard deviations. With fewer runs a figure beside its bar by less than two of its
-errors is *open*: more runs will tell. Rows for comparison have the same samples and fits, and no bars.
+A target is a percent on either side of 95, and of what a prototype of the same formulas had where that is further away:
+2000 runs see a percent as two standard deviations. With fewer runs a figure beside its target by less than two of its
+errors is *open*: more runs will tell. Rows for comparison have the same samples and fits, and no targets.
 
 *Peak*: `sin(2 pi x) + 2 exp(-16 (x - .5)^2)`, x uniform, noise of sd `.2 + .3 x`. *Curve of CCF*: `sin(1.5 pi x)`, on
 the right divided by `1 + 36 x^2`, x uniform on [-1, 1], noise of sd 1; places are twice those above less one. *Two
@@ -120,7 +122,7 @@ an empty pair of brackets.
 
 
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
-    """Write the page, and return the bars that are missed."""
+    """Write the page, and return the targets that are missed."""
     rows, missed = [], []
     for name, setting in SETTINGS.items():
         if name in found:
@@ -140,6 +142,6 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
             "left\n"
             f"and the interval refuses; they count as not covered. {told}.\n"
         )
-    text = "\n".join(["# How often intervals and bands cover", "", HEAD, "|---" * 9 + "|", *rows, "", *notes])
+    text = "\n".join(["# Coverage of confidence intervals and bands", "", HEAD, "|---" * 9 + "|", *rows, "", *notes])
     report("coverage", f"{text}\n{runs} runs in all, {seconds / 60:.0f} minutes of one core.", keep=keep)
     return missed

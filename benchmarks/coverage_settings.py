@@ -26,7 +26,7 @@ EDGES = (0.94, 0.985)  # for each place of the curve with a peak
 
 
 def around(goal: float) -> Bar:
-    """Return a bar of a percent on either side of 95 %, and of what a prototype had in 2000 runs."""
+    """Return a target of a percent on either side of 95 %, and of what a prototype had in 2000 runs."""
     return min(goal, 0.95) - 0.01, max(goal, 0.95) + 0.01
 
 

@@ -59,7 +59,7 @@ def rows_on_page() -> dict[tuple[str, str], list[float]]:
 
 
 def tables(splits, kept) -> tuple[list[str], list[str]]:
-    """Rows of five-fold R^2, and what missed its bar; rows that are kept are not measured."""
+    """Rows of five-fold R^2, and what missed its target; rows that are kept are not measured."""
     rows, missed = [], []
     for name, (X, y) in DATA.items():
         scores = {}
@@ -125,13 +125,13 @@ def benchmark(quick: bool, ours: bool) -> None:
     missed += [f"generator B: {apart:+.3f} of the grid"] if abs(apart) > HINDSIGHT_BAR else []
     lines = "\n".join(f"| {name} | {ratio:.4f} |" for name, ratio in found.items())
     text = (
-        f"# What comes out of the box\n\n## Five-fold R^2, defaults only, standardised columns\n\n{table}\n\n"
+        f"# Accuracy with default settings\n\n## Five-fold R^2, defaults only, standardised columns\n\n{table}\n\n"
         f"Bars: `LocalLinearRegressor()` at or above forest and boosting on every split, and at most "
         f"{BELOW_GAUSSIAN_PROCESS} below the Gaussian process.\n\n"
         f"## Generator B, n = 50, {100 if quick else DRAWS} draws\n\n"
         f"| bandwidth | median ratio |\n|---|---|\n{lines}\n\n"
         "Mean squared error on the test grid at the bandwidth selected, over that at the best bandwidth in hindsight. "
-        f"Bar: the search within {HINDSIGHT_BAR} of an exhaustive grid of {GRID} bandwidths of the same criterion."
+        f"Target: the search within {HINDSIGHT_BAR} of an exhaustive grid of {GRID} bandwidths of the same criterion."
     )
     report("defaults", text, keep=not quick)
     finish(missed)

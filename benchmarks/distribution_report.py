@@ -11,10 +11,10 @@ from measure import report
 from table_report import HALVES, against_best, against_each, costs, markdown, number, scores, versions
 from table_summary import Summary
 
-OURS = "local linear, smoothed"  # whose rank has the bar; chosen on the other half of the tables
+OURS = "local linear, smoothed"  # whose rank has the target; chosen on the other half of the tables
 RANK = 2  # of the mean rank, among the peers
 PEERS = ("quantile-forest", "ngboost")
-NAMED = ("quantile forest", "boosting", "NGBoost")  # that the bar was set for; others make it harder
+NAMED = ("quantile forest", "boosting", "NGBoost")  # that the target was set for; others make it harder
 
 
 def mean_ranks(found: Summary, ours: str) -> dict[str, float]:
@@ -28,7 +28,7 @@ def place(found: Summary, ours: str) -> int:
 
 
 def told(records: Mapping[tuple[str, str, int], dict], found: Summary) -> str:
-    """Say which place our default has, among all peers and among those that the bar was set for."""
+    """Say which place our default has, among all peers and among those that the target was set for."""
     if not found.measured(OURS):
         return ""
     models = {name: model for name, model in DISTRIBUTIONS.items() if model.ours or name in NAMED}
@@ -71,7 +71,7 @@ def standings(found: Summary) -> str:
 
 
 def missed(found: Summary) -> list[str]:
-    """Return the bars that our default missed."""
+    """Return the targets that our default missed."""
     if not found.measured(OURS):
         return [f"{OURS} was not measured"]
     failed = sum(record["model"] == OURS for record in found.failed)
@@ -95,14 +95,14 @@ def section(found: Summary) -> list[str]:
 
 
 def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
-    """Write the page and return the bars that were missed, on the half that reports."""
+    """Write the page and return the targets that were missed, on the half that reports."""
     halves = {
         half: Summary(records, half, classes=False, models=DISTRIBUTIONS, score=("relative", -1.0)) for half in HALVES
     }
     verdicts = missed(halves["report"])
     absent = [name for name, model in DISTRIBUTIONS.items() if not any(name == who for _, who, _ in records)]
     text = [
-        "# Whole distributions on real tables",
+        "# Conditional distributions on real tables",
         *(" ".join(paragraph.split()) for paragraph in INTRODUCTION.split("\n\n")),
         f"Versions: {versions(PEERS)}.",
         *([f"Not run: {', '.join(absent)}."] if absent else []),

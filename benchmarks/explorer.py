@@ -76,7 +76,7 @@ def measure(browser, folder: Path, n: int, degree: int) -> tuple[float, float, i
 
 def benchmark() -> None:
     module = bundle(MODULES, BUILT_IN).encode()
-    lines = ["| rows | degree | written, ms | bar | drawn, ms | page, kB |", "|---|---|---|---|---|---|"]
+    lines = ["| rows | degree | written, ms | target | drawn, ms | page, kB |", "|---|---|---|---|---|---|"]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         for n, bar in BARS.items():
@@ -87,14 +87,15 @@ def benchmark() -> None:
         browser.close()
     report(
         "explorer",
-        "# The explorer in a browser\n\n"
+        "# Speed and size of the explorer\n\n"
         + "\n".join(lines)
         + f"\n\nMedians of {MOVES} moves of the bandwidth, Gaussian kernel, in {name}, headless, without a graphics "
         "processor. *Written*: the path of the curve has its new form, and the page its layout. *Drawn*: after the "
         "next frame, which comes every 16.7 ms. Where time is short the curve has fewer places at first, and all "
         "of them some milliseconds later.\n\n"
         f"The module: {len(module) / 1e3:.0f} kB, {len(gzip.compress(module, 9)) / 1e3:.1f} kB compressed, "
-        f"{len(packed_module(BUILT_IN)) / 1e3:.1f} kB as text in a page (bar: 60). A page with 1000 rows: bar 200 kB. "
+        f"{len(packed_module(BUILT_IN)) / 1e3:.1f} kB as text in a page (target: 60). A page with 1000 rows: "
+        "target 200 kB. "
         "It asks for nothing from anywhere, which `tests/explorer` asserts.",
     )
 

@@ -127,9 +127,10 @@ def benchmark() -> None:
         print(rows[-1], flush=True)
     report(
         "first-call",
-        f"# A fresh process at n = m = {N}, imports included\n\n"
-        f"| algorithm | n | columns | kernel | h | warm cache (bar: {WARM_BAR:g}) | cold cache (bar: {COLD_BAR:.0f}) "
-        "| read-only cache | bar |\n"
+        f"# First call of a fresh process at n = m = {N}, imports included\n\n"
+        f"| algorithm | n | columns | kernel | h | warm cache (target: {WARM_BAR:g}) | cold cache (target: "
+        f"{COLD_BAR:.0f}) "
+        "| read-only cache | target |\n"
         "|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n\nSeconds, two threads; warm: median of "
         f"{WARM_RUNS}. Warnings are errors in these processes and none may write to its error stream (asserted). Numba "
         "does not read a cache that it may not write, so that with a read-only one every process compiles, quietly.",

@@ -89,7 +89,8 @@ def benchmark() -> None:
     processes = two_processes()
     report(
         "growth",
-        f"# {QUERIES} queries among up to 1e8 keys, Gaussian, {NEIGHBOURS} keys within a bandwidth, two threads\n\n"
+        f"# Growth of running time: {QUERIES} queries among up to 1e8 keys, Gaussian, {NEIGHBOURS} keys within a "
+        "bandwidth, two threads\n\n"
         "| keys | columns | algorithm | seconds | times those of a tenth of the keys | GiB | times the inputs |\n"
         f"|---|---|---|---|---|---|---|\n{chr(10).join(lines)}\n\n{processes}",
     )

@@ -220,7 +220,7 @@ def beside_r(rounds: int) -> tuple[str, list[str]]:
     ratio = theirs / middle
     text = (
         f"R's np: `npreg` with standard errors at its {R_ROWS} rows took {theirs:.1f} s, {where}; ours takes "
-        f"{1000 * middle:.0f} ms, {ratio:.0f} times as fast (bar: {R_BAR:.0f})."
+        f"{1000 * middle:.0f} ms, {ratio:.0f} times as fast (target: {R_BAR:.0f})."
     )
     return text, [f"{ratio:.0f} times as fast as npreg, not {R_BAR:.0f}"] * (ratio < R_BAR)
 
@@ -233,9 +233,9 @@ def main(quick: bool) -> None:
     of_r, slower = beside_r(rounds)
     text = "\n".join(
         [
-            f"# Standard errors, intervals and bands: how long they take, {THREADS} threads",
+            f"# Running time of standard errors, intervals and bands, {THREADS} threads",
             "",
-            f"{SMALL} rows, h = {SMALL_BANDWIDTH:g}, {len(GRID)} places, milliseconds (bar of the first interval: "
+            f"{SMALL} rows, h = {SMALL_BANDWIDTH:g}, {len(GRID)} places, milliseconds (target of the first interval: "
             f"{1000 * SMALL_BAR:.0f}):",
             "",
             "| model | interval | interval again | band | standard error | summary |",
@@ -259,7 +259,7 @@ def main(quick: bool) -> None:
             f"Peers, {SMALL} rows, {len(GRID)} places, local linear, Gaussian, h = {SMALL_BANDWIDTH:g}, given; from "
             "arrays to answers:",
             "",
-            "| peer | call | peer | ours | what ours is | times as fast | bar |",
+            "| peer | call | peer | ours | what ours is | times as fast | target |",
             "|---|---|---|---|---|---|---|",
             *beside,
             "",

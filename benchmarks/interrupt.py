@@ -54,9 +54,9 @@ def benchmark() -> None:
     rows = "\n".join(lines)
     report(
         "interrupt",
-        "# From Ctrl-C to the KeyboardInterrupt\n\n"
+        "# Time from Ctrl-C to KeyboardInterrupt\n\n"
         f"| job | threads | median seconds | longest |\n|---|---|---|---|\n{rows}\n\n"
-        f"{ROUNDS} runs each, interrupted ever later (bar: 0.3).",
+        f"{ROUNDS} runs each, interrupted ever later (target: 0.3).",
     )
     finish(missed)
 

@@ -21,7 +21,7 @@ PARTS = ("pooled", "query", "key", "value", "width")
 ERROR_BAR = 2.0  # times the error of the dense layer
 DIFFERENCE_BAR = 1e-6
 MEMORY_BAR = 256  # MiB above the inputs
-# columns, rows for the dense layer (whose differences would need 26 GB at 10 000 x 10 000 x 64), width, bars
+# columns, rows for the dense layer (whose differences would need 26 GB at 10 000 x 10 000 x 64), width, targets
 CASES = ((1, 10_000, 0.1, {"dense": 10, "KeOps": 4}), (16, 3000, 1.0, {"dense": 3}), (64, 1500, 2.0, {"dense": 2.5}))
 AUGMENTED = {16: 1.3, 64: 1.2}
 DOT_PRODUCT_BAR = 1.2  # times the time of torch's own
@@ -206,9 +206,10 @@ def benchmark(quick: bool) -> None:
     missed += [f"dot product differs by {difference:.1e}"] if difference > DIFFERENCE_BAR else []
     peaks = {columns: peak_memory(columns, width) for columns, width in ((1, 0.01), (16, 1.0))}
     missed += [f"peak memory {peak:.0f} MiB" for peak in peaks.values() if peak > MEMORY_BAR]
-    head = ["", " what ", " beside ", " ours ", " theirs ", " times as fast ", " bar ", ""]
+    head = ["", " what ", " beside ", " ours ", " theirs ", " times as fast ", " target ", ""]
     text = (
-        "# Layers of torch\n\nForward and backward, gradients for query, key, value and width, float32, one value "
+        "# Running time of torch layers\n\nForward and backward, gradients for query, key, value and width, "
+        "float32, one value "
         f"column, {THREADS} threads, Gaussian of a learnable width.\n\n"
         + "\n".join(["|".join(head), "|---" * (len(head) - 2) + "|", *rows])
         + "\n\n*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
@@ -216,15 +217,15 @@ def benchmark(quick: bool) -> None:
         "without which torch keeps all weights.\n\n"
         "## Errors beside those of the dense layer\n\nLargest error of pooled values and of each gradient, against the "
         f"dense layer in float64 on the same inputs, {ACCURACY_ROWS} queries and keys: that of the operator divided by "
-        f"that of the dense layer, root mean squares over {SEEDS} seeds (bar {ERROR_BAR:g}).\n\n"
+        f"that of the dense layer, root mean squares over {SEEDS} seeds (target {ERROR_BAR:g}).\n\n"
         "| columns | precision | pooled | query | key | value | width |\n|---|---|---|---|---|---|---|\n"
         + "\n".join(accuracy)
         + "\n\n"
         f"Dot products, 64 columns, against torch's own attention: values and gradients differ by at most "
-        f"{difference:.1e} of the largest (bar {DIFFERENCE_BAR:g}).\n\n"
+        f"{difference:.1e} of the largest (target {DIFFERENCE_BAR:g}).\n\n"
         f"## Memory\n\nPeak memory above inputs, forward and backward, n = m = 100 000: "
         + ", ".join(f"{peak:.0f} MiB in {columns} column{'s' * (columns > 1)}" for columns, peak in peaks.items())
-        + f" (bar {MEMORY_BAR})."
+        + f" (target {MEMORY_BAR})."
     )
     report("layers", text, keep=not quick)
     finish(missed)

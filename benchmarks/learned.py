@@ -69,7 +69,8 @@ def benchmark(quick: bool) -> None:
     head += [" mean ", " epochs kept, split 0 ", " seconds per fold ", ""]
     table = "\n".join(["|".join(head), "|---" * (len(head) - 2) + "|", *rows])
     text = (
-        f"# A similarity that learns\n\nFive-fold R^2, defaults only, standardised columns, one process.\n\n{table}\n\n"
+        "# Accuracy of learned similarities\n\nFive-fold R^2, defaults only, standardised columns, one "
+        f"process.\n\n{table}\n\n"
         "Bars, on every split: on friedman1 the linear map is above the forest and above one bandwidth per column; on "
         f"diabetes it is at most {BELOW_COLUMNS} below one bandwidth per column. Epoch 0 is the closed form, where "
         "learning starts."

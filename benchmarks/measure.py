@@ -96,6 +96,6 @@ def report(name: str, text: str, *, keep: bool = True) -> None:
 
 
 def finish(missed: list[str]) -> None:
-    """End the process, saying which bars were missed if any were."""
+    """End the process, saying which targets were missed if any were."""
     if missed:
-        sys.exit(f"a bar was missed: {'; '.join(missed)}")
+        sys.exit(f"a target was missed: {'; '.join(missed)}")

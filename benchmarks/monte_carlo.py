@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 BLOCK = 20  # runs that are lost at most when a job is stopped
-OPEN = 2.0  # errors from a bar, up to which a figure beside it does not decide
+OPEN = 2.0  # errors from a target, up to which a figure beside it does not decide
 Outcome = Mapping[str, object]  # numbers, or lists of numbers
 
 
@@ -144,7 +144,7 @@ def binomial_error(share, runs: int):
 
 
 def judged(value: float, error: float, bar: tuple[float, float] | None) -> str:
-    """Say whether a figure is within its bar, or too near to it for the number of runs to tell."""
+    """Say whether a figure is within its target, or too near to it for the number of runs to tell."""
     if bar is None:
         return ""
     beyond = max(bar[0] - value, value - bar[1])

@@ -41,7 +41,7 @@ print(int(peak) * 1024 / (query.nbytes + key.nbytes + value.nbytes))
 
 
 def times(n: int, m: int, kernels, rounds: int) -> tuple[list[str], list[str]]:
-    """Rows of the table, seconds and multiples of sorting for each kernel and bandwidth; and what missed its bar."""
+    """Rows of the table, seconds and multiples of sorting for each kernel and bandwidth; and what missed its target."""
     generator = np.random.default_rng(0)
     key, value = generator.random(n), generator.normal(size=n)
     query = np.linspace(0, 1, m) if m == CURVE else generator.random(m)
@@ -79,10 +79,10 @@ def benchmark(large: bool) -> None:
         rows, missed = times(MILLION, MILLION, BARS, 5)
         curve, curve_missed = times(MILLION, CURVE, BARS, 9)
         rows, missed = rows + curve, missed + curve_missed
-    head = "|".join(["", " keys ", " queries ", " kernel ", *(f" h = {h} " for h in BANDWIDTHS), " bar ", ""])
+    head = "|".join(["", " keys ", " queries ", " kernel ", *(f" h = {h} " for h in BANDWIDTHS), " target ", ""])
     table = "\n".join([head, "|---" * 7 + "|", *rows])
     text = (
-        f"# One column, uniform keys, float64, two threads\n\n{table}\n\n"
+        f"# Running time in one column, uniform keys, float64, two threads\n\n{table}\n\n"
         "Seconds from unsorted arrays to pooled values, and how many times `np.argsort` of keys and queries (for a "
         f"curve of {CURVE} points, of the keys alone), which runs on one thread. "
         f"{'One run each' if large else 'Medians of alternating runs'}, after one to warm up. A sample of the answers "
@@ -93,7 +93,8 @@ def benchmark(large: bool) -> None:
         missed += [f"memory, {kernel}: {peak:.1f}" for kernel, peak in peaks.items() if peak > MEMORY_BAR]
         lines = "\n".join(f"| {kernel} | {peak:.2f} |" for kernel, peak in peaks.items())
         text += (
-            f"\n\n## Memory\n\n| kernel | largest resident size, in times the inputs (bar: {MEMORY_BAR}) |\n|---|---|\n"
+            f"\n\n## Memory\n\n| kernel | largest resident size, in times the inputs (target: {MEMORY_BAR}) "
+            "|\n|---|---|\n"
             f"{lines}\n\nOf a fresh process for each, interpreter, compiler and the inputs themselves "
             f"({3 * 8 * LARGE / 2**20:.0f} MiB) included; the larger of h = {BANDWIDTHS[0]:g} and {BANDWIDTHS[-1]:g}."
         )

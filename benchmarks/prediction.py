@@ -162,21 +162,21 @@ def main(quick: bool) -> None:
     of_sets, larger = sets(CLASSES)
     text = "\n".join(
         [
-            f"# Prediction intervals beside MAPIE {version('mapie')} and crepes",
+            f"# Prediction intervals compared with MAPIE {version('mapie')} and crepes",
             "",
             f"Jackknife intervals of a local constant fit, h = {BANDWIDTH:g}, given, at {100 * LEVEL:.0f} %; from "
             "arrays to answers, fit included. MAPIE wraps the same estimator and leaves one row out at a time; one run "
             f"of it, between twice {OFTEN} of ours. Its other methods fit the same models, and are compared on a "
             "tenth of the rows, where starting calls is most of what takes time:",
             "",
-            "| ours | MAPIE's | rows | places | MAPIE | ours takes | times as fast | furthest apart | bars |",
+            "| ours | MAPIE's | rows | places | MAPIE | ours takes | times as fast | furthest apart | targets |",
             "|---|---|---|---|---|---|---|---|---|",
             *beside,
             "",
             f"Split conformal intervals: {many} rows fitted, {many} to calibrate with, {many} new ones, one column, "
             f"h = {MANY_BANDWIDTH:g}. The fitted model is the same and given; all sides predict the calibration "
             "rows and the new ones by it, in the seconds shown; *beyond*: what is added to these predictions, "
-            "some hundredths of a second, and no more than what runs differ by. Bar: faster than crepes.",
+            "some hundredths of a second, and no more than what runs differ by. Target: faster than crepes.",
             "",
             "| | all | beyond predictions | furthest from ours |",
             "|---|---|---|---|",

@@ -9,9 +9,10 @@ from prediction_settings import LEVEL, SETTINGS, Kind, Setting, exact
 from set_coverage import SET_SETTINGS, SetKind, SetSetting
 
 HEAD = (
-    "| setting | interval | runs | held, % | by thirds of x, % | width | infinite, % | bars: all, a third | outcome |"
+    "| setting | interval | runs | held, % | by thirds of x, % | width | infinite, % | targets: all, a third "
+    "| outcome |"
 )
-SET_HEAD = "| setting | sets | runs | held, % | by class, % | classes | empty, % | bar | outcome |"
+SET_HEAD = "| setting | sets | runs | held, % | by class, % | classes | empty, % | target | outcome |"
 
 
 def shares(tally: Tally, key: str) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +33,7 @@ def shown(bar: tuple[float, float] | None) -> str:
 
 
 def outcome(said: dict[str, str]) -> str:
-    """Name what was missed or is open, or say that all bars are met."""
+    """Name what was missed or is open, or say that all targets are met."""
     said = {what: words for what, words in said.items() if words}
     words = {word: [what for what in said if said[what] == word] for word in ("missed", "open")}
     told = "; ".join(f"**{word}**: {', '.join(what)}" for word, what in words.items() if what)
@@ -40,7 +41,7 @@ def outcome(said: dict[str, str]) -> str:
 
 
 def row(setting: Setting, key: str, kind: Kind, tally: Tally) -> tuple[str, list[str]]:
-    """Return the row of a kind of interval, and which of its bars are missed."""
+    """Return the row of a kind of interval, and which of its targets are missed."""
     mean, error = shares(tally, key)
     least = 1 + int(np.argmin(mean[1:]))
     said = {"all": judged(mean[0], error[0], kind.bar), "a third": judged(mean[least], error[least], kind.third)}
@@ -63,7 +64,7 @@ def row(setting: Setting, key: str, kind: Kind, tally: Tally) -> tuple[str, list
 
 
 def set_row(setting: SetSetting, key: str, kind: SetKind, tally: Tally) -> tuple[str, list[str]]:
-    """Return the row of a kind of sets, and which of its bars are missed."""
+    """Return the row of a kind of sets, and which of its targets are missed."""
     mean, error = shares(tally, key)
     size = float(tally.share(f"{key} size"))
     said = {"held": judged(mean[0], error[0], kind.bar)}
@@ -89,7 +90,7 @@ def set_row(setting: SetSetting, key: str, kind: SetKind, tally: Tally) -> tuple
 
 
 def table(settings: dict, found: dict[str, Tally], make) -> tuple[list[str], list[str]]:
-    """Rows of all kinds of the settings that were run, and the bars they miss."""
+    """Rows of all kinds of the settings that were run, and the targets they miss."""
     rows, missed = [], []
     for name, setting in settings.items():
         if name not in found:
@@ -107,7 +108,7 @@ NOTES = f"""\
 Percent of fresh rows whose value is inside its {100 * LEVEL:.0f} percent interval, over runs that draw rows, fit and
 ask about 90 fresh rows. Behind ± is the standard error, from shares of runs: the rows of a run have one fit, so runs
 are what is independent. *By thirds of x*: of the fresh rows with the smallest x, the middle ones and the largest;
-noise grows with x. *Width*: mean of those that are finite. A figure beside its bar by less than two of its errors is
+noise grows with x. *Width*: mean of those that are finite. A figure beside its target by less than two of its errors is
 *open*.
 
 What theory says exactly of full conformal sets with a fixed bandwidth, without ties: {percent(exact(20), digits=2)} for
@@ -133,11 +134,11 @@ of the same kind.
 
 
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
-    """Write the page, and return the bars that are missed."""
+    """Write the page, and return the targets that are missed."""
     rows, missed = table(SETTINGS, found, row)
     of_sets, others = table(SET_SETTINGS, found, set_row)
     seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
-    lines = ["# How often prediction intervals and sets of classes hold", "", HEAD, "|---" * 9 + "|", *rows, "", NOTES]
+    lines = ["# Coverage of prediction intervals and prediction sets", "", HEAD, "|---" * 9 + "|", *rows, "", NOTES]
     lines += ["## Sets of classes", "", SET_HEAD, "|---" * 9 + "|", *of_sets, "", SET_NOTES]
     text = "\n".join([*lines, f"{runs} runs in all, {seconds / 60:.0f} minutes of one core."])
     report("prediction-coverage", text, keep=keep)

@@ -25,12 +25,12 @@ RLCP: Bar = (0.895, 0.92)
 
 @dataclass(frozen=True)
 class Kind:
-    """How an interval is asked for, and the bars of its coverage.
+    """How an interval is asked for, and the targets of its coverage.
 
     Parameters
     ----------
     method : str
-    bar, third : (float, float) or None
+    target, third : (float, float) or None
         Of all fresh rows, and of each third of them in the order of x.
     calibrated : bool
         Whether rows that were not fitted are passed for calibration.

@@ -89,13 +89,14 @@ def main() -> None:
         "quantiles",
         "\n".join(
             [
-                f"# Conditional quantiles: {n} rows of one column, 3 levels, h = {BANDWIDTH:g}, {THREADS} threads",
+                f"# Running time of conditional quantiles: {n} rows of one column, 3 levels, h = {BANDWIDTH:g}, "
+                f"{THREADS} threads",
                 "",
-                "| places | means | quantiles | bar | times the means | memory |",
+                "| places | means | quantiles | target | times the means | memory |",
                 "|---|---|---|---|---|---|",
                 *rows,
                 "",
-                "*Memory*: what a fresh process takes at its peak beyond rows and places, in times these; bar 3.",
+                "*Memory*: what a fresh process takes at its peak beyond rows and places, in times these; target 3.",
                 "",
                 f"Beside a table of weights, put in the order of values and added up: {TABLE_ROWS} rows, "
                 f"{TABLE_PLACES} places, one thread, {seconds['table']:.2f} s and {seconds['ours']:.3f} s, "

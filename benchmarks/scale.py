@@ -138,10 +138,11 @@ def benchmark(quick: bool) -> None:
     missed += [] if same else ["other bits with two workers"]
     lines = "\n".join(f"| {name} | {found:.2f} | {bar:g} |" for name, found, bar, _ in bars)
     text = (
-        f"# More data than memory\n\n{rows:,} keys in one Parquet file of {size:.1f} GB, one column, Gaussian, "
+        f"# Running time on data larger than memory\n\n{rows:,} keys in one Parquet file of {size:.1f} GB, one "
+        "column, Gaussian, "
         f"bandwidth {BANDWIDTH}, {QUERIES:,} queries, {THREADS} threads, warm page cache. *Reading* is `iter_batches` "
         "of both columns and nothing else, in the faster of its two ways.\n\n"
-        f"| what | found | bar |\n|---|---|---|\n{lines}\n\n"
+        f"| what | found | target |\n|---|---|---|\n{lines}\n\n"
         "| rows | reading | reading, `pre_buffer=True` | pooling | peak |\n|---|---|---|---|---|\n"
         + "\n".join(
             f"| {n:,} | {of['read']:.2f} s | {of['read, buffered']:.2f} s | {of['pool']:.2f} s | {of['peak']:.0f} MiB |"

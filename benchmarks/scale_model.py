@@ -118,14 +118,16 @@ def benchmark(quick: bool) -> None:
     parts = PARTS_PER_WORKER * WORKERS
     large, rest = (costs.seconds(*of, parts, WORKERS) for of in ((KEYS, QUERIES), (0, 0)))
     text = (
-        f"# What a cluster costs\n\nConstants of one thread, one column, Gaussian, bandwidth {BANDWIDTH}: "
+        "# Running time on a cluster: model and measurements\n\nConstants of one thread, one column, Gaussian, "
+        f"bandwidth {BANDWIDTH}: "
         f"{costs.read * 1e9:.0f} ns per row read from Parquet, {costs.key * 1e9:.0f} ns per key summed, "
         f"{costs.query * 1e6:.1f} us per query and partition, {costs.merge * 1e9:.0f} ns per query and merge, "
         f"{costs.task * 1e3:.1f} ms of the scheduler per task; the network carries {NETWORK / 1e9:g} GB/s.\n\n"
         "| keys | queries | workers | predicted | measured |\n|---|---|---|---|---|\n"
         + "\n".join(lines)
         + f"\n\n{KEYS:,} keys, {QUERIES:,} queries, {WORKERS} workers of one thread, {parts} partitions: {large:.1f} s "
-        f"predicted, of which the scheduler takes {rest:.1f} s. Bar: within a factor of {TOLERANCE:g} where measured."
+        f"predicted, of which the scheduler takes {rest:.1f} s. Target: within a factor of {TOLERANCE:g} where "
+        "measured."
     )
     report("scale-model", text, keep=not quick)
     finish(missed)

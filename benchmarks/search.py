@@ -141,9 +141,10 @@ def benchmark(quick: bool) -> None:
         print(rows[-1], flush=True)
         if float(seconds) > SECONDS_BAR or float(peak) > MEMORY_BAR:
             missed.append(f"n = 20 000, {make}: {float(seconds):.0f} s, {float(peak):.0f} MiB")
-    table = "\n".join(["| what | measured | bar |", "|---|---|---|", *rows])
+    table = "\n".join(["| what | measured | target |", "|---|---|---|", *rows])
     text = (
-        f"# Searches for bandwidths\n\n{table}\n\nLeave-one-out squared error, Gaussian kernel, one bandwidth per "
+        f"# Running time of bandwidth searches\n\n{table}\n\nLeave-one-out squared error, Gaussian kernel, one "
+        "bandwidth per "
         'column; the two last rows are with the default, `bandwidth="regularised"`. '
         f"kernpool runs on {THREADS} threads, median of three fits; statsmodels' `KernelReg(..., "
         'bw="cv_ls")` runs once, as it takes seconds, and has no threads. Both criteria are evaluated by the same '

@@ -1,4 +1,4 @@
-"""Searches on tables of every kind: levels, many columns, classes, many rows; each held to a bar of seconds.
+"""Searches on tables of every kind: levels, many columns, classes, many rows; each held to a target of seconds.
 
 python benchmarks/search_tables.py            everything, about two minutes
 python benchmarks/search_tables.py --quick    without the 20 000 rows
@@ -97,8 +97,8 @@ def main():
         rows.append(f"| {about} | {taken:.2f} s | {bar:g} s | {before} | {found.evaluations} |")
         print(rows[-1], flush=True)
         missed += [f"{about}: {taken:.2f} s"] if taken > bar else []
-    head = "| search | seconds | bar | before | evaluations |\n|---|---|---|---|---|"
-    text = "# Searches on tables of every kind\n\n" + "\n".join([head, *rows])
+    head = "| search | seconds | target | before | evaluations |\n|---|---|---|---|---|"
+    text = "# Running time of bandwidth searches on many tables\n\n" + "\n".join([head, *rows])
     text += (
         f"\n\nDefaults unless said otherwise, {THREADS} threads, the median of three fits (of one for 20 000 rows). "
         "*Before*: processor seconds of the release before on problems of these sizes."

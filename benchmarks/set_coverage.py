@@ -35,7 +35,7 @@ class SetKind:
         Score of MAPIE, whose sets these are; "" for ours.
     last : bool or str
         Its `include_last_label`.
-    bar, each : (float, float) or None
+    target, each : (float, float) or None
         Of coverage, of all rows and of each class.
     beside : str
         The kind that ours must not be larger than.

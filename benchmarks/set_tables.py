@@ -131,7 +131,7 @@ def split(X: np.ndarray, y: np.ndarray, calibration: int, seed: int) -> dict[str
 
 
 def lines_of(name: str, found: list[dict]) -> tuple[list[str], list[str]]:
-    """Return the lines of a table, and the bars that it misses."""
+    """Return the lines of a table, and the targets that it misses."""
     lines, missed = [], []
     size = {kind: np.array([run[kind][1] for run in found]) for kind in found[0]}
     for key in size:
@@ -176,13 +176,13 @@ error between splits, which share rows. Its adaptive sets hold the class at whic
 draw as ours do. *Training rows*: the third that is fitted calibrates as well, each row left out, and no others do.
 
 Ours must hold {100 * BAR[0]:.1f} to {100 * BAR[1]:.1f} percent, with `by_class=True` at least {100 * BAR[0]:.1f} of
-each class, and be no larger than MAPIE's of the same name, by its default and randomised. A figure beyond its bar by
+each class, and be no larger than MAPIE's of the same name, by its default and randomised. A figure beyond its target by
 less than two of its errors is *open*. MAPIE has no adaptive sets of two classes, and needs {FEWEST} rows for "raps".
-No bar is beside its randomised "raps": it tunes by a tenth of the calibration rows, where chance at times leaves one
+No target is beside its randomised "raps": it tunes by a tenth of the calibration rows, where chance at times leaves one
 rank free, and sets are smaller and more like "lac". *Least sure third*: of the fresh rows, those whose most probable
 class is the least probable.
 """
-    text = "\n".join(["# Sets of classes of real tables", "", head, "|---" * 7 + "|", *lines, "", notes])
+    text = "\n".join(["# Prediction sets on real tables", "", head, "|---" * 7 + "|", *lines, "", notes])
     report("set-tables", text, keep=splits == SPLITS)
     finish(missed)
 

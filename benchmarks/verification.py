@@ -73,7 +73,7 @@ def benchmark() -> None:
     table = "\n".join(rows)
     report(
         "verification",
-        f"# What checks at run time cost (bar: {BAR:.0%})\n\n"
+        f"# Cost of run-time verification (target: {BAR:.0%})\n\n"
         f"| call | seconds | share of the checks |\n|---|---|---|\n{table}\n\n"
         f"{THREADS} threads, medians of {ROUNDS} calls. The share is that of the time within the calls themselves.",
     )

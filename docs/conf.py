@@ -57,7 +57,7 @@ myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist
 myst_heading_anchors = 4  # as forges make them
 myst_dmath_double_inline = False
 
-# --- the interface: pages are made from what the rooms export (`site_api`)
+# --- the interface: pages are made from what the subpackages export (`site_api`)
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # docstrings say it in words, with shapes and units

@@ -98,12 +98,14 @@ def wrong_in_source(source: Path, tree: set[str]) -> list[str]:
 
 
 def listed(wheel: Path) -> str:
-    """List a wheel: files and bytes of every room, and every file that is no Python."""
+    """List a wheel: files and bytes of every subpackage, and every file that is no Python."""
     with zipfile.ZipFile(wheel) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
-    rooms = Counter("/".join(member.filename.split("/")[:2]) for member in members)
+    subpackages = Counter("/".join(member.filename.split("/")[:2]) for member in members)
     lines = [f"{wheel.name}: {len(members)} files, {wheel.stat().st_size / 1000:.0f} kB"]
-    lines += [f"  {count:4d}  {room}" for room, count in sorted(rooms.items()) if "." not in room]
+    lines += [
+        f"  {count:4d}  {subpackage}" for subpackage, count in sorted(subpackages.items()) if "." not in subpackage
+    ]
     others = [member for member in members if not member.filename.endswith(".py")]
     return "\n".join(lines + [f"  {member.file_size:8d} bytes  {member.filename}" for member in others])
 

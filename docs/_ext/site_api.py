@@ -1,4 +1,4 @@
-"""The interface: a page for everything that the package and its rooms export, and names in docstrings that are links.
+"""API pages: one for everything that the package and its subpackages export, and links from names in docstrings.
 
 What is exported is read from `__all__`, so nothing is forgotten: a new name of `kernpool` that is in no group of
 `GROUPS` stops the build. Everything has one page, under the shortest name that it has.
@@ -33,8 +33,8 @@ GROUPS = {
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
     "SuspectColumnWarning RepeatedRowsWarning ExtrapolationWarning",
 }
-# Rooms with names of their own, from those that callers meet to those that hold the parts.
-ROOMS = (
+# Subpackages with names of their own, from those that callers meet to those that hold the parts.
+SUBPACKAGES = (
     "torch", "dask", "datasets", "explorer", "tour", "pooling", "kernels", "bandwidth", "smoother", "inference",
     "distribution", "conformal", "estimators", "displays", "core", "algorithms", "data", "tables", "execution", "cli",
 )  # fmt: skip
@@ -70,11 +70,11 @@ def front_page() -> str:
     return text
 
 
-def room_page(room: str) -> str:
-    """Return the page of a room: what it is, what it exports, and where the page of that is."""
+def subpackage_page(subpackage: str) -> str:
+    """Return the page of a subpackage: what it is, what it exports, and where the page of that is."""
     import kernpool
 
-    module, name = import_module(f"kernpool.{room}"), f"kernpool.{room}"
+    module, name = import_module(f"kernpool.{subpackage}"), f"kernpool.{subpackage}"
     exported = getattr(module, "__all__", None) or [
         name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__
     ]
@@ -107,7 +107,9 @@ def _what(value: Any) -> str:
 
 def write_pages(_app: Any = None, _config: Any = None) -> None:
     """Write what is not there yet or has changed, before autosummary looks for it; remove what is of no subpackage."""
-    pages = {"kernpool": front_page()} | {f"kernpool.{room}": room_page(room) for room in ROOMS}
+    pages = {"kernpool": front_page()} | {
+        f"kernpool.{subpackage}": subpackage_page(subpackage) for subpackage in SUBPACKAGES
+    }
     for path in API.glob("kernpool*.rst"):
         if path.stem not in pages:
             path.unlink()  # of an earlier layout, which would fail the build

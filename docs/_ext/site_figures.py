@@ -39,9 +39,9 @@ def _start(folder: Path) -> None:
         script["draw_start_picture"](folder / name)
 
 
-def _rooms(folder: Path) -> None:
-    script = runpy.run_path(str(DOCS / "rooms.py"))
-    (folder / "rooms.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
+def _subpackages(folder: Path) -> None:
+    script = runpy.run_path(str(DOCS / "subpackages.py"))
+    (folder / "subpackages.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
 
 
 def _overfitting(folder: Path) -> None:
@@ -68,7 +68,7 @@ def _peers(folder: Path) -> None:
 
 PICTURES = {
     "start": Picture((DOCS / "start_picture.py",), _start),
-    "rooms": Picture((DOCS / "rooms.py", ROOT / "pyproject.toml"), _rooms),
+    "subpackages": Picture((DOCS / "subpackages.py", ROOT / "pyproject.toml"), _subpackages),
     "overfitting": Picture((BENCHMARKS / "overfitting.py",), _overfitting),
     "peers": Picture((BENCHMARKS / "compare_report.py", DOCS / "benchmarks" / "peers.json"), _peers),
 }

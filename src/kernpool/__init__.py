@@ -1,8 +1,8 @@
 """kernpool: attention pooling by similarity, that is, Nadaraya-Watson kernel regression.
 
 `pool` is the whole idea in one function; the estimators find the bandwidth from data. Importing the package loads
-nothing: each name loads its room when it is first used, and `pool` loads NumPy and little else. So the command line
-answers ``--help`` at once.
+nothing: each name loads its subpackage when it is first used, and `pool` loads NumPy and little else. So the command
+line answers ``--help`` at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dense NumPy some rows at a time: the slow twin's sums, whatever pairs are left out."""
+"""Dense NumPy some rows at a time: the reference implementation's sums, whatever pairs are left out."""
 
 import numpy as np
 import pytest

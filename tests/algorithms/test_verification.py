@@ -63,7 +63,7 @@ def test_impossible_answers_with_moments_are_computed_again(faults):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kernel", kernel_names())
-def test_answers_of_the_slow_twin_are_possible(kernel, variant):
+def test_answers_of_the_reference_are_possible(kernel, variant):
     """No false alarm: not for empty windows, masks, or values that are all equal."""
     for value in (None, 3.25):
         problem = make_problem(kernel, "radial", 2, variant, bandwidth=0.3)

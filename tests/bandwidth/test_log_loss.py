@@ -1,4 +1,4 @@
-"""The search for probabilities: the criterion against a dense twin, its slopes, and what it finds."""
+"""The search for probabilities: the criterion against a dense reference, its slopes, and what it finds."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def criterion_of(X, label, weight=None, code=None, kernel="gaussian", compositio
     return LogLoss(setting.objective(rows), column_spread(rows.X, rows.weight), TimeLimit(None))
 
 
-def test_the_criterion_is_that_of_a_dense_twin(table):
+def test_the_criterion_is_that_of_a_dense_reference(table):
     X, label, _, weight = table
     spread, h = column_spread(X, weight), np.array([0.5, 0.8])
     kernel = np.exp(-0.5 * np.sum(((X[:, None] - X) / h) ** 2, axis=2)) * (weight - np.eye(60))

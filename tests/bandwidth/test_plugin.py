@@ -1,4 +1,4 @@
-"""The plug-in bandwidth: against KernSmooth's number, a slow twin, and the optimum of known functions."""
+"""The plug-in bandwidth: against KernSmooth's number, a slow reference, and the optimum of known functions."""
 
 from pathlib import Path
 
@@ -88,7 +88,7 @@ FUNCTIONS = {
 }
 
 
-def test_the_twin_is_kernsmooth():
+def test_the_reference_is_kernsmooth():
     """R's dpill(geyser$duration, geyser$waiting) of 2014, which lost the last row in binning: test of KernSmooth.jl."""
     waiting, duration = np.loadtxt(OLD_FAITHFUL, delimiter=",", skiprows=3, unpack=True)
     assert dpill(duration, waiting, grid=401, last_is_lost=True) == pytest.approx(0.238350165926485, rel=1e-11)
@@ -98,7 +98,7 @@ def test_the_twin_is_kernsmooth():
 @pytest.mark.parametrize("draw", ["uniform", "normal"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("n", [25, 60, 300])
-def test_it_is_that_of_the_twin(n, function, draw):
+def test_it_is_that_of_the_reference(n, function, draw):
     x, y = sample(n, n, FUNCTIONS[function], draw=draw)
     assert plugin_bandwidth(x, y) == pytest.approx(dpill(x, y), rel=1e-7)
 

@@ -45,7 +45,7 @@ def ends(model, query, value, shift, levels, exclude_self=False):
     return [quantiles_of(weights, value, level) + shift for level in levels]
 
 
-def twin(model, new, calibration, level):
+def reference(model, new, calibration, level):
     """Return the lower and the upper end at each place."""
     alpha = 1 - Fraction(str(level))
     levels = float(alpha / 2), float(1 - alpha / 2)
@@ -78,7 +78,7 @@ def test_every_end_is_that_of_a_table(kernel, degree, calibrated, level):
     model = kind(kernel=kernel, bandwidth=0.15).fit(X, y)
     calibration = other if calibrated else None
     found = prediction_interval(setting_of(model, new, level, calibration), "cqr")
-    lower, upper = twin(model, new, calibration, level)
+    lower, upper = reference(model, new, calibration, level)
     np.testing.assert_allclose(found.lower[:, 0], lower, rtol=0, atol=2e-12)
     np.testing.assert_allclose(found.upper[:, 0], upper, rtol=0, atol=2e-12)
     np.testing.assert_allclose(found.center[:, 0], model.predict(new), rtol=0, atol=1e-12)
@@ -88,7 +88,7 @@ def test_two_columns_of_a_product():
     X, y, new, other = rows(d=2)
     model = NadarayaWatsonRegressor(kernel="triweight", composition="product", bandwidth=0.7).fit(X, y)
     found = prediction_interval(setting_of(model, new, 0.8, other), "cqr")
-    np.testing.assert_allclose([found.lower[:, 0], found.upper[:, 0]], twin(model, new, other, 0.8), atol=1e-13)
+    np.testing.assert_allclose([found.lower[:, 0], found.upper[:, 0]], reference(model, new, other, 0.8), atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
@@ -103,7 +103,9 @@ def test_weights_are_rows(kind):
     np.testing.assert_allclose(found.lower, expected.lower, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.upper, expected.upper, rtol=0, atol=1e-12)
     if kind is NadarayaWatsonRegressor:
-        np.testing.assert_allclose([found.lower[:, 0], found.upper[:, 0]], twin(weighted, new, None, 0.9), atol=1e-13)
+        np.testing.assert_allclose(
+            [found.lower[:, 0], found.upper[:, 0]], reference(weighted, new, None, 0.9), atol=1e-13
+        )
 
 
 def test_outputs_one_after_the_other():
@@ -131,7 +133,7 @@ def test_ends_that_pass_each_other_meet_in_the_middle():
         found.lower[0, 0], found.upper[0, 0], rtol=0, atol=1e-11
     )  # ends are moved out by rounding
     assert found.lower[1, 0] < found.upper[1, 0]
-    lower, upper = twin(model, np.array([[-0.5], [0.5]]), calibration, 0.9)
+    lower, upper = reference(model, np.array([[-0.5], [0.5]]), calibration, 0.9)
     np.testing.assert_allclose([found.lower[:, 0], found.upper[:, 0]], [lower, upper], atol=1e-11)
 
 

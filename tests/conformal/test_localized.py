@@ -61,7 +61,7 @@ def around_of(setting, method):
 
 
 def check(model, setting, method, tables=(), decided=0.9):
-    """Compare every end with the twin."""
+    """Compare every end with the reference."""
     where = around_of(setting, method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InferenceWarning)

@@ -16,7 +16,7 @@ def samples(n=80, m=60, d=1, seed=0):
     return g.normal(size=(n, d)), 0.8 * g.normal(size=(m, d)) + 0.7
 
 
-def twin(X, training, new, h, weight=(None, None), without=(False, False)):
+def reference(X, training, new, h, weight=(None, None), without=(False, False)):
     """Return the logarithm of the ratio by tables of logarithms of kernels."""
     found = []
     for rows, w, left_out in zip((new, training), weight, without, strict=True):
@@ -35,11 +35,11 @@ def test_every_ratio_is_that_of_two_tables(d):
     at = np.random.default_rng(1).uniform(-2, 2, size=(50, d))
     ratio = density_ratio(training, new, largest=1e300)
     h = ratio.bandwidth
-    np.testing.assert_allclose(ratio(at), np.exp(twin(at, training, new, h)), rtol=1e-11)
-    expected = np.exp(twin(training, training, new, h, without=(False, True)))
+    np.testing.assert_allclose(ratio(at), np.exp(reference(at, training, new, h)), rtol=1e-11)
+    expected = np.exp(reference(training, training, new, h, without=(False, True)))
     np.testing.assert_allclose(ratio.at_training, expected, rtol=1e-11)
     np.testing.assert_array_equal(ratio(training), ratio.at_training)
-    expected = np.exp(twin(new, training, new, h, without=(True, False)))
+    expected = np.exp(reference(new, training, new, h, without=(True, False)))
     np.testing.assert_allclose(ratio.at_new, expected, rtol=1e-11)
     np.testing.assert_array_equal(ratio(new), ratio.at_new)
 

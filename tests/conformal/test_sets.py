@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tests.support.dense_classes as twin
+import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier, RepeatedRowsWarning
 from kernpool.conformal.sets.class_scores import (
     PENALTIES,
@@ -69,7 +69,7 @@ def test_least_ambiguous_sets_by_the_formula(level, model, rows, generator):
     np.testing.assert_array_equal(found.member, model.predict_proba(places) >= 1.0 - as_mapie - 1e-12)
     assert found.n_calibration == 80
     alone = model.predict_set(places, level, allow_empty=True)
-    threshold = kth_smallest(1.0 - own(twin.left_out(model, X), y), level)
+    threshold = kth_smallest(1.0 - own(reference.left_out(model, X), y), level)
     np.testing.assert_allclose(alone.threshold, threshold, rtol=1e-12)
     np.testing.assert_array_equal(alone.member, model.predict_proba(places) >= 1.0 - threshold - 1e-12)
 
@@ -141,7 +141,7 @@ def test_regularisation_is_chosen_by_the_size_of_sets(generator):
 @pytest.mark.parametrize("by_class", [False, True])
 def test_random_sets_by_the_formula(method, by_class, with_rows, model, rows, generator):
     (X, y), places = rows, generator.uniform(-1.2, 1.2, size=(30, 2))
-    probability, options = twin.left_out(model, X), {}
+    probability, options = reference.left_out(model, X), {}
     if with_rows:
         X_new, y_new = sample(generator, 90)
         probability, y = model.predict_proba(X_new), y_new
@@ -169,7 +169,7 @@ def test_random_sets_by_the_formula(method, by_class, with_rows, model, rows, ge
 def test_thresholds_by_class(model, rows):
     X, y = rows
     found = model.predict_set(X, 0.8, by_class=True, allow_empty=True)
-    score = 1.0 - own(twin.left_out(model, X), y)
+    score = 1.0 - own(reference.left_out(model, X), y)
     np.testing.assert_allclose(found.threshold, [kth_smallest(score[y == name], 0.8) for name in NAMES], rtol=1e-12)
     np.testing.assert_array_equal(found.member, 1.0 - model.predict_proba(X) <= found.threshold + 1e-12)
     assert len(set(found.threshold)) == 3
@@ -258,7 +258,7 @@ def test_levels_of_columns_and_many_classes(generator):
     frame = pd.DataFrame({"x": generator.normal(size=300), "level": pd.Categorical(list("abc") * 100)})
     y = np.clip(np.round(2 * frame.x + 3 * (frame.level == "a") + generator.normal(size=300)), -5, 7).astype(int)
     model = NadarayaWatsonClassifier(bandwidth=0.4, smoothing=0.1, prior_share=0.01).fit(frame, y)
-    score = 1.0 - np.sum(twin.labels_of(model) * twin.left_out(model, frame), axis=1)
+    score = 1.0 - np.sum(reference.labels_of(model) * reference.left_out(model, frame), axis=1)
     found = model.predict_set(frame, 0.9)
     np.testing.assert_allclose(found.threshold[0], kth_smallest(score, 0.9), rtol=1e-12)
     for method in RANDOM:

@@ -27,8 +27,8 @@ def test_prepared_keys_pool_as_fresh_ones_do(algorithm, kernel, degree, weighted
         known = Problem.from_arrays(query, keys, **options)
         fresh = replace(Problem.from_arrays(query, key, value, key_weight=weight, **options), prepared=None)
         for problem in (known, known.block(np.array([3, 1])), known.block(slice(1, 4), slice(100, 600))):
-            twin = replace(problem, prepared=None)
-            found, expected = (choose(each, algorithm).reduce(each) for each in (problem, twin))
+            reference = replace(problem, prepared=None)
+            found, expected = (choose(each, algorithm).reduce(each) for each in (problem, reference))
             assert found.numerator.tobytes() == expected.numerator.tobytes()
         found, expected = (choose(each, algorithm).reduce(each) for each in (known, fresh))
         for name in ("shift", "denominator", "numerator"):

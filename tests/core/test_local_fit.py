@@ -37,7 +37,7 @@ SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
 
 @pytest.mark.covering
 @algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3], degree=1)
-def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
+def test_moments_agree_with_the_reference(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=1):
         problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=1)
         check_moments(problem, algorithm, "reference", err_msg=variant)
@@ -58,7 +58,7 @@ def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, genera
 
 @pytest.mark.covering
 @algorithms(OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], degree=1)
-def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, generator):
+def test_gradients_agree_with_the_reference(algorithm, kernel, composition, columns, generator):
     asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": 1}
     for variant in variants(algorithm, ("weighted", "masked", "weighted leave-one-out", "float mask"), **asked):
         problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.6, degree=1)

@@ -71,7 +71,7 @@ def test_sums_about_another_place_and_of_other_values(columns, generator):
 
 @pytest.mark.covering
 @algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=COLUMNS, degree=2)
-def test_moments_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
+def test_moments_agree_with_the_reference(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=2):
         problem = make_problem(kernel, composition, columns, variant, m=40, n=700, degree=2)
         check_moments(problem, algorithm, "reference", err_msg=variant)

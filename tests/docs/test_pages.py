@@ -69,10 +69,10 @@ def test_paths_exist(page):
 
 @on_every_page
 def test_dotted_names_are_of_the_package(page):
-    """The first name after the package is a room or public."""
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    """The first name after the package is a subpackage or public."""
+    subpackages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     for name in re.findall(r"\bkernpool\.([A-Za-z_]+)", read(page)):
-        assert name in rooms or name in kernpool.__all__, f"{page.name} speaks of kernpool.{name}"
+        assert name in subpackages or name in kernpool.__all__, f"{page.name} speaks of kernpool.{name}"
 
 
 @on_every_page
@@ -81,13 +81,13 @@ def test_links_lead_somewhere(page):
         assert link.startswith("http") or (page.parent / link).exists(), f"{page.name} links to {link}"
 
 
-def test_every_room_has_its_decisions():
-    """One page per room and per folder of algorithms, all of them in the index."""
+def test_every_subpackage_has_its_decisions():
+    """One page per subpackage and per folder of algorithms, all of them in the index."""
     index = read(ROOT / "docs" / "decisions" / "README.md")
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    rooms |= {path.parent.name for path in (PACKAGE / "algorithms").glob("*/__init__.py")} - {"loops"}
-    rooms -= {"displays", "explorer", "tour", "cli", "tables", "smoother"}
+    subpackages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    subpackages |= {path.parent.name for path in (PACKAGE / "algorithms").glob("*/__init__.py")} - {"loops"}
+    subpackages -= {"displays", "explorer", "tour", "cli", "tables", "smoother"}
     pages = {page.stem for page in (ROOT / "docs" / "decisions").glob("*.md")} - {"README"}
-    assert pages >= rooms | {"displays-pages-cli"}
+    assert pages >= subpackages | {"displays-pages-cli"}
     for page in pages:
         assert f"({page}.md)" in index

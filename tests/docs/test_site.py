@@ -105,8 +105,8 @@ def test_everything_public_is_in_a_group():
     api = load(DOCS / "_ext" / "site_api.py")
     listed = [name for names in api.grouped().values() for name in names]
     assert sorted(listed) == sorted(set(kernpool.__all__) - {"datasets"})
-    rooms = {path.parent.name for path in (ROOT / "src" / "kernpool").glob("*/__init__.py")} | {"datasets"}
-    assert set(api.ROOMS) == rooms
+    subpackages = {path.parent.name for path in (ROOT / "src" / "kernpool").glob("*/__init__.py")} | {"datasets"}
+    assert set(api.SUBPACKAGES) == subpackages
 
 
 def test_both_languages_have_the_same_examples():

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
-import tests.support.dense_classes as twin
+import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier, load_model, save_model
 from kernpool.conformal.sets.class_scores import ClassRows
 
@@ -35,12 +35,12 @@ def model(rows):
 def test_leave_one_out_probabilities_are_those_of_the_other_rows(model, rows):
     X, y = rows
     found = model.leave_one_out()
-    np.testing.assert_allclose(found.probability, twin.left_out(model, X), rtol=1e-12)
+    np.testing.assert_allclose(found.probability, reference.left_out(model, X), rtol=1e-12)
     for i in (0, 7, 30):
         rest = np.arange(80) != i
         other = clone(model).fit(X[rest], y[rest])
         np.testing.assert_allclose(found.probability[i], other.predict_proba(X[i : i + 1])[0], rtol=1e-12)
-    squared = np.sum((found.prediction - twin.labels_of(model)) ** 2, axis=1)
+    squared = np.sum((found.prediction - reference.labels_of(model)) ** 2, axis=1)
     assert found.error == pytest.approx(squared.mean(), rel=1e-12)
     assert found.empty_windows == 0
 
@@ -54,7 +54,7 @@ def test_leave_one_out_probabilities_of_clusters(rows):
         rest = school != school[i]
         other = clone(model).fit(X[rest], y[rest])
         np.testing.assert_allclose(found[i], other.predict_proba(X[i : i + 1])[0], rtol=1e-12)
-    score = 1.0 - np.sum(twin.labels_of(model) * found, axis=1)
+    score = 1.0 - np.sum(reference.labels_of(model) * found, axis=1)
     threshold = model.predict_set(X, 0.8).threshold[0]
     assert threshold == pytest.approx(np.sort(score)[65 - 1], rel=1e-12)  # .8 (80 + 1) = 64.8
 
@@ -265,7 +265,7 @@ def test_draws_of_heavy_rows_are_bounded(rows, monkeypatch):
         model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y, sample_weight=np.full(80, 1e6))
     found = model.predict_set(X, 0.8, method="aps", random_state=0)
     assert found.n_calibration == 8e7
-    score = 1.0 - np.sum(twin.labels_of(model) * model.leave_one_out().probability, axis=1)
+    score = 1.0 - np.sum(reference.labels_of(model) * model.leave_one_out().probability, axis=1)
     units = ClassRows(np.eye(3)[np.zeros(80, dtype=int)], np.zeros(80, dtype=int), np.full(80, 1e6)).units()
     assert len(units.weight) == 800
     assert units.total == pytest.approx(8e7, rel=1e-12)

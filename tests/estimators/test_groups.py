@@ -46,7 +46,7 @@ def test_windows_are_wider_where_shocks_are_shared(model, bandwidth):
 
 
 @pytest.mark.parametrize("model", REGRESSORS)
-def test_the_error_is_that_of_the_dense_twin(model):
+def test_the_error_is_that_of_the_dense_reference(model):
     X, y, school = make_schools(outputs=2)
     weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
     fitted = model(bandwidth="loo", n_jobs=2).fit(X, y, weight, groups=school)

@@ -28,7 +28,7 @@ X, Q = bend()[0][:, None], PLACES[:, None]
 Y = bend()[1]
 
 
-def twin(model, degree):
+def reference(model, degree):
     ridge = getattr(model, "ridge_", 0.0)
     weight = np.ones(len(model.key_)) if model.key_weight_ is None else model.key_weight_
     value = model.value_.reshape(len(model.value_), -1)
@@ -37,11 +37,11 @@ def twin(model, degree):
 
 @pytest.mark.parametrize(("regressor", "degree"), [(NadarayaWatsonRegressor, 0), (LocalLinearRegressor, 1)])
 @pytest.mark.parametrize("variance", ["local", "sandwich", "nn"])
-def test_shapes_and_numbers_are_those_of_the_twin(regressor, degree, variance):
+def test_shapes_and_numbers_are_those_of_the_reference(regressor, degree, variance):
     weight = np.arange(200) % 3 + 1.0
     two = np.column_stack([Y, np.cos(9 * Y)])
     model = regressor(bandwidth=0.06).fit(X, two, sample_weight=weight)
-    dense = twin(model, degree)
+    dense = reference(model, degree)
     share = dense.shares(Q)
     error = model.standard_error(Q, variance=variance)
     np.testing.assert_allclose(error, dense.standard_error(share, Q, variance=variance), rtol=1e-11)

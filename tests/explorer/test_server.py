@@ -61,14 +61,14 @@ def test_the_page_is_for_who_knows_the_token(server):
 
 
 def test_the_address_of_a_command_line_works_once(server):
-    door = server.address.removeprefix(f"http://{HOST}:{server.server_port}")
-    assert server.token not in door
-    assert ask(server, "GET", door + "x")[0] == 403
+    root = server.address.removeprefix(f"http://{HOST}:{server.server_port}")
+    assert server.token not in root
+    assert ask(server, "GET", root + "x")[0] == 403
     assert ask(server, "GET", "/?once=")[0] == 403
-    assert ask(server, "GET", door, Host="evil.example")[0] == 421
-    status, body, headers = ask(server, "GET", door)
+    assert ask(server, "GET", root, Host="evil.example")[0] == 421
+    status, body, headers = ask(server, "GET", root)
     assert (status, body, headers["Location"], headers["Referrer-Policy"]) == (303, b"", server.url, "no-referrer")
-    status, answer, headers = ask(server, "GET", door)
+    status, answer, headers = ask(server, "GET", root)
     assert (status, headers["Location"]) == (403, None)
     assert server.token.encode() not in answer
     assert b"has been used" in answer
@@ -195,7 +195,7 @@ def test_what_is_no_question_gets_a_reason(server, body):
     assert question(server, json.dumps(QUESTION))[0] == 200
 
 
-def test_other_doors_are_closed(server):
+def test_other_addresses_are_refused(server):
     assert question(server, json.dumps(QUESTION), **{"X-Kernpool-Token": "wrong"})[0] == 403
     token = {"X-Kernpool-Token": server.token}
     assert ask(server, "POST", "/other", "{}", **token)[0] == 400

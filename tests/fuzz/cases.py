@@ -96,7 +96,9 @@ def draw(seed, index, regime="all"):
         "kernel": kernel_of(g, plan),
         "composition": "radial" if kind == "torch" else str(g.choice(["radial", "product"], p=[0.7, 0.3])),
         "bandwidth": bandwidth if kind != "torch" else float(np.median(bandwidth)),
-        "tol": float(g.choice(TOLERANCES)) if g.random() < 0.15 and kind in ("pool", "chunks", "door") else None,
+        "tol": float(g.choice(TOLERANCES))
+        if g.random() < 0.15 and kind in ("pool", "chunks", "public function")
+        else None,
         "degree": int(kind == "linear" or (kind in ("chunks", "levels", *plan.may_be_linear) and g.random() < 0.3)),
     }
     if options["degree"] and kind in ("linear", "chunks", "levels") and d <= MOST_COLUMNS:

@@ -5,11 +5,11 @@ import warnings
 from kernpool import EmptyWindowWarning, ExtrapolationWarning, RankDeficiencyWarning
 from kernpool.algorithms.verification import FAULTS
 from tests.fuzz.containers import chunks, levels
-from tests.fuzz.doors import door
 from tests.fuzz.estimators import model
 from tests.fuzz.gradients import gradients
 from tests.fuzz.layers import layers
 from tests.fuzz.planes import linear
+from tests.fuzz.public_functions import public_function
 from tests.fuzz.sums import pooled
 
 CHECKS = {
@@ -20,7 +20,7 @@ CHECKS = {
     "levels": levels,
     "torch": layers,
     "model": model,
-    "door": door,
+    "public function": public_function,
 }
 
 

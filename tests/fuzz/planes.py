@@ -9,7 +9,7 @@ from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 from tests.fuzz.sums import SAMPLE, compare, rows_of
 
-DENSE_PAIRS = 1e6  # that the slow twin is asked for
+DENSE_PAIRS = 1e6  # that the reference implementation is asked for
 FAINTEST = 1e-95  # root of the least share of a key that is compared where it alone determines a slope
 
 

@@ -10,7 +10,7 @@ from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 
 SAMPLE = 3  # queries that long double looks at
-DENSE_PAIRS = 3e6  # that the slow twin is asked for
+DENSE_PAIRS = 3e6  # that the reference implementation is asked for
 
 
 def rows_of(state, rows):

@@ -45,7 +45,7 @@ def test_published_constants():
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("method", ["robust", "quadratic", "naive", "undersmoothed"])
 @pytest.mark.parametrize("kernel", SMOOTH)
-def test_paths_are_those_of_the_twin(kernel, method, degree):
+def test_paths_are_those_of_the_reference(kernel, method, degree):
     smoother, dense, _ = pair(kernel, "weighted line", degree)
     places = grid(40)
     expected = length(dense.shares(places.query, method=method), dense.w)

@@ -44,7 +44,7 @@ def expected(dense, share, residual, code):
     ("kernel", "situation", "degree"),
     [*product(KERNELS, SITUATIONS, [1]), *product(["gaussian", "epanechnikov"], SITUATIONS, [0])],
 )
-def test_standard_errors_are_those_of_the_twin(kernel, situation, degree, monkeypatch):
+def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, monkeypatch):
     smoother, dense, places = pair(kernel, situation, degree)
     clusters, residual, kept = fit_clusters(smoother, CODE), left_out(dense, CODE), dense.w > 0
     np.testing.assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)

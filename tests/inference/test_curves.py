@@ -53,10 +53,10 @@ class Ancova:
 @pytest.mark.parametrize(("h", "published"), [(0.05, 0.0140), (0.1, 0.0028)])
 def test_as_sm(h, published):
     x, y, group = two_curves()
-    twin = Ancova(x, group, h)
-    assert twin.three_moments(y) == pytest.approx(published, abs=5e-5)
+    reference = Ancova(x, group, h)
+    assert reference.three_moments(y) == pytest.approx(published, abs=5e-5)
     found = compare_curves(x, y, group, bandwidth=h, null_distribution="normal", n_resamples=2000)
-    assert found.statistic == pytest.approx(twin(y), rel=1e-11)
+    assert found.statistic == pytest.approx(reference(y), rel=1e-11)
     assert found.p_value == pytest.approx(published, abs=0.006)
 
 
@@ -68,15 +68,15 @@ def test_the_whole_test(null, kind):
     found = compare_curves(
         x, y, group, null=null, bandwidth=0.1, null_distribution=kind, n_resamples=99, random_state=4
     )
-    twin = Ancova(x, group, 0.1, null == "parallel")
-    rest = y - twin.shift @ y
+    reference = Ancova(x, group, 0.1, null == "parallel")
+    rest = y - reference.shift @ y
     if kind == "normal":
         again = random_draws.multipliers("gaussian", 4, slice(0, 99), 90)
     else:
-        left = leave_one_out(twin.smooth, rest)
-        again = (twin.null @ y)[:, None] + left[:, None] * random_draws.multipliers(kind, 4, slice(0, 99), 90)
-    np.testing.assert_allclose(found.statistic, twin(y), rtol=1e-9)
-    np.testing.assert_allclose(found.resampled, [twin(column) for column in again.T], rtol=1e-8)
+        left = leave_one_out(reference.smooth, rest)
+        again = (reference.null @ y)[:, None] + left[:, None] * random_draws.multipliers(kind, 4, slice(0, 99), 90)
+    np.testing.assert_allclose(found.statistic, reference(y), rtol=1e-9)
+    np.testing.assert_allclose(found.resampled, [reference(column) for column in again.T], rtol=1e-8)
     assert found.p_value == p_value(found.statistic, found.resampled)
     assert found.null == f"the curves of all groups are {null}"
     np.testing.assert_allclose(found.bandwidth, [0.1])

@@ -168,7 +168,7 @@ def test_a_wide_correction_is_told(columns):
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_nearest_neighbours_with_ties_on_both_sides(columns):
-    """In whole numbers half of the rows have equally far neighbours; the twin compares all pairs."""
+    """In whole numbers half of the rows have equally far neighbours; the reference compares all pairs."""
     g = np.random.default_rng(1)
     from tests.support.dense_inference import Dense
 

@@ -37,7 +37,7 @@ def expected(dense, share, squared, n_resamples, seed):
 @pytest.mark.covering
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_largest_errors_are_those_of_the_twin(kernel, situation, monkeypatch):
+def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatch):
     smoother, dense, places = pair(kernel, situation, 1)
     training = fit_training(smoother)
     ones, squared, last = np.ones((len(dense.w), 1)), dense.squared("hc3"), smoother.columns - 1

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-import tests.support.dense_classes as twin
+import tests.support.dense_classes as reference
 from kernpool import EmptyWindowWarning, ExtrapolationWarning, NadarayaWatsonClassifier, kernel_names
 from kernpool.inference.class_probabilities import wilson_interval
 
@@ -42,16 +42,18 @@ def test_standard_errors_are_those_of_tables(case, generator):
     X, model = fitted(generator, **CASES[case])
     new = np.concatenate([X[:5], generator.uniform(-1.5, 1.5, size=(20, X.shape[1]))])
     probability, error = model.predict_proba(new, return_std=True)
-    np.testing.assert_allclose(error, twin.standard_errors(model, X, new), rtol=1e-11)
+    np.testing.assert_allclose(error, reference.standard_errors(model, X, new), rtol=1e-11)
     np.testing.assert_array_equal(probability, model.predict_proba(new))
-    np.testing.assert_allclose(twin.shares(model, new) @ twin.labels_of(model), probability, rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(
+        reference.shares(model, new) @ reference.labels_of(model), probability, rtol=1e-11, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
 def test_every_kernel(kernel, generator):
     X, model = fitted(generator, kernel=kernel, bandwidth=1.5)
     np.testing.assert_allclose(
-        model.predict_proba(X, return_std=True)[1], twin.standard_errors(model, X, X), rtol=1e-11
+        model.predict_proba(X, return_std=True)[1], reference.standard_errors(model, X, X), rtol=1e-11
     )
     rows = model.probability_interval(X).effective_rows
     np.testing.assert_allclose(rows, 1.0 / np.sum(model.attention_weights(X) ** 2, axis=1), rtol=1e-11)
@@ -62,7 +64,7 @@ def test_levels(generator):
     y = (frame.x + (frame.level == "a") + generator.normal(size=40) > 0.5).to_numpy()
     model = NadarayaWatsonClassifier(bandwidth=0.6, smoothing=0.2).fit(frame, y)
     found = model.predict_proba(frame, return_std=True)[1]
-    np.testing.assert_allclose(found, twin.standard_errors(model, frame, frame), rtol=1e-11)
+    np.testing.assert_allclose(found, reference.standard_errors(model, frame, frame), rtol=1e-11)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

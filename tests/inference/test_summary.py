@@ -28,7 +28,7 @@ def test_published_numbers():
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("situation", ["weighted line", "ridge", "product", "levels"])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])
-def test_numbers_are_those_of_the_twin(kernel, situation, degree):
+def test_numbers_are_those_of_the_reference(kernel, situation, degree):
     smoother, dense, _ = pair(kernel, situation, degree)
     found = summarise(smoother, fit_training(smoother), "model", "given", ())
     kept, w = dense.w > 0, dense.w

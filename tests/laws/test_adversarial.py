@@ -1,4 +1,4 @@
-"""Adversarial data for every algorithm that does not refuse it, beside the slow twin."""
+"""Adversarial data for every algorithm that does not refuse it, beside the reference implementation."""
 
 import numpy as np
 import pytest

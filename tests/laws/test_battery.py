@@ -1,4 +1,4 @@
-"""The battery: every registered kernel in every registered algorithm agrees with the slow twin.
+"""The battery: every registered kernel in every registered algorithm agrees with the reference implementation.
 
 Internal kernels, of products, are among them. A new kernel or algorithm is tested here by being registered.
 """
@@ -20,7 +20,7 @@ BOTH = ["radial", "product"]
 WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
 
 
-@cache  # one slow twin for all algorithms
+@cache  # one reference implementation for all algorithms
 def problem_and_answer(kernel, composition, columns, variant):
     problem = make_problem(kernel, composition, columns, variant)
     state = choose(problem, "reference").reduce(problem)
@@ -29,7 +29,7 @@ def problem_and_answer(kernel, composition, columns, variant):
 
 @pytest.mark.covering
 @algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3])
-def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, columns):
+def test_pooled_values_agree_with_the_reference(algorithm, kernel, composition, columns):
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns):
         problem, expected, allowed = problem_and_answer(kernel, composition, columns, variant)
         state = choose(problem, algorithm).reduce(problem)
@@ -43,7 +43,7 @@ def test_pooled_values_agree_with_the_slow_twin(algorithm, kernel, composition, 
 
 @pytest.mark.covering
 @algorithms(OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3])
-def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, columns, generator):
+def test_gradients_agree_with_the_reference(algorithm, kernel, composition, columns, generator):
     asked = {"kernel": kernel, "composition": composition, "columns": columns}
     for variant in variants(algorithm, ("weighted", "masked", "weighted leave-one-out", "float mask"), **asked):
         problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
@@ -53,7 +53,7 @@ def test_gradients_agree_with_the_slow_twin(algorithm, kernel, composition, colu
 @pytest.mark.parametrize("kernel", WITH_SLOPE)
 @pytest.mark.parametrize("composition", BOTH)
 def test_gradients_are_derivatives(kernel, composition):
-    """Central differences of the slow twin; boxcar and constant have slope zero wherever they have one."""
+    """Central differences of the reference; boxcar and constant have slope zero wherever they have one."""
     problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3)
     plan = choose(problem, "reference")
     cotangent = np.random.default_rng(3).normal(size=(6, 2))

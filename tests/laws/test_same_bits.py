@@ -1,4 +1,4 @@
-"""The same bits as before: digests of fifty answers, taken before the modules were moved to their rooms."""
+"""The same bits as before: digests of fifty answers, taken before the modules were moved to their subpackages."""
 
 import json
 import os

@@ -140,7 +140,7 @@ def test_without_categorical_columns_it_is_the_plain_problem_bit_by_bit(degree):
 
 
 def loss(mixed, cotangent, lambdas=LAMBDAS, log_bandwidth=0.0, query=0.0):
-    """The sum that a pullback differentiates, by the dense twin."""
+    """The sum that a pullback differentiates, by the dense reference."""
     similarity = replace(mixed.similarity, bandwidth=mixed.similarity.bandwidth * np.exp(log_bandwidth))
     problem = replace(mixed, similarity=similarity, query=mixed.query + query)
     return np.sum(cotangent * dense_fit(with_changed(problem, **tabulate(lambdas))), axis=1)

@@ -66,7 +66,7 @@ def test_each_pair_of_two_groups_meets_once(sizes, ways, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("kernel", kernel_names())
-def test_fits_are_those_of_the_dense_twin(kernel, composition, weighted, degree):
+def test_fits_are_those_of_the_dense_reference(kernel, composition, weighted, degree):
     x, y, group, weight = make_rows(weighted=weighted)
     h = 0.8 if not get_kernel(kernel).is_compact else 2.2
     problem = make_problem(x, y, group, weight, h=h, kernel=kernel, composition=composition, degree=degree)

@@ -9,7 +9,7 @@ from kernpool.pooling.rounding_error import rounding_of_weights
 
 
 def bound(*arrays, **options):
-    """Of a problem that the slow twin sums; its values are 0 to 1, so that the range is one."""
+    """Of a problem that the reference implementation sums; its values are 0 to 1, so that the range is one."""
     problem = Problem.from_arrays(*arrays, **options)
     return rounding_bound(problem, choose(problem, "reference").reduce(problem))
 

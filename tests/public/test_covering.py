@@ -1,4 +1,4 @@
-"""What is left for `make test`: of large tables every value or every two, and little more; of every room some files."""
+"""Selection of tests for `make test`: of large tables every value or pair, of every subpackage some files."""
 
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -97,7 +97,7 @@ def test_what_is_slow_or_skipped_anyway_neither_counts_nor_changes():
         assert [item.marks for item in items] == before
 
 
-def test_files_that_are_left_to_the_gate_exist_and_every_room_keeps_some():
+def test_files_that_are_left_to_the_gate_exist_and_every_subpackage_keeps_some():
     assert [path for path in FILES if not path.is_file()] == []
-    for room in LATER:
-        assert set((TESTS / room).rglob("test_*.py")) - FILES
+    for subpackage in LATER:
+        assert set((TESTS / subpackage).rglob("test_*.py")) - FILES

@@ -49,17 +49,17 @@ def test_every_extra_that_a_message_names_exists():
     assert {extra for extras in named for extra in extras.split(",")} <= set(EXTRAS)
 
 
-def test_every_extra_has_a_door_or_is_for_development():
-    doors = tool("doors")
-    assert set(doors.DOORS) | doors.DEVELOPMENT == set(EXTRAS)
-    assert not set(doors.DOORS) & doors.DEVELOPMENT
-    for extra, (package, _) in doors.DOORS.items():
+def test_every_extra_has_a_check_or_is_for_development():
+    checked = tool("check_extras")
+    assert set(checked.EXTRAS) | checked.DEVELOPMENT == set(EXTRAS)
+    assert not set(checked.EXTRAS) & checked.DEVELOPMENT
+    for extra, (package, _) in checked.EXTRAS.items():
         assert package in names_of(EXTRAS[extra]), extra
 
 
 def test_all_is_every_extra_that_the_package_uses():
     (everything,) = EXTRAS["all"]
-    assert set(everything.removeprefix("kernpool[").removesuffix("]").split(",")) == set(tool("doors").DOORS)
+    assert set(everything.removeprefix("kernpool[").removesuffix("]").split(",")) == set(tool("check_extras").EXTRAS)
 
 
 # --- bounds
@@ -81,7 +81,7 @@ def test_a_requirement_without_a_lower_bound_is_refused(requirement):
 
 
 def test_lowest_versions_are_of_every_extra_that_people_install():
-    assert set(tool("lowest").EXTRAS) == set(tool("doors").DOORS) | {"test"}
+    assert set(tool("lowest").EXTRAS) == set(tool("check_extras").EXTRAS) | {"test"}
 
 
 def test_whatever_the_project_asks_for_is_pinned():

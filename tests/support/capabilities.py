@@ -14,7 +14,9 @@ from kernpool import Problem, get_kernel, make_kernel
 from kernpool.algorithms import ALGORITHMS
 from tests.support.problems import VARIANTS
 
-OTHERS = [name for name in ALGORITHMS if name != "reference"]  # than the slow twin, which all are compared with
+OTHERS = [
+    name for name in ALGORITHMS if name != "reference"
+]  # than the reference implementation, which all are compared with
 MASK_OF_VARIANT = {"masked": "bool", "float mask": "float"}
 OWN_KERNEL = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)  # the name of a built-in one must not confuse anybody
 

@@ -1,4 +1,4 @@
-"""Settings of prediction intervals, and the twin of each case."""
+"""Settings of prediction intervals, and the reference of each case."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def other_setting(smoother, places, calibration_places, value, level=0.9, *, gro
 
 
 def case(kernel, situation, degree, n=30, m=4):
-    """A smoother, its twin, places, and their levels, none of them unseen: the twin has no row for these."""
+    """A smoother, its reference, places, and their levels, none of them unseen: the reference has no row for these."""
     smoother, dense, places = pair(kernel, situation, degree, n, m)
     code = None if places.code is None else np.maximum(places.code, 0)
     return smoother, dense, EvaluationPoints(places.query, code), code

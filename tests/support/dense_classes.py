@@ -1,4 +1,4 @@
-"""The slow twin of what classifiers say of their probabilities: tables of weights, and fits to one more row."""
+"""Dense reference of what classifiers say of probabilities: tables of weights, and fits to one more row."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The slow twin of prediction intervals: every fit again from the rows, one by one, and sets by searches over y."""
+"""Dense reference of prediction intervals: every fit again from the rows, one by one, and sets by searches over y."""
 
 from dataclasses import replace
 from fractions import Fraction

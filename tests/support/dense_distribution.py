@@ -1,4 +1,4 @@
-"""The slow twin of conditional distributions: all weights in a table, with digits to spare."""
+"""The reference implementation of conditional distributions: all weights in a table, with digits to spare."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The slow twin of leaving groups out: each row from the rows of all other groups, by normal equations."""
+"""Dense reference of leaving groups out: each row from the rows of all other groups, by normal equations."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The slow twin of inference: tables of shares of all keys in all places, by normal equations, one place at a time."""
+"""Dense reference of inference: linear weights of all keys at all points, by normal equations, one point at a time."""
 
 from dataclasses import dataclass, replace
 

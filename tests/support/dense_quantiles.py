@@ -1,4 +1,4 @@
-"""The slow twin of quantiles: a table of all weights, sorted by value and added up, with digits to spare."""
+"""Dense reference of quantiles: a table of all weights, sorted by value and added up, with digits to spare."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def allowed(weights, value, level):
 
 
 def assert_quantiles(found, weights, value, levels, empty=np.nan):
-    """Compare every quantile of one value column, of shape (m, l), with the twin: bit for bit the value of a key."""
+    """Compare the quantiles of one value column, of shape (m, l), with the reference, bit for bit."""
     assert found.shape == (len(weights), len(levels))
     for column, level in zip(found.T, levels, strict=True):
         bounds = allowed(weights, np.asarray(value), level)

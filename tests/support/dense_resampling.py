@@ -1,4 +1,4 @@
-"""Slow twins of resampled fits and tests: matrices of shares, query by query and resample by resample."""
+"""Slow references of resampled fits and tests: matrices of shares, query by query and resample by resample."""
 
 import numpy as np
 

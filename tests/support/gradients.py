@@ -1,4 +1,4 @@
-"""Gradients of an algorithm, held against those of the slow twin and against differences."""
+"""Gradients of an algorithm, held against those of the reference implementation and against differences."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.support.problems import EVERYTHING
 
 
 def assert_same_gradients(problem, algorithm, cotangent, err_msg=""):
-    """All gradients by an algorithm are those of the slow twin, up to rounding beside the largest one.
+    """All gradients by an algorithm are those of the reference implementation, up to rounding beside the largest one.
 
     Parameters
     ----------

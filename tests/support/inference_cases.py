@@ -1,4 +1,4 @@
-"""Smoothers and their dense twins, and data without a random number generator."""
+"""Smoothers and their dense references, and data without a random number generator."""
 
 import numpy as np
 from scipy.special import ndtri
@@ -31,7 +31,7 @@ def smoother_of_bend(degree=1, h=0.06, **recipe):
 
 
 def pair(kernel, situation, degree, n=70, m=9):
-    """A smoother, its dense twin, and places: one column or two, frequencies, two outputs, a ridge, levels."""
+    """A smoother, its dense reference, and places: one column or two, frequencies, two outputs, a ridge, levels."""
     g = np.random.default_rng(3)
     d = 1 if situation in ("line", "weighted line") else 2
     x, q = g.uniform(size=(n, d)), g.uniform(size=(m, d))

@@ -1,8 +1,9 @@
-"""Which files of tests `make test` leaves to `.ci/run`, so that a fresh clone has its answer in minutes.
+"""Test files that run in `.ci/run` only, so that `make test` ends within minutes in a fresh clone.
 
-Every room keeps what compares it with its slow twin, what it refuses, and its public functions and classes. What is
-left to the gate goes through special cases of the same code: other situations, other loops of an algorithm (each of
-which is compiled first), files edited byte by byte, resampling. A file that is run by name runs whole.
+`make test` keeps, of every subpackage, the comparisons with its slow reference implementation, the refusals, and the
+public functions and classes. The files listed here test special cases of the same code: other situations, other loops
+of an algorithm (each of which is compiled first), files edited byte by byte, resampling. A file that is named on the
+command line runs whole.
 """
 
 from pathlib import Path
@@ -35,7 +36,7 @@ LATER = {
     "pooling": ("test_groups", "test_memory_maps"),
     "torch": ("test_beside_pool", "test_memory", "test_operator", "test_similarities", "test_streams"),
 }  # fmt: skip
-FILES = frozenset(TESTS / room / f"{name}.py" for room, names in LATER.items() for name in names)
+FILES = frozenset(TESTS / subpackage / f"{name}.py" for subpackage, names in LATER.items() for name in names)
 
 
 def mark_later_slow(items):

@@ -107,7 +107,7 @@ SITUATIONS = {
 
 
 def assert_right(problem, tol=0.0):
-    """The first promise: within `tol` and its rounding term of the slow twin, and empty exactly where that is."""
+    """The first promise: within `tol` and its rounding term of the reference, and empty exactly where that is."""
     expected = choose(problem, "reference").reduce(problem)
     state = choose(problem, "sweep").reduce(problem)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)

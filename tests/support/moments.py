@@ -6,9 +6,9 @@ from kernpool import choose
 from kernpool.core import monomials
 
 
-def check_moments(problem, algorithm, twin, err_msg=""):
+def check_moments(problem, algorithm, reference, err_msg=""):
     """As weighted means, beside the root mean square of what is averaged: that is what rounding is relative to."""
-    expected, found = choose(problem, twin).reduce(problem), choose(problem, algorithm).reduce(problem)
+    expected, found = choose(problem, reference).reduce(problem), choose(problem, algorithm).reduce(problem)
     np.testing.assert_array_equal(found.denominator == 0, expected.denominator == 0, err_msg=err_msg)
     layout, mean = problem.layout, expected.finalize("zero")
     largest = np.abs(problem.value + problem.value_center).max()

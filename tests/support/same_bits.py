@@ -34,7 +34,7 @@ def samples(columns, queries, keys, dtype=np.float64, values=2):
 
 
 def pooled(columns, queries, keys, *, dtype=np.float64, weighted=False, own=False, masked=False, **options):
-    """Pool one problem by the public door."""
+    """Pool one problem by the public function."""
     import kernpool
 
     query, key, value, weight = samples(columns, queries, keys, dtype)

@@ -273,8 +273,8 @@ def test_it_moves_and_copies_as_a_module(rows, query):
     memory = made(half_life=8.0)
     memory.append(*rows)
     expected = memory(query)
-    twin = copy.deepcopy(memory)
-    twin.append(*rows)
+    reference = copy.deepcopy(memory)
+    reference.append(*rows)
     assert len(memory) == 50
     memory.half()
     assert memory.key.dtype == memory.value.dtype == torch.float16

@@ -1,6 +1,6 @@
 """
-How a bandwidth is found
-========================
+Bandwidth selection
+===================
 
 Leave one row out, predict it from the others, and take the bandwidth with the least error. The path shows how much
 that minimum is worth: some are sharp, and some are flat for a decade.

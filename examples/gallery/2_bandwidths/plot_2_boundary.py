@@ -1,6 +1,6 @@
 """
-Boundaries: a line instead of a constant
-========================================
+Boundary bias and local linear fits
+===================================
 
 At the edge of the data a window has rows on one side only. Their mean lies on that side too, so a local constant is
 too high or too low there. A line through the window does not have this bias.

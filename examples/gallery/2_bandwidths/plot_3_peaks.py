@@ -1,6 +1,6 @@
 """
-Peaks: local parabolas
-======================
+Peaks and local quadratic fits
+==============================
 
 Every smoother that averages cuts off peaks. A local line does so too: across a peak it is level and lies below. A
 local parabola bends with the data.

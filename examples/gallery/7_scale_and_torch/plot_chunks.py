@@ -1,6 +1,6 @@
 """
-Rows that do not fit, rows that keep arriving
-=============================================
+Out-of-core and streaming data
+==============================
 
 Sums over disjoint rows add up. So a file is pooled chunk by chunk, and a stream is pooled as it comes; the numbers
 are those of all rows at once.

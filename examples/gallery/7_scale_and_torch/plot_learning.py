@@ -1,6 +1,6 @@
 """
-A layer that learns its bandwidth
-=================================
+Learning the bandwidth in a torch layer
+=======================================
 
 Gradient descent on the leave-one-out error is bandwidth selection. Without leaving the own row out it is not: then
 the best bandwidth is zero, and the layer learns to look at itself.

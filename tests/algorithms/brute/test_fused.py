@@ -27,7 +27,7 @@ def problem_of(columns, dtype, generator, spread=1.0, values=1, **options):
 
 
 def within_the_promise(problem):
-    """Hold every answer of brute force against the slow twin."""
+    """Hold every answer of brute force against the reference implementation."""
     state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
     error = np.abs(state.finalize("zero") - exact.finalize("zero"))
     assert np.all(error <= rounding_bound(problem, exact)), (error / rounding_bound(problem, exact)).max()

@@ -1,4 +1,4 @@
-"""Few queries and many keys on a line: sums over cells agree with the slow twin, and the ends of windows are exact."""
+"""Few queries and many keys on a line: sums over cells agree with the reference, and the ends of windows are exact."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_what_is_left_out_is_at_most_the_tolerance(kernel, situation, generator,
         assert_right(line_problem(kernel, situation, generator, tol=tol), tol)
 
 
-# The slow twin takes a quarter of a second for each.
+# The reference implementation takes a quarter of a second for each.
 @pytest.mark.parametrize(("h", "kernel"), thinned([1e-3, 0.002, 0.04, 0.4, 3.0], FAR_SUMS))
 def test_a_curve_to_draw(kernel, h, generator):
     """As called, without changed limits; ten digits beyond the promise, and nothing is left."""

@@ -1,4 +1,4 @@
-"""Gradients on a line by series, against the slow twin."""
+"""Gradients on a line by series, against the reference implementation."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ SITUATIONS = ["plain", "own", "own, far from the rest", "weights", "far queries"
 @pytest.mark.covering
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("wanted", ["query key value", "query", "value", "key value"])
-def test_series_equal_the_slow_twin(situation, wanted, generator):
+def test_series_equal_the_reference(situation, wanted, generator):
     problem, wanted = problem_of(situation, generator), frozenset(wanted.split())
     state, cotangent = sweep.reduce(problem), generator.normal(size=(M, 2))
     assert sweep_gradients.applies(problem, state, wanted)

@@ -1,4 +1,4 @@
-"""The sweep on data made to break it: every kernel, against the slow twin."""
+"""The sweep on data made to break it: every kernel, against the reference implementation."""
 
 import subprocess
 import sys
@@ -216,7 +216,7 @@ def test_a_key_that_makes_up_the_moments_and_is_left_out(light, degree, generato
         key_weight=weight, exclude_self=True, self_index=own,
     ).without_center()  # fmt: skip
     found, exact = (solve(choose(problem, name).reduce(problem), problem.layout) for name in ("sweep", "reference"))
-    alone = own >= 0  # of all others the slow twin says the same up to how well they are posed
+    alone = own >= 0  # of all others the reference implementation says the same up to how well they are posed
     np.testing.assert_array_equal(found.rank[alone], exact.rank[alone])
     close = np.abs(found.intercept - exact.intercept) <= 1e-9 * np.ptp(problem.value)
     assert np.all(close[alone])

@@ -38,7 +38,7 @@ def count_pairs(problem):
 
 
 def compare(problem, extra=0.0, n_jobs=1):
-    """Hold the tree against the slow twin; `extra` is the share that may be missing, times the range of the values."""
+    """Hold the tree against the reference; `extra` is the share that may be missing, times the range of the values."""
     expected = choose(problem, "reference").reduce(problem)
     state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
     np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
