@@ -82,7 +82,7 @@ def benchmark(large: bool) -> None:
     head = "|".join(["", " keys ", " queries ", " kernel ", *(f" h = {h} " for h in BANDWIDTHS), " target ", ""])
     table = "\n".join([head, "|---" * 7 + "|", *rows])
     text = (
-        f"# Running time in one column, uniform keys, float64, two threads\n\n{table}\n\n"
+        f"# Running time in one column, {'10^7' if large else '10^6'} uniform keys, float64, two threads\n\n{table}\n\n"
         "Seconds from unsorted arrays to pooled values, and how many times `np.argsort` of keys and queries (for a "
         f"curve of {CURVE} points, of the keys alone), which runs on one thread. "
         f"{'One run each' if large else 'Medians of alternating runs'}, after one to warm up. A sample of the answers "

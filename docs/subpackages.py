@@ -1,4 +1,6 @@
-"""Draw the subpackages from their imports: ``python docs/subpackages.py`` writes ``docs/images/subpackages.svg``.
+"""Draw and list the subpackages, from their imports and docstrings; run ``python docs/subpackages.py``.
+
+It writes ``docs/images/subpackages.svg`` and the table of subpackages in ``docs/architecture.md``.
 
 Rows are the layers of the import contract in ``pyproject.toml``. An arrow means "imports"; what follows from other
 arrows is not drawn (the transitive reduction), or there would be some sixty. Only where a subpackage stands within its
@@ -8,12 +10,15 @@ row and the words in its box are written here. ``tests/docs/test_subpackages.py`
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "images" / "subpackages.svg"
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- written by docs/subpackages.py -->\n", "<!-- end -->\n"
 
 # The center of each box, from 0 (left) to 100 (right), and what it holds.
 PLACES = {
@@ -151,9 +156,30 @@ def draw(graph: dict[str, set[str]]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
+def table() -> str:
+    """Return the table of the subpackages, the highest first: what is there, and the file to read first."""
+    rows = ["| to change | start in |", "|---|---|"]
+    for subpackage in (each for layer in layers() for each in layer):
+        folder = ROOT / "src" / "kernpool" / subpackage
+        source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+        first = re.search(r"Read `([\w.]+)` first", docstring)
+        start = f"{subpackage}/{first[1]}" if first else f"{subpackage}.py"
+        subject = docstring.partition("\n")[0].removesuffix(".")
+        rows.append(f"| {subject[0].lower() + subject[1:]} | `{start}` |")
+    return "\n".join([*rows, ""])
+
+
+def with_table(page: str) -> str:
+    """Return the text of a page with the table between its marks."""
+    before, rest = page.split(BEGIN)
+    return before + BEGIN + "\n" + table() + "\n" + END + rest.split(END)[1]
+
+
 def main() -> None:
-    """Write the picture."""
+    """Write the picture and the table."""
     PICTURE.write_text(draw(imports()), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Each has a script of its own. `PICTURES` says which, and what else it is made of
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -49,7 +51,7 @@ def _overfitting(folder: Path) -> None:
         import overfitting
 
         there = patch.object(overfitting, "PICTURE", folder / "overfitting.png")
-        with there, patch("builtins.print"), warnings.catch_warnings():
+        with there, redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore", RankDeficiencyWarning)  # bandwidths beyond the minimum, on purpose
             overfitting.main()
 

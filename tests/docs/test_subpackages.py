@@ -18,6 +18,11 @@ def test_the_picture_is_that_of_the_imports():
     )
 
 
+def test_the_table_is_that_of_the_docstrings():
+    page = SUBPACKAGES["PAGE"].read_text(encoding="utf-8")
+    assert page == SUBPACKAGES["with_table"](page), "a docstring of a subpackage has changed: run docs/subpackages.py"
+
+
 def test_every_subpackage_has_a_place_and_every_folder_is_one():
     subpackages = {subpackage for layer in SUBPACKAGES["layers"]() for subpackage in layer}
     package = ROOT / "src" / "kernpool"

@@ -2,8 +2,8 @@
 Confidence intervals and simultaneous bands
 ===========================================
 
-Two different shades. A confidence interval holds at one place that was chosen beforehand. A simultaneous band holds
-for the whole curve at once, so that you may look for the most surprising place.
+Two different bands. A confidence interval holds at one point that was chosen beforehand. A simultaneous band holds for
+the whole curve at once, so that you may look for its most surprising point.
 """
 
 # %%
