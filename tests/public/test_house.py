@@ -75,6 +75,22 @@ def test_no_two_classes_have_one_name():
     assert not several, f"a class has a name of its own: rename one of {several}"
 
 
+def test_no_constant_is_assigned_twice():
+    """Two files that are merged may both have one of a name, and the second would win in silence."""
+    twice = []
+    for path in sources():
+        assigned = [node for node in tree_of(path).body if isinstance(node, ast.Assign)]
+        names = [
+            name.id
+            for node in assigned
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        ]
+        twice += [f"{named(path)} {name}" for name, count in Counter(names).items() if count > 1]
+    assert not twice, f"give each constant a name of its own: {twice}"
+
+
 def test_every_folder_of_tests_has_its_subpackage():
     """Or its module, where that has several files of tests."""
     folders = [path.parent.relative_to(TESTS) for path in TESTS.rglob("__init__.py") if path.parent != TESTS]

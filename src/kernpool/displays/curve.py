@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
 PALE, DARK = 0.16, 0.3  # opacity of the simultaneous band and of pointwise intervals
+PREDICTION_PALE = 0.13  # and of prediction intervals
 SEEN = 0.02  # in half widths: smaller distances between curve and center are invisible
 REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y axis on either side
 
@@ -167,9 +168,6 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
     ax.set_ylim(bottom, top)
 
 
-PALE = 0.13
-
-
 def expected_along(
     estimator: Any, section: drawing.InputGrid, level: float | None, method: str
 ) -> PredictionInterval | None:
@@ -222,7 +220,7 @@ def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style
 
     where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
     default: dict[str, Any] = {
-        "facecolor": to_rgba(drawing.BLUE, PALE),
+        "facecolor": to_rgba(drawing.BLUE, PREDICTION_PALE),
         "edgecolor": drawing.BLUE,
         "linestyle": "--",
         "linewidth": 1.0,
