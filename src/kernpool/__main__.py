@@ -1,4 +1,4 @@
-"""``python -m kernpool``."""
+"""Entry point of the command line for ``python -m kernpool``."""
 
 import sys
 

@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 class RegressionSample(NamedTuple):
-    """Noisy samples of a known function.
+    """Training sample of a known function with noise, and the function itself on a test grid.
 
     Attributes
     ----------

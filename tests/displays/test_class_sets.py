@@ -136,8 +136,8 @@ def test_what_has_no_regions(rows):
             "True or False for 2 x 2 grid points and 1 classes, got dtype",
         ),
         (([0.0, 1.0], [0.0, 1.0], member, ["a", "b"]), {}, r"got dtype bool and shape \(2, 2, 1\)"),
-        (([1.0, 0.0], [0.0, 1.0], member, ["a"]), {}, "x must be at least two places, increasing"),
-        (([0.0, 1.0], [0.0], member, ["a"]), {}, "y must be at least two places"),
+        (([1.0, 0.0], [0.0, 1.0], member, ["a"]), {}, "x must have two or more grid points, increasing"),
+        (([0.0, 1.0], [0.0], member, ["a"]), {}, "y must have two or more grid points"),
         (([0.0, 1.0], [0.0, 1.0], member, ["a"]), {"X_train": [[0.0, 1.0]]}, "X_train and y_train belong together"),
     ):
         with pytest.raises(ValueError, match=message):

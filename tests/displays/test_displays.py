@@ -313,7 +313,7 @@ def test_animations(training, tmp_path):
         ({"losses": [1.0, 2.0], "fits": [[1.0]]}, r"fits must be finite, .* got shape \(1, 1\) for 2 losses"),
         ({"losses": [1.0], "weights": [[1.0]]}, "with 3 dimensions"),
         ({"losses": [1.0], "weights": [[[np.nan]]]}, "weights must be finite"),
-        ({"losses": [1.0], "epochs": [1, 2]}, "epochs must number the losses"),
+        ({"losses": [1.0], "epochs": [1, 2]}, "epochs must have one number per loss"),
     ],
 )
 def test_training_that_cannot_be_drawn(arguments, message):

@@ -379,7 +379,7 @@ def test_comparisons_that_are_none(groups):
     with pytest.raises(ValueError, match="95 percent is level"):
         CurveComparisonDisplay.from_result(result, x[two], y[two], label[two], level=95)
     surfaces = compare_curves(np.c_[x, y[::-1]], y, label, n_resamples=9)
-    with pytest.raises(ValueError, match="the test compared surfaces of 2"):
+    with pytest.raises(ValueError, match="the test compared surfaces over 2"):
         CurveComparisonDisplay.from_result(surfaces, np.c_[x, y[::-1]], y, label)
 
 

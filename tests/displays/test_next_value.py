@@ -356,7 +356,7 @@ def test_what_has_no_coverage(rows, model, new_rows):
         CoverageDisplay.from_estimator(classifier, *rows)
     pair = y - 1, y + 1
     for arguments, options, message in (
-        ((X[:, 0], y, pair), {}, "level must say what a pair of ends promises"),
+        ((X[:, 0], y, pair), {}, "level must be given with a pair"),
         ((X[:, 0], y, pair), {"level": 90}, "90 percent is level=0.9"),
         ((X[:, 0], y, pair), {"level": 0.9, "confidence": 95}, "95 percent is confidence=0.95"),
         ((X[:, 0], y, pair), {"level": 0.9, "slices": 0}, "slices must be a positive number of slices, got 0"),

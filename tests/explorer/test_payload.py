@@ -97,7 +97,7 @@ def test_columns_of_two_levels_are_numbers_with_levels():
     assert found["column"] == 1  # x: of two levels there is no curve
     for keywords, words in (
         ({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"),
-        ({"truth": np.sin}, "two levels"),
+        ({"truth": np.sin}, "only two values"),
     ):
         with pytest.raises(ValueError, match=words):
             explore(model, **keywords)
@@ -224,7 +224,7 @@ def test_sizes():
         (("make_sine_power",), {"degree": 2}, ValueError, "degree must be 0 or 1"),
         (("make_sine_power",), {"kernel": "none"}, ValueError, "none"),
         ((X, Y), {"degree": 2}, ValueError, "degree must be 0 or 1"),
-        ((X, Y), {"seed": 2}, TypeError, "seed: is of generators"),
+        ((X, Y), {"seed": 2}, TypeError, "seed: only for a generator"),
         ((X, [0, 1, 0, 1]), {"degree": 1, "bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
         (
             (NadarayaWatsonClassifier(bandwidth=1.0, recalibrate="isotonic").fit(X, [0, 1, 0, 1]),),
@@ -234,8 +234,8 @@ def test_sizes():
         ),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"degree": 1}, TypeError, "degree: a fitted"),
         ((X, ["a", "b", "a", "b"]), {"degree": 1}, ValueError, "labels"),
-        ((X, Y), {"truth": lambda x: x[:2]}, ValueError, "one finite value a place"),
-        ((X, Y), {"truth": lambda x: np.nan * x}, ValueError, "one finite value a place"),
+        ((X, Y), {"truth": lambda x: x[:2]}, ValueError, "one finite value per point"),
+        ((X, Y), {"truth": lambda x: np.nan * x}, ValueError, "one finite value per point"),
         ((X, Y), {"truth": ([1.0], [1.0], [1.0])}, ValueError, "pair"),
         ((X, Y), {"language": "fr"}, ValueError, "language must be"),
         ((X, np.column_stack([Y, Y])), {"bandwidth": 1.0}, TypeError, "one output"),
@@ -246,7 +246,7 @@ def test_sizes():
             (NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),),
             {},
             ValueError,
-            "levels alone",
+            "categorical columns alone",
         ),
     ],
 )

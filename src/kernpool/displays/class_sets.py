@@ -30,7 +30,7 @@ ONE, SEVERAL = 0.42, 0.2  # ink of the regions
 
 @dataclass(frozen=True)
 class Region:
-    """Grid points with the same prediction set, or with sets of the same size.
+    """Name, color and hatching of the grid points with one prediction set, or with sets of one size.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Region:
 def regions_of(
     member: NDArray[np.bool_], classes: Sequence[Any], colors: Sequence[Any]
 ) -> tuple[NDArray[np.intp], list[Region]]:
-    """Return the region index of each grid point, and the regions: empty sets first, then by size and class.
+    """Return the index of each grid point's region, and the regions, ordered by the size of their prediction sets.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ def regions_of(
 
 
 def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int, ...]]]:
-    """Return the set index of each grid point, and the sets: the empty one first, then by size and class.
+    """Return the index of each grid point's prediction set, and the distinct sets, the smallest first.
+
+    Sets of one size are in the order of their classes.
 
     Examples
     --------
@@ -94,7 +96,7 @@ def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int
 
 
 def name_of(kind: Sequence[int], classes: Sequence[Any]) -> str:
-    """Return the legend label of a prediction set.
+    """Return the legend label of a prediction set: the names of its classes, such as 'oak, ash or fir'.
 
     Examples
     --------
@@ -126,7 +128,7 @@ BEYOND = 0.04  # fraction of the range of the rows shown beyond them, on either 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Grid over two columns on which regions are drawn.
+    """Grid over two input columns, the others at their medians, on which prediction sets are computed.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ class Plane:
         *,
         instead: str,
     ) -> Plane:
-        """Create a grid over two columns of the training inputs.
+        """Create a `Plane`: a grid over two columns of the training inputs, the others at their medians.
 
         Parameters
         ----------
@@ -290,7 +292,9 @@ class ClassSetDisplay:
             )
         sizes = [None if array is None else len(array) for array in (X_train, y_train)]
         if sizes[0] != sizes[1]:
-            raise ValueError("X_train and y_train belong together: give both, of one length, or neither")
+            raise ValueError(
+                f"X_train and y_train belong together: give both, of one length, or neither; got lengths {sizes}"
+            )
         self.x = x
         self.y = y
         self.member = member
@@ -404,7 +408,7 @@ class ClassSetDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> ClassSetDisplay:
-        """Draw given prediction sets.
+        """Draw given prediction sets on a grid over two columns.
 
         Parameters
         ----------
@@ -440,7 +444,7 @@ class ClassSetDisplay:
         axes = [drawing.as_numbers(name, axis).ravel() for name, axis in (("x", x), ("y", y))]
         for name, axis in zip("xy", axes, strict=True):
             if len(axis) < 2 or not np.all(np.diff(axis) > 0):
-                raise ValueError(f"{name} must be at least two places, increasing, got {axis[:3].tolist()} ...")
+                raise ValueError(f"{name} must have two or more grid points, increasing, got {axis[:3].tolist()} ...")
         return cls(
             x=axes[0],
             y=axes[1],
@@ -461,7 +465,7 @@ class ClassSetDisplay:
         scatter_kwargs: dict[str, Any] | None = None,
         mesh_kwargs: dict[str, Any] | None = None,
     ) -> ClassSetDisplay:
-        """Draw.
+        """Draw the regions of equal prediction sets, the training rows and the legend.
 
         Parameters
         ----------
@@ -522,7 +526,7 @@ class ClassSetDisplay:
         return self
 
     def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:
-        """Draw the training rows, class by class."""
+        """Draw the training rows as points, with a color and a marker for each class."""
         if self.X_train is None or self.y_train is None:
             return []
         crowd, drawn = min(1.0, 100 / max(len(self.y_train), 1)), []

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CoveredRows:
-    """Rows with the indicator that their interval covers.
+    """Rows that have an interval: values of the column to bin by, and whether each interval covers its value.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class CoveredRows:
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike, interval: Any, level: float | None) -> CoveredRows:
-        """Read rows, values and intervals, and compare them.
+        """Create a `CoveredRows` by comparing values with their intervals; rows without an interval are omitted.
 
         Parameters
         ----------
@@ -82,18 +82,21 @@ class CoveredRows:
                 raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}; leave such rows out")
         if not known.any():
             raise ValueError(
-                f"none of the {len(y)} rows has an interval; ask where there are rows of the fit, or use a model with "
-                "empty='nearest'"
+                f"none of the {len(y)} rows has an interval: lower or upper is NaN in each; give rows near those of "
+                "the fit, or use a model with empty='nearest'"
             )
         if np.any(lower[known] > upper[known]):
-            raise ValueError("intervals must have their lower end first: interval=(lower, upper)")
+            raise ValueError(
+                "intervals must have their lower end first: interval=(lower, upper), got lower above upper in "
+                f"{np.count_nonzero(lower[known] > upper[known])} rows"
+            )
         infinite = np.count_nonzero(np.isinf(lower[known]) | np.isinf(upper[known]))
         inside = ((lower <= y) & (y <= upper))[known]
         return cls(x[known], inside, float(level), int(infinite), int(np.count_nonzero(~known)))
 
 
 def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
-    """Return the limits of intervals, and their nominal coverage."""
+    """Return the lower limits, the upper limits and the nominal coverage of given intervals."""
     lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
     if lower is None or upper is None:
         if not isinstance(interval, tuple | list) or len(interval) != 2:
@@ -104,12 +107,15 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
         lower, upper = interval
     level = getattr(interval, "level", None) if level is None else level
     if level is None:
-        raise ValueError("level must say what a pair of ends promises, such as level=0.9")
+        raise ValueError("level must be given with a pair (lower, upper): its nominal coverage, such as level=0.9")
     return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), level
 
 
 def is_training(estimator: Any, X: Any) -> bool:
-    """Return whether rows are the training rows of an estimator of numeric columns."""
+    """Return whether X equals the training inputs that a fitted estimator holds as numbers.
+
+    False for an estimator of categorical columns or dates, and for one that does not hold its rows.
+    """
     key = getattr(estimator, "key_", None)
     if key is None or getattr(estimator, "encoding_", None) is not None:
         return False
@@ -119,7 +125,7 @@ def is_training(estimator: Any, X: Any) -> bool:
 
 
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
-    """Return a column of rows and its name; dates stay dates.
+    """Return a column of X, given by number or name, and its axis label; dates stay dates.
 
     Examples
     --------
@@ -141,7 +147,7 @@ MOST_LABELS = 30
 
 @dataclass(frozen=True, eq=False)
 class CoverageBins:
-    """Bins of rows along a column.
+    """Bins of rows along a column: counts, covered rows, and confidence limits of the coverage.
 
     Parameters
     ----------
@@ -166,12 +172,14 @@ class CoverageBins:
 
     @property
     def coverage(self) -> Array:
-        """Empirical coverage of each bin, of shape (s,)."""
+        """Empirical coverage of each bin: the fraction of its rows that are inside their intervals, shape (s,)."""
         return np.asarray(self.inside / self.rows)
 
     @classmethod
     def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int, confidence: float) -> CoverageBins:
-        """Cut rows into bins of nearly equal size; rows with equal values share a bin.
+        """Create a `CoverageBins`: bins of nearly equal numbers of rows, or one bin for each label.
+
+        Rows with equal values share a bin.
 
         Parameters
         ----------
@@ -211,7 +219,9 @@ class CoverageBins:
 
 
 def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
-    """Return exact (Clopper-Pearson) confidence limits of a probability, Biometrika 26 (1934), 404-413.
+    """Return exact (Clopper-Pearson) confidence limits of the probability of a hit.
+
+    From Biometrika 26 (1934), 404-413.
 
     Examples
     --------
@@ -288,7 +298,7 @@ class CoverageDisplay:
 
     @property
     def coverage(self) -> float:
-        """Empirical coverage over all rows."""
+        """Empirical coverage over all rows: the fraction of values that are inside their intervals."""
         return float(self.slices.inside.sum() / self.slices.rows.sum())
 
     @classmethod
@@ -308,7 +318,7 @@ class CoverageDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
-        """Draw the coverage of prediction intervals on held-out rows.
+        """Compute the prediction intervals of held-out rows by a fitted regressor, and draw their coverage.
 
         Parameters
         ----------
@@ -387,7 +397,7 @@ class CoverageDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
-        """Draw the coverage of given intervals.
+        """Draw the coverage of given intervals, in bins of a given column.
 
         Parameters
         ----------
@@ -447,7 +457,7 @@ class CoverageDisplay:
         bar_kwargs: dict[str, Any] | None = None,
         line_kwargs: dict[str, Any] | None = None,
     ) -> CoverageDisplay:
-        """Draw.
+        """Draw the coverage of each bin with its binomial error bar, and a line at the nominal coverage.
 
         Parameters
         ----------
@@ -500,7 +510,7 @@ class CoverageDisplay:
         return self
 
     def summary(self) -> str:
-        """Return the coverage over all rows, in one line."""
+        """Return a line of text: the coverage over all rows, and how many intervals are infinite or missing."""
         parts = [f"all {self.slices.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
         parts += [f"{self.infinite} intervals infinite"] * (self.infinite > 0)
         parts += [f"{self.unknown} rows without interval left out"] * (self.unknown > 0)

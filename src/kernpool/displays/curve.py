@@ -35,7 +35,7 @@ REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y ax
 
 
 def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
-    """Compute the confidence intervals of an estimator along a section.
+    """Compute the confidence intervals of an estimator on a grid over one column.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **opt
 
 
 def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Array:
-    """Return the predictions of an estimator along a section, or their slopes for ``quantity="derivative"``."""
+    """Return an estimator's predictions on a grid over one column, or for ``quantity="derivative"`` its slopes."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -90,12 +90,14 @@ def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Ar
         else:
             curve = np.asarray(estimator.predict(section.query))
     if curve.ndim != 1:
-        raise ValueError(f"one output can be drawn at a time, the estimator predicts {curve.shape[1]}")
+        raise ValueError(
+            f"one output can be drawn at a time, the estimator predicts {curve.shape[1]}; fit it to one of them"
+        )
     return curve
 
 
 def need_intervals(bands: Sequence[Interval], x: Array) -> None:
-    """Raise ValueError unless the intervals have the evaluation points of the curve."""
+    """Raise ValueError unless each confidence interval has one entry per evaluation point of the curve."""
     if any(np.shape(interval.center) != x.shape for interval in bands):
         raise ValueError(
             f"bands must hold intervals for the {x.size} points of the curve, of one output and one column, got "
@@ -104,7 +106,10 @@ def need_intervals(bands: Sequence[Interval], x: Array) -> None:
 
 
 def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Reorder the points of an interval; return it unchanged if the sizes differ, for the display to refuse."""
+    """Reorder the evaluation points of a confidence interval; return it unchanged if the sizes differ.
+
+    The constructor of the display then raises the error.
+    """
     if np.shape(interval.center) != order.shape:
         return interval
     return replace(_part(interval, order), df=interval.df[order])
@@ -116,7 +121,7 @@ def _part(interval: Interval, which: Any) -> Interval:
 
 
 def label_of(interval: Interval) -> str:
-    """Return the legend label of an interval: pointwise or simultaneous.
+    """Return the legend label of a confidence interval, such as '95 % pointwise interval'.
 
     Examples
     --------
@@ -133,7 +138,10 @@ def label_of(interval: Interval) -> str:
 
 
 def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
-    """Draw intervals as bands, the widest palest and lowest; gaps where the limits are not finite."""
+    """Draw confidence intervals as bands, with gaps where a limit is not finite.
+
+    The first of several bands, the widest, is the palest and lies below the others.
+    """
     shades = []
     for depth, interval in enumerate(bands):
         alpha = PALE if len(bands) > 1 and depth == 0 else DARK
@@ -144,14 +152,14 @@ def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, A
 
 
 def leaves(curve: Array, interval: Interval) -> bool:
-    """Return whether the center of an interval differs visibly from a curve."""
+    """Return whether the center of a confidence interval differs visibly from the fitted curve anywhere."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(interval.center - curve) > SEEN * 0.5 * interval.width
     return bool(np.any(apart))
 
 
 def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
-    """Limit the y axis where bands are very wide, so that they do not flatten the curve."""
+    """Limit the y axis where confidence bands are very wide, so that they do not flatten the curve."""
     values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
     values = values[np.isfinite(values)]
     ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])
@@ -171,7 +179,7 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
 def expected_along(
     estimator: Any, section: drawing.InputGrid, level: float | None, method: str
 ) -> PredictionInterval | None:
-    """Compute the prediction intervals of an estimator along a section; None if no level is given.
+    """Compute an estimator's prediction intervals on a grid over one column; None if no level is given.
 
     Raises
     ------
@@ -196,7 +204,7 @@ def expected_along(
 
 
 def need_places(interval: PredictionInterval | None, x: Array) -> None:
-    """Raise ValueError unless the prediction intervals have the evaluation points of the curve."""
+    """Raise ValueError unless the prediction interval has one entry per evaluation point of the curve."""
     if interval is not None and np.shape(interval.lower) != x.shape:
         raise ValueError(
             f"prediction_interval must be for the {x.size} points of the curve, of one output, got shape "
@@ -205,7 +213,7 @@ def need_places(interval: PredictionInterval | None, x: Array) -> None:
 
 
 def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.intp]) -> PredictionInterval | None:
-    """Reorder the points of a prediction interval; return it unchanged if the sizes differ."""
+    """Reorder the evaluation points of a prediction interval; return it unchanged if the sizes differ."""
     if interval is None or np.shape(interval.lower) != order.shape:
         return interval
     center, lower, upper = interval.center[order], interval.lower[order], interval.upper[order]
@@ -213,7 +221,7 @@ def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.int
 
 
 def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
-    """Draw a prediction interval as a band with gaps where it is infinite; return it, or None."""
+    """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite."""
     if interval is None:
         return None
     from matplotlib.colors import to_rgba
@@ -336,7 +344,7 @@ class KernelCurveDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> KernelCurveDisplay:
-        """Predict on a grid over one column, the others at their medians, and draw.
+        """Predict on a grid over one column, the others at their medians, and draw the curve.
 
         Parameters
         ----------
@@ -395,7 +403,10 @@ class KernelCurveDisplay:
         check_choice("quantity", quantity, ("fit", "derivative"))
         is_slope = quantity == "derivative"
         if is_slope and prediction is not None:
-            raise ValueError("prediction bands are of values, and no slope is observed; leave prediction out")
+            raise ValueError(
+                f"prediction={prediction!r} is for quantity='fit': prediction intervals are for observed values, and "
+                "no slope is observed; leave prediction out"
+            )
         X, y = drawing.training_rows(estimator, X, y)
         section, output = drawing.InputGrid.of(estimator, X, feature, grid_resolution), drawing.as_numbers("y", y)
         inputs, column = section.inputs, section.column
@@ -438,7 +449,7 @@ class KernelCurveDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> KernelCurveDisplay:
-        """Draw given predictions.
+        """Draw given predictions as a curve over their inputs.
 
         Parameters
         ----------
@@ -473,7 +484,9 @@ class KernelCurveDisplay:
                 raise ValueError(f"x has {len(x)} entries and {what} {np.size(given)}; one {what} per input is needed")
         sizes = [None if array is None else np.size(array) for array in (x_train, y_train)]
         if sizes[0] != sizes[1]:
-            raise ValueError("x_train and y_train belong together: give both, of one length, or neither")
+            raise ValueError(
+                f"x_train and y_train belong together: give both, of one length, or neither; got lengths {sizes}"
+            )
         return cls(
             x=x[order],
             prediction=prediction[order],
@@ -498,7 +511,7 @@ class KernelCurveDisplay:
         center_kwargs: dict[str, Any] | None = None,
         expected_kwargs: dict[str, Any] | None = None,
     ) -> KernelCurveDisplay:
-        """Draw.
+        """Draw the fitted curve with its bands, the training samples and the true function, where given.
 
         Parameters
         ----------

@@ -105,7 +105,7 @@ class CurveComparisonDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> CurveComparisonDisplay:
-        """Draw the curves compared by a test, fitted at its bandwidth.
+        """Draw the group curves that `compare_curves` has compared, at the bandwidth of the test.
 
         Parameters
         ----------
@@ -140,8 +140,8 @@ class CurveComparisonDisplay:
             raise TypeError(f"result must be what compare_curves returns, got {abbreviate(result)}")
         if len(result.bandwidth) != 1:
             raise ValueError(
-                f"a curve is over one column, and the test compared surfaces of {len(result.bandwidth)}; compare them "
-                "over one column at a time"
+                f"result must be of a test over one column, and the test compared surfaces over "
+                f"{len(result.bandwidth)} columns; give compare_curves one column at a time"
             )
         curves = group_curves(
             X,
@@ -179,7 +179,7 @@ class CurveComparisonDisplay:
         scatter_kwargs: dict[str, Any] | None = None,
         band_kwargs: dict[str, Any] | None = None,
     ) -> CurveComparisonDisplay:
-        """Draw.
+        """Draw the curve, the rows and the reference band of each group, with the p-value as title.
 
         Parameters
         ----------

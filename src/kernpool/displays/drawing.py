@@ -35,7 +35,7 @@ SIGNED_COLORS = "RdBu_r"  # of weights that may be negative, white at zero
 
 
 def import_pyplot() -> Any:
-    """Import matplotlib; the ImportError names the extra to install."""
+    """Return the module `matplotlib.pyplot`; raise an ImportError that names the extra if it is missing."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -46,14 +46,17 @@ def import_pyplot() -> Any:
 
 
 def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
-    """Create a figure with one pair of axes."""
+    """Create a figure of a given size in inches, and return its only pair of axes."""
     _, ax = import_pyplot().subplots(figsize=(width, height), layout="constrained")
     axes: Axes = ax
     return axes
 
 
 def as_array(values: Any) -> NDArray[np.float64]:
-    """Convert an array or torch tensor (with gradient, on a device, in half precision) to float64."""
+    """Convert an array, a torch tensor or a list of these to a float64 array.
+
+    Tensors may have a gradient, be on another device, or be in half precision.
+    """
     if hasattr(values, "detach"):
         values = values.detach().cpu().double().numpy()
     elif isinstance(values, list | tuple):
@@ -66,7 +69,7 @@ def as_array(values: Any) -> NDArray[np.float64]:
 
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Convert to float64, allowing NaN; masked arrays and the like are refused."""
+    """Convert an argument to a float64 array, allowing NaN; raise TypeError for tensors and masked entries."""
     refuse_foreign(name, values)
     return np.asarray(values, dtype=np.float64)
 
@@ -80,7 +83,7 @@ def mixed_with_white(color: Any, ink: float) -> tuple[float, float, float]:
 
 
 def tidy(ax: Axes) -> None:
-    """Remove the frame lines that have no ticks."""
+    """Hide the top and the right frame line of a plot, which have no ticks."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -106,7 +109,7 @@ def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
 
 
 def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
-    """Return evenly spaced indices, at most so many of n."""
+    """Return evenly spaced indices below n, at most `at_most` of them; all n if `at_most` is None."""
     return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)
 
 
@@ -114,7 +117,7 @@ Array = NDArray[np.float64]
 
 
 def draw_samples(ax: Axes, x: Array | None, y: Array | None, style: dict[str, Any]) -> Any:
-    """Draw samples as circles, smaller and more transparent if there are many.
+    """Draw training samples as circles, smaller and more transparent if there are many.
 
     Parameters
     ----------
@@ -143,7 +146,7 @@ PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
 
 @dataclass(frozen=True, eq=False)
 class InputGrid:
-    """Grid over one column, along which a curve is drawn.
+    """Grid over one input column, the others at their medians, along which a curve is drawn.
 
     Parameters
     ----------
@@ -178,7 +181,7 @@ class InputGrid:
         *,
         instead: str = "KernelCurveDisplay.from_predictions",
     ) -> InputGrid:
-        """Create a grid over one column of the training inputs.
+        """Create an `InputGrid` over one column of the training inputs, from its least value to its largest.
 
         Parameters
         ----------
@@ -215,7 +218,7 @@ class InputGrid:
 
 
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return training inputs and outputs, by default those stored in the estimator.
+    """Return the given training inputs and outputs, or those stored in the estimator if both are None.
 
     Parameters
     ----------
@@ -229,7 +232,9 @@ def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     name = type(estimator).__name__
     if X is not None or y is not None:
         given = "X" if y is None else "y"
-        raise ValueError(f"X and y go together, got only {given}; leave both out to draw the rows of fit")
+        raise ValueError(
+            f"X and y go together, got only {given}; give both, or leave both out to draw the rows that {name} holds"
+        )
     if getattr(estimator, "encoding_", None) is not None or not hasattr(estimator, "key_"):
         raise ValueError(f"this {name} does not hold its rows as numbers; pass X and y, the training rows")
     names, key = getattr(estimator, "feature_names_in_", None), estimator.key_
@@ -242,7 +247,7 @@ def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str], Any]:
-    """Return training inputs as numbers, column names if any, and the constructor of their frame type.
+    """Return training inputs as numbers, column names if any, and the constructor of such a table.
 
     Parameters
     ----------
@@ -264,8 +269,8 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
         names, X = [], np.asarray(X)
     if encoding is not None:
         raise ValueError(
-            "X has categorical columns, and a picture over columns needs numbers; find what to draw for one level at a "
-            f"time, and give it to {instead}"
+            "X has categorical columns, and only numeric ones can be drawn over; compute what to draw for one category "
+            f"at a time, and give it to {instead}"
         )
     inputs = np.asarray(X, dtype=np.float64)
     if inputs.ndim not in (1, 2):
@@ -275,25 +280,28 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
 
 
 def known_names(estimator: Any, names: list[str]) -> list[str]:
-    """Return the column names to show; an empty list if the estimator was fitted to arrays of dates."""
+    """Return the column names for axis labels; an empty list if the estimator was fitted to arrays of dates."""
     encoding = getattr(estimator, "encoding_", None)
     return names if encoding is None or encoding.names is not None else []
 
 
 def kind_of(estimator: Any, column: int) -> str:
-    """Return the type of a numeric column of a fitted estimator: numeric, dates or durations in days."""
+    """Return the kind of a numeric column of a fitted estimator: plain numbers, dates or durations."""
     encoding = getattr(estimator, "encoding_", None)
     return "numeric" if encoding is None else str(encoding.kinds[encoding.numeric[column]])
 
 
 def _with_times(kinds: Sequence[Any], columns: Mapping[str, Array]) -> MixedTable:
-    """Convert columns in days back to the dates and durations that the estimator takes."""
+    """Return a table of the given columns, with days converted back to dates and durations."""
     pairs = zip(columns.items(), kinds, strict=True)
     return MixedTable({name: Times(kind, cells) if kind in TIME_KINDS else cells for (name, cells), kind in pairs})
 
 
 def as_query(query: Array, names: list[str], make_frame: Any) -> Any:
-    """Return evaluation points as a frame if the estimator was fitted to one, which compares column names."""
+    """Return evaluation points as a table with these column names, or unchanged if there are no names.
+
+    An estimator that was fitted to a table compares the column names.
+    """
     return make_frame(dict(zip(names, query.T, strict=True))) if names else query
 
 
@@ -315,7 +323,7 @@ def _grid(estimator: Any, values: Array, column: int, grid_resolution: int | Non
 
 
 def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:
-    """Return the index of a column given by number or name.
+    """Return the index of an input column that is given by number or name.
 
     Parameters
     ----------

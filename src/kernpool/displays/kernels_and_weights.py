@@ -54,7 +54,7 @@ class KernelDisplay:
         axes: Any = None,
         **style: Any,
     ) -> KernelDisplay:
-        """Evaluate kernels and draw them.
+        """Evaluate kernels on a grid of u, and draw one panel for each.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class KernelDisplay:
     def plot(
         self, *, axes: Any = None, names: Sequence[str] | None = None, curve_kwargs: dict[str, Any] | None = None
     ) -> KernelDisplay:
-        """Draw.
+        """Draw the profile of each kernel in a panel of its own.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class AttentionDisplay:
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, *, sort: bool = True, ax: Any = None, max_cells: int = 512, **style: Any
     ) -> AttentionDisplay:
-        """Draw the weights of the training rows of a fitted estimator.
+        """Draw the weights of the training rows in the predictions of a fitted estimator at given queries.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class AttentionDisplay:
         cmap: str = drawing.WEIGHT_COLORS,
         colorbar: bool = True,
     ) -> AttentionDisplay:
-        """Draw given weights.
+        """Draw given pooling weights, of one head or of a grid of heads, as heat maps.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class AttentionDisplay:
         return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
 
     def plot(self, *, ax: Any = None, cmap: str = drawing.WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
-        """Draw.
+        """Draw a heat map for each head, with one color scale for all.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
 
 
 def _grouped(head: Array, max_cells: int) -> Array:
-    """Sum over groups of keys and average over groups of queries, so that at most `max_cells` remain per axis."""
+    """Sum weights over groups of keys and average over groups of queries, to at most `max_cells` per axis."""
     for axis, combine in ((0, np.mean), (1, np.sum)):
         n = head.shape[axis]
         if n > max_cells:

@@ -128,7 +128,7 @@ class QuantileFanDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> QuantileFanDisplay:
-        """Compute quantiles on a grid over one column, the others at their medians, and draw them.
+        """Compute conditional quantiles on a grid over one column, the others at their medians, and draw them.
 
         Parameters
         ----------
@@ -184,7 +184,9 @@ class QuantileFanDisplay:
             warnings.simplefilter("ignore", EmptyWindowWarning)
             found = np.asarray(ask(section.query, level))
         if found.ndim != 2:
-            raise ValueError(f"one output can be drawn at a time, the estimator has {found.shape[1]}")
+            raise ValueError(
+                f"one output can be drawn at a time, the estimator has {found.shape[1]}; fit it to one of them"
+            )
         kept = drawing.evenly(len(inputs), subsample)
         display = cls(
             x=section.x,
@@ -213,7 +215,7 @@ class QuantileFanDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> QuantileFanDisplay:
-        """Draw given quantiles.
+        """Draw given conditional quantiles as a fan chart over their inputs.
 
         Parameters
         ----------
@@ -253,7 +255,10 @@ class QuantileFanDisplay:
             for name, array in (("x_train", x_train), ("y_train", y_train))
         ]
         if len({None if one is None else len(one) for one in samples}) > 1:
-            raise ValueError("x_train and y_train belong together: give both, of one length, or neither")
+            raise ValueError(
+                "x_train and y_train belong together: give both, of one length, or neither; got lengths "
+                f"{[None if one is None else len(one) for one in samples]}"
+            )
         display = cls(
             x=x[order],
             quantile=found[order],
@@ -266,7 +271,7 @@ class QuantileFanDisplay:
         return display.plot(ax=ax, **style)
 
     def pairs(self) -> Sequence[tuple[int, int]]:
-        """Return the pairs of quantile columns that bound the bands, the outermost first."""
+        """Return the column indices of the lower and upper quantile of each band, the outermost band first."""
         last = len(self.levels) - 1
         return [(low, last - low) for low in range(len(self.levels) // 2)]
 
@@ -279,7 +284,7 @@ class QuantileFanDisplay:
         median_kwargs: dict[str, Any] | None = None,
         scatter_kwargs: dict[str, Any] | None = None,
     ) -> QuantileFanDisplay:
-        """Draw.
+        """Draw the bands between quantiles, the median line and the training samples.
 
         Parameters
         ----------
@@ -326,7 +331,7 @@ class QuantileFanDisplay:
 
 
 def label_of(low: float, high: float) -> str:
-    """Return the legend label of the band between two quantiles.
+    """Return the legend label of the band between the quantiles of two levels.
 
     Examples
     --------

@@ -97,7 +97,7 @@ class ResidualDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> ResidualDisplay:
-        """Draw the residuals of a fitted regressor.
+        """Draw the leave-one-out (or leave-cluster-out) residuals of a fitted regressor.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class ResidualDisplay:
         scatter_kwargs: dict[str, Any] | None = None,
         noise_kwargs: dict[str, Any] | None = None,
     ) -> ResidualDisplay:
-        """Draw.
+        """Draw the residuals, the band of local noise, and marks at the rows of largest leverage.
 
         Parameters
         ----------
@@ -242,13 +242,19 @@ class ResidualDisplay:
 
 
 def _along(at: Array, noise: Array, _: Array) -> tuple[Array, Array]:
-    """Return the noise at the rows, in the order of the column that determines it."""
+    """Return the distinct values of a column in increasing order, and the noise standard deviation at each.
+
+    The noise is a function of this column alone.
+    """
     places, first = np.unique(at, return_index=True)
     return places, noise[first]
 
 
 def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the noise smoothed along an axis that does not determine it."""
+    """Return a grid along the x axis, and the noise standard deviation there, smoothed by a kernel.
+
+    For an axis that does not determine the noise: rows with one value of x may differ in it.
+    """
     if not np.ptp(at) > 0:
         return at[:1], np.sqrt(np.average(noise**2, weights=weight))[None]
     grid = np.linspace(at.min(), at.max(), PLACES)
@@ -267,7 +273,7 @@ def _output(output: int | None, outputs: int) -> int:
 
 
 def _column(estimator: Any, against: int | str) -> tuple[int, str]:
-    """Return the index of a column among the numeric ones, and its name."""
+    """Return the index of a column among the numeric ones, and its axis label."""
     encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
     numeric = list(range(estimator.key_.shape[1]) if encoding is None else encoding.numeric)
     if isinstance(against, str):

@@ -34,7 +34,7 @@ TITLES = {
 
 @explain_calls
 class BandwidthPathDisplay:
-    """Criterion at every bandwidth tried by a search, with the minimum marked.
+    """Criterion of a bandwidth search at every bandwidth that it tried, with the minimum marked.
 
     One bandwidth, or one factor common to all columns, makes a curve; one bandwidth per column makes a cloud of points
     for each, whose lower edge is the criterion with the other columns at about their best.
@@ -85,7 +85,7 @@ class BandwidthPathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **style: Any) -> BandwidthPathDisplay:
-        """Draw the bandwidth search of a fitted estimator.
+        """Draw the criterion of a fitted estimator's bandwidth search against the bandwidths tried.
 
         Parameters
         ----------
@@ -109,8 +109,8 @@ class BandwidthPathDisplay:
         search = getattr(estimator, "bandwidth_search_", None)
         if search is None:
             raise ValueError(
-                "the estimator has no bandwidth_search_; fit it with bandwidth='loo', 'aicc' or 'gcv' (a loaded model "
-                "has lost its path)"
+                "the estimator has no bandwidth_search_; fit it with bandwidth='loo', 'aicc' or 'gcv' (a model "
+                "loaded from a file does not have it either)"
             )
         spread, title = search.spread, TITLES[search.criterion]
         if len(spread) == 1 and not len(search.smoothing):
@@ -133,7 +133,7 @@ class BandwidthPathDisplay:
         curve_kwargs: dict[str, Any] | None = None,
         labels: tuple[str, str] = ("smallest at h = {:.3g}", "{}: {:.3g}"),
     ) -> BandwidthPathDisplay:
-        """Draw.
+        """Draw the criterion against the bandwidth: a curve, or a cloud of points for each column.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class BandwidthPathDisplay:
 
 @explain_calls
 class TrainingDisplay:
-    """Loss per epoch, optionally with the fit and the weights at each epoch.
+    """Training loss per epoch, optionally with the fitted curve and the pooling weights at each epoch.
 
     Parameters
     ----------
@@ -248,7 +248,9 @@ class TrainingDisplay:
             )
         self.epochs = list(range(len(self.losses))) if epochs is None else list(epochs)
         if len(self.epochs) != len(self.losses):
-            raise ValueError(f"epochs must number the losses: got {len(self.epochs)} for {len(self.losses)} losses")
+            raise ValueError(
+                f"epochs must have one number per loss, got {len(self.epochs)} for {len(self.losses)} losses"
+            )
         self.x, self.fits, self.weights, self.x_train, self.y_train, self.truth = (
             None if array is None else drawing.as_array(array) for array in (x, fits, weights, x_train, y_train, truth)
         )
@@ -268,7 +270,7 @@ class TrainingDisplay:
         curve_kwargs: dict[str, Any] | None = None,
         labels: tuple[str, str] = ("epoch", "loss"),
     ) -> TrainingDisplay:
-        """Draw the loss per epoch.
+        """Draw the training loss against the epoch.
 
         Parameters
         ----------
@@ -304,7 +306,7 @@ class TrainingDisplay:
         force: bool = False,
         labels: Sequence[str] = ("epoch {}: loss {:.4f}", "x", "y", "keys", "queries"),
     ) -> Path:
-        """Write an animation of fit and weights by epoch, as a GIF or an HTML page with a slider.
+        """Write an animation of fitted curve and weights by epoch, as a GIF or an HTML page with a slider.
 
         Parameters
         ----------
@@ -345,7 +347,7 @@ class TrainingDisplay:
         return path
 
     def _frames(self, dpi: int, labels: Sequence[str]) -> list[bytes]:
-        """Draw one PNG per epoch."""
+        """Return one PNG image per epoch, with the fitted curve, the heat map of weights, or both."""
         panels = (self.fits is not None) + (self.weights is not None)
         if panels == 0:
             raise ValueError("an animation needs fits (with x) or weights, one per epoch; give them to TrainingDisplay")
@@ -372,7 +374,10 @@ class TrainingDisplay:
     def _draw_fit(self, ax: Axes, index: int, labels: Sequence[str]) -> None:
         assert self.fits is not None
         if self.x is None or self.x.shape != self.fits.shape[1:]:
-            raise ValueError(f"x must hold one input per fitted value, {self.fits.shape[1]} of them")
+            raise ValueError(
+                f"x must hold one input per fitted value, in shape {self.fits.shape[1:]}, got "
+                f"{None if self.x is None else self.x.shape}"
+            )
         if self.x_train is not None and self.y_train is not None:
             ax.scatter(self.x_train, self.y_train, color=drawing.GRAY, alpha=0.4, s=30, linewidths=0)
         if self.truth is not None:

@@ -91,7 +91,7 @@ class SiZerDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> SiZerDisplay:
-        """Compute the slope map of a fitted regressor, and draw it.
+        """Compute where the slope of a fitted regressor is significant at many bandwidths, and draw the map.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class SiZerDisplay:
         labels: tuple[str, str, str, str] = LABELS,
         line_kwargs: dict[str, Any] | None = None,
     ) -> SiZerDisplay:
-        """Draw.
+        """Draw the map over evaluation points and bandwidths, and a line at the bandwidth of the model.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class SiZerDisplay:
 
 
 def _edges(centers: Array) -> Array:
-    """Return the edges of cells around increasing centers."""
+    """Return the n + 1 edges of the cells of a map around n increasing centers."""
     if len(centers) == 1:
         return np.asarray(centers[0] + np.array([-0.5, 0.5]))
     middle = 0.5 * (centers[1:] + centers[:-1])

@@ -52,7 +52,7 @@ class Explorer:
         self._widget: Any = None
 
     def html(self) -> str:
-        """Return the page as one HTML text with rows, program and styles, which makes no network requests.
+        """Return the explorer as the text of one HTML page with rows, program and styles, without network requests.
 
         Raises
         ------
@@ -62,12 +62,12 @@ class Explorer:
         if self.subject.rows > LARGEST_PAGE:
             raise ValueError(
                 f"a page holds its rows, and {self.subject.rows} are more than {LARGEST_PAGE}; explore them in a "
-                "notebook or by `kernpool explore`, where an engine sums them, or explore some of them"
+                "notebook or by `kernpool explore`, where Python computes the sums, or explore some of them"
             )
         return render_page(payload_of(self.subject, language=self.language))
 
     def to_html(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the page.
+        """Write the explorer as one HTML page to a file.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Explorer:
 
     @property
     def widget(self) -> Any:
-        """Notebook widget, an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
+        """Notebook widget: an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
 
         Raises
         ------
@@ -110,7 +110,10 @@ class Explorer:
 
     @property
     def model(self) -> Any:
-        """Model fitted to the rows shown by the widget, at its bandwidth, kernel and degree."""
+        """Fitted estimator with the rows, bandwidth, kernel and degree that the widget shows.
+
+        Before `widget` is first used it is the model as given.
+        """
         if self._widget is None:
             return self.subject.model
         return model_at(model_of_sample(self.subject, self._widget.sample), self._widget.settings())
@@ -208,19 +211,21 @@ def explore(
         model = _estimator(degree, parameters) if data in GENERATORS else None
         subject = subject_of_generator(data, seed or 0, title, model, target or "y")
         return Explorer(start_at(subject, column, query), language)
-    _refuse_more("is of generators, which make rows", seed=seed)
+    _refuse_more("only for a generator, such as data='make_sine_power'", seed=seed)
     if isinstance(data, RegressionSample):
-        _refuse_more("a sample has its own", y=y, truth=truth)
+        _refuse_more("a RegressionSample has its own y and truth", y=y, truth=truth)
         data, y, truth = data.x_train[:, None], data.y_train, (data.x_test, data.y_truth)
     elif y is None and (isinstance(data, np.ndarray | list) or hasattr(data, "columns")):
-        raise ValueError("rows X need their y: explore(X, y)")
+        raise ValueError("y must be given with rows X, got None: use explore(X, y)")
     if y is not None:
         name = getattr(y, "name", None)
         target = target or (str(name) if name is not None else None)
         data = _fitted(data, y, degree, parameters)
     elif parameters or degree is not None:
         given = [*parameters, *(["degree"] if degree is not None else [])]
-        raise TypeError(f"{', '.join(given)}: a fitted model has its parameters already")
+        raise TypeError(
+            f"{', '.join(given)}: a fitted model has its parameters already; leave it out, or give rows X and y"
+        )
     subject = subject_of_model(data, truth=truth, target=target or "y", title=title, load=load)
     return Explorer(start_at(subject, column, query), language)
 
@@ -232,7 +237,7 @@ def _refuse_more(why: str, **given: Any) -> None:
 
 
 def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:
-    """Fit a classifier if y has labels (text, categories or booleans), otherwise a regressor."""
+    """Return a classifier fitted to X and y if y has labels (text, categories or booleans), else a regressor."""
     given = np.asarray(y)
     if given.dtype == object and all(isinstance(one, Real) and not isinstance(one, bool) for one in given.flat):
         given = y = given.astype(np.float64)  # numbers that a table holds as objects are no labels
@@ -244,14 +249,16 @@ def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool =
     if degree not in (None, 0, 1):
         raise ValueError(f"degree must be 0 or 1, got {abbreviate(degree)}")
     if labels and degree:
-        raise ValueError("degree=1 is for numbers; y holds labels, whose probabilities are local constant")
+        raise ValueError(
+            "degree=1 is for numbers; y holds labels, whose probabilities are local constant: use degree=0"
+        )
     regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor
     kind: Any = NadarayaWatsonClassifier if labels else regressor
     return kind(**parameters)
 
 
 def _framed(page: str) -> str:
-    """Return the page in an iframe, for notebooks without anywidget."""
+    """Return HTML with the explorer's page in an iframe, for notebooks without anywidget."""
     from html import escape
 
     return (

@@ -31,7 +31,7 @@ PLACES = 401  # of the truth
 
 @dataclass(frozen=True)
 class ShownRows:
-    """One sample of a generator."""
+    """One sample of a data generator, which the page offers in place of the rows of the model."""
 
     generator: str
     seed: int
@@ -40,7 +40,7 @@ class ShownRows:
 
 @dataclass(frozen=True)
 class ExplorerModel:
-    """Fitted model with its data, names and settings, as shown by the explorer.
+    """Fitted estimator with its data, names and settings, as shown by the explorer.
 
     Parameters
     ----------
@@ -76,19 +76,19 @@ class ExplorerModel:
 
     @property
     def rows(self) -> int:
-        """Number of rows of the model."""
+        """Number of training rows of the model."""
         return len(self.model.key_)
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the target is categorical."""
+        """Whether the model is a classifier."""
         return isinstance(self.model, NadarayaWatsonClassifier)
 
 
 def subject_of_model(
     model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
 ) -> ExplorerModel:
-    """Create the explorer's model from a fitted model.
+    """Create an `ExplorerModel` from a fitted estimator.
 
     Raises
     ------
@@ -112,7 +112,10 @@ def subject_of_model(
     if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
         raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
     if model.encoding_ is not None and not model.encoding_.numeric:
-        raise ValueError("the explorer draws a curve along a numeric column, and this model has levels alone")
+        raise ValueError(
+            "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
+            "with a numeric one"
+        )
     if any(scale_of(model).ranked):
         raise ValueError(
             "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
@@ -120,8 +123,8 @@ def subject_of_model(
         )
     if getattr(model, "recalibrate", None) is not None:
         raise ValueError(
-            "probabilities of this model go through a map that was found when it was fitted, and has no meaning at "
-            "another bandwidth; fit with recalibrate=None to explore it"
+            "probabilities of this model are recalibrated by a map that was fitted at its bandwidth, and does not hold "
+            "at another one; fit with recalibrate=None to explore it"
         )
     names = column_names(model)
     return ExplorerModel(
@@ -135,7 +138,7 @@ def subject_of_model(
 
 
 def column_names(model: Any) -> tuple[str, ...]:
-    """Return the column names of a model; unnamed columns are x, or x1, x2 and so on."""
+    """Return the input column names of a fitted estimator; unnamed columns are x, or x1, x2 and so on."""
     known: Sequence[Any] | None = model.encoding_.names if model.encoding_ is not None else None
     if known is None:
         known = vars(model).get("feature_names_in_")
@@ -146,7 +149,10 @@ def column_names(model: Any) -> tuple[str, ...]:
 
 
 def axes_of(model: Any) -> list[int]:
-    """Return the numeric columns that a curve can be drawn along; binary columns only if there are no others."""
+    """Return the indices, among the numeric columns, of those that a curve can be drawn along.
+
+    Binary columns only if there are no others.
+    """
     encoding = model.encoding_
     kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
     lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
@@ -154,7 +160,7 @@ def axes_of(model: Any) -> list[int]:
 
 
 def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
-    """Set the column and the query that are shown first.
+    """Return the `ExplorerModel` with another first column and first query to show.
 
     Parameters
     ----------
@@ -196,7 +202,7 @@ def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[A
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
-    """Return the true function along the first numeric column.
+    """Return sorted points along the first numeric column, and the values of the true function there.
 
     Raises
     ------
@@ -205,7 +211,8 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     """
     if axes_of(model)[0] != 0:
         raise ValueError(
-            "truth is along the first numeric column, which has two levels here; fit with a column of numbers before it"
+            "truth is along the first numeric column, which has only two values here; fit with another numeric column "
+            "before it, or leave truth out"
         )
     if callable(truth):
         column = np.asarray(model.key_, dtype=np.float64)[:, 0]
@@ -218,7 +225,7 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     values = np.broadcast_to(values, places.shape) if values.ndim == 0 else values
     if places.ndim != 1 or values.shape != places.shape or not np.all(np.isfinite([places, values])):
         raise ValueError(
-            f"truth must have one finite value a place, got shapes {places.shape} and {values.shape}; a function "
+            f"truth must have one finite value per point, got shapes {places.shape} and {values.shape}; a function "
             "takes an array and returns one of its shape"
         )
     order = np.argsort(places, kind="stable")
@@ -228,7 +235,9 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
 def subject_of_generator(
     name: str, seed: int, title: str | None, model: Any = None, target: str = "y"
 ) -> ExplorerModel:
-    """Create the explorer's model from a generator, with samples of other seeds and of the other generator.
+    """Create an `ExplorerModel` fitted to a sample of a data generator, with more samples to choose from.
+
+    These are of ten seeds of each generator, and of `seed` if it is another one.
 
     Parameters
     ----------
@@ -262,7 +271,7 @@ def subject_of_generator(
 
 
 def middle_of(model: Any) -> tuple[list[float], list[int]]:
-    """Return the initial query: medians of numeric columns, most frequent categories."""
+    """Return the initial query: medians of the numeric columns, and the most frequent category codes."""
     encoding = model.encoding_
     numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
     if encoding is not None:  # of two levels, read as 0 and 1, there is none between
@@ -272,7 +281,7 @@ def middle_of(model: Any) -> tuple[list[float], list[int]]:
 
 
 def model_of_sample(subject: ExplorerModel, sample: int | None) -> Any:
-    """Return the model fitted to the rows shown: those of the subject, or of one of its samples.
+    """Return the explorer's estimator, refitted to one of the samples if a sample is shown.
 
     Parameters
     ----------
@@ -302,7 +311,7 @@ EXACT_ROWS = 5000  # up to so many the page visits every pair itself
 def payload_of(
     subject: ExplorerModel, *, language: str | None = None, kept: NDArray[np.intp] | None = None
 ) -> dict[str, Any]:
-    """Return the data of the page as a JSON-compatible dictionary.
+    """Return everything that the explorer's page needs (rows, names, settings) as a JSON-compatible dictionary.
 
     Parameters
     ----------
@@ -353,7 +362,7 @@ def payload_of(
 
 
 def _python(subject: ExplorerModel) -> dict[str, Any]:
-    """Return the data that "Copy as Python" needs in addition to the settings shown."""
+    """Return what the button 'Copy as Python' of the page needs in addition to the settings shown."""
     model = subject.model
     return {
         "load": subject.load,
@@ -367,7 +376,10 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """Return the relevances found by the search, numeric columns first, then categorical ones."""
+    """Return the relevance of each column as found by the bandwidth search; None without a search.
+
+    Numeric columns come first, then categorical ones.
+    """
     found = getattr(model, "relevance_", None)
     if found is None:
         return None
@@ -377,7 +389,7 @@ def _relevance(model: Any) -> list[float] | None:
 
 
 def settings_of(model: Any) -> dict[str, Any]:
-    """Return the settings of a fitted model, as the page represents them."""
+    """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = recipe_of(model)
     columns = model.key_.shape[1]
     ridge, limits = recipe.ridge_weight(columns), limits_of(model)
@@ -395,17 +407,17 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def floats(array: ArrayLike) -> dict[str, str]:
-    """Encode numbers as base64 of little-endian float64."""
+    """Encode numbers for the page as base64 of little-endian float64."""
     return {"f64": b64encode(np.asarray(array, dtype="<f8").tobytes()).decode("ascii")}
 
 
 def integers(array: ArrayLike) -> dict[str, str]:
-    """Encode integers as base64 of little-endian int32."""
+    """Encode integers for the page as base64 of little-endian int32."""
     return {"i32": b64encode(np.asarray(array, dtype="<i4").tobytes()).decode("ascii")}
 
 
 def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Return the columns in order: numbers, or category codes with the parameters of their kernel.
+    """Describe each input column for the page: numbers, or category codes with the parameters of their kernel.
 
     A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
     """
@@ -442,7 +454,10 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
 
 
 def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
-    """Return categories as shown and as in Python: a ZIP code stays text even if it looks like a number."""
+    """Return the categories of a column as text to show and as Python literals.
+
+    The literals keep the types: a ZIP code stays text even if it looks like a number.
+    """
     plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
     return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
 

@@ -60,21 +60,21 @@ LARGEST_POWER = 8  # whole powers up to here become products, which are faster a
 
 
 class UntraceableKernelError(ValueError):
-    """A kernel uses an operation that cannot be translated to JavaScript."""
+    """Error for a kernel with an operation that cannot be translated to JavaScript."""
 
 
 class Tape:
-    """Recorded operations of a function, each once."""
+    """Record of the operations in a traced function, each distinct operation once."""
 
     def __init__(self) -> None:
         self._steps: dict[str, str] = {}  # expression to the name of its result
 
     def add(self, expression: str) -> str:
-        """Record an expression and return the name of its result."""
+        """Record a JavaScript expression, unless it is recorded already, and return the name of its result."""
         return self._steps.setdefault(expression, f"t{len(self._steps)}_")
 
     def render(self, result: str) -> tuple[list[str], str]:
-        """Return the constants used more than once, and the expression of the result."""
+        """Return JavaScript for intermediate results that are used more than once, and for the final result."""
         uses = " ".join([*self._steps, result])
         lines: list[str] = []
         known: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _replaced(text: str, known: dict[str, str]) -> str:
 
 
 def _bare(text: str) -> str:
-    """Remove the brackets around a whole expression."""
+    """Remove the brackets around a JavaScript expression if they enclose all of it."""
     depth = 0
     for place, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -104,7 +104,7 @@ def _bare(text: str) -> str:
 
 
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
-    """Number represented by a JavaScript expression."""
+    """Stand-in for a number that records the NumPy operations applied to it as JavaScript expressions."""
 
     def __init__(self, name: str, tape: Tape) -> None:
         self.name, self.tape = name, tape
@@ -170,7 +170,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def trace(function: Callable[..., Any], *arguments: str) -> tuple[list[str], str]:
-    """Trace an elementwise function and return its JavaScript.
+    """Translate an elementwise NumPy function to JavaScript.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def trace(function: Callable[..., Any], *arguments: str) -> tuple[list[str], str
 
 
 def as_javascript(value: Any) -> str:
-    """Write a number as a JavaScript literal with all its digits.
+    """Return a number as a JavaScript literal with all its digits, or a traced number as its expression.
 
     Parameters
     ----------

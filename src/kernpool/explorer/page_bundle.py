@@ -33,7 +33,7 @@ from kernpool.kernels import Kernel, categorical_kernel_names, get_categorical_k
 
 
 def kernels_source(kernels: Iterable[str | Kernel] | None = None) -> str:
-    r"""Generate the module `kernels.js`: functions of every kernel, and factors of categorical kernels.
+    r"""Generate the JavaScript module `kernels.js`: functions of the given kernels and of all categorical kernels.
 
     Parameters
     ----------
@@ -107,7 +107,10 @@ def _function(kernel: str, function: Callable[..., Any], template: str) -> str:
 
 
 def _with_traced_length(factors: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace ``len``, which returns a number in Python, by a version that is traced."""
+    """Return the function of a categorical kernel with its number of levels as an argument.
+
+    The argument replaces calls of ``len``, which cannot be traced, since Python requires an int as their result.
+    """
 
     def with_count(distance: Traced, lam: Traced, count: Traced) -> Any:
         assert isinstance(factors, FunctionType)
@@ -139,7 +142,7 @@ IDLE_LINE = re.compile(r"([,;:{(\[?&|])\n|\n(?=})")
 
 
 def bundle(entries: Iterable[str] = ("main.js",), kernels: Iterable[str | Kernel] | None = None) -> str:
-    """Join modules and all their imports into one.
+    """Join JavaScript modules and all their imports into one module.
 
     Parameters
     ----------
@@ -205,7 +208,7 @@ def _visit(name: str, path: tuple[str, ...], order: list[str], made: Mapping[str
 
 
 def _defined(source: str) -> list[tuple[str, bool]]:
-    """Return the top-level names of a module, and whether each is exported."""
+    """Return the names that a JavaScript module defines at its top level, and whether each is exported."""
     source = TOKEN.sub(lambda match: "" if match["comment"] else '""', source)
     found = []
     for match in TOP_LEVEL.finditer(source):
@@ -215,7 +218,7 @@ def _defined(source: str) -> list[tuple[str, bool]]:
 
 
 def _further(source: str, match: re.Match[str]) -> list[str]:
-    """Return the names after the first in ``const a = 1, b = 2;``."""
+    """Return the names after the first in a JavaScript declaration such as ``const a = 1, b = 2;``."""
     names: list[str] = []
     depth = 0
     if match["kind"] not in ("const", "let", "var"):
@@ -251,7 +254,7 @@ def _joinable(source: str, *, keep_exports: bool) -> str:
 
 
 def _squeezed(source: str) -> str:
-    """Remove insignificant white space; strings and regular expressions are kept."""
+    """Remove insignificant white space from JavaScript, except in strings and regular expressions."""
     parts, start = [], 0
     for match in TOKEN.finditer(source):
         parts += [_without_spaces(source[start : match.start()]), match[0]]
@@ -266,7 +269,7 @@ def _without_spaces(code: str) -> str:
 
 @cache
 def _words() -> str:
-    """Generate `words_table.js`: the texts of all languages."""
+    """Generate the JavaScript module `words_table.js`: the explorer's texts in all languages."""
     words = {
         path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((FOLDER / "words").glob("*.json"))
     }
@@ -281,7 +284,7 @@ def _words() -> str:
 
 @cache
 def _style() -> str:
-    """Generate `style_text.js`: the style sheet as a string."""
+    """Generate the JavaScript module `style_text.js`: the explorer's style sheets as one string."""
     sheets = [path.read_text(encoding="utf-8") for path in sorted((FOLDER / "js").glob("*.css"))]
     text = re.sub(r"/\*.*?\*/", "", "\n".join(sheets), flags=re.DOTALL)
     text = re.sub(r"\s*\n\s*", "\n", text).strip()
@@ -313,7 +316,9 @@ async function load(packed) {
 
 
 def packed_module(kernels: Iterable[str]) -> str:
-    """Return the module as base85 of gzip, reproducibly.
+    """Return the explorer's JavaScript module, compressed by gzip, as base85 text.
+
+    Reproducible: there is no time in it.
 
     Parameters
     ----------
@@ -333,7 +338,7 @@ def packed_module(kernels: Iterable[str]) -> str:
 
 
 def widget_module(kernels: Iterable[str]) -> str:
-    """Return the JavaScript module of the notebook widget (anywidget)."""
+    """Return the JavaScript module of the notebook widget (anywidget), with the given kernels."""
     return f"""{LOADER}
 const module = load("{packed_module(kernels)}");
 export default {{ render: async (context) => (await module).default.render(context) }};
@@ -345,7 +350,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsaf
 
 
 def render_page(payload: dict[str, Any], *, host: str = "pageHost()", policy: str = POLICY) -> str:
-    """Return the HTML page of a payload.
+    """Return the explorer's HTML page with its data, program and styles.
 
     Parameters
     ----------
@@ -381,7 +386,7 @@ explorer.mount(document.getElementById("explorer"), payload, explorer.{host});
 
 
 def json_for_html(value: Any) -> str:
-    r"""Return JSON that is safe inside a script element, whatever names and labels contain.
+    r"""Return a value as JSON that is safe inside an HTML script element, whatever its texts contain.
 
     Examples
     --------

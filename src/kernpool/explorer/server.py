@@ -50,11 +50,11 @@ DRAWN_ROWS = 2000  # of a page whose sums an engine has: as many as are drawn as
 
 
 class RequestError(ValueError):
-    """Invalid request."""
+    """Error for an invalid request of the explorer's page, or an invalid setting."""
 
 
 def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Return a model with other settings that uses the same rows, without fitting or copying.
+    """Return a fitted model with other settings that shares the rows of a given one, without fitting.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _ridge(given: Any) -> float:
 
 
 def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
-    """Return the response to a request of the page.
+    """Compute the response to a request of the page: a curve along a column, or the weights of a query.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
         raise RequestError(f"a request must be of kind {' or '.join(ANSWERS)}, got {abbreviate(kind)}")
     settings = request.get("settings", {})
     if not isinstance(settings, Mapping):
-        raise RequestError("settings must be a mapping")
+        raise RequestError(f"settings must be a mapping, got {abbreviate(settings)}")
     return ANSWERS[kind](subject, model_at(subject.model, settings), request)
 
 
@@ -164,7 +164,9 @@ def _curve(_: ExplorerModel, model: Any, request: Mapping[str, Any]) -> dict[str
     column = request.get("column", 0)
     numeric, codes = _query(model, request)
     if not isinstance(column, int) or not 0 <= column < numeric.shape[1]:
-        raise RequestError(f"column must be one of the {numeric.shape[1]} numeric ones, got {abbreviate(column)}")
+        raise RequestError(
+            f"column must be an index of the {numeric.shape[1]} numeric columns, from 0, got {abbreviate(column)}"
+        )
     queries = np.repeat(numeric, len(places), axis=0)
     queries[:, column] = places
     values = _pooled(model, queries, np.repeat(codes, len(places), axis=0))
@@ -179,7 +181,7 @@ def _query(model: Any, request: Mapping[str, Any]) -> tuple[Array, Codes]:
 
 
 def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
-    """Read a query sent by the page.
+    """Validate a query sent by the page, and return its numbers and category codes as arrays of one row.
 
     Parameters
     ----------
@@ -212,7 +214,10 @@ def query_of(model: Any, numeric: Any, codes: Any) -> tuple[Array, Codes]:
 
 
 def _pooled(model: Any, queries: Array, codes: Codes) -> Array:
-    """Return predictions of shape (m, c), class probabilities for a classifier; NaN in windows left empty."""
+    """Return predictions at m queries, of shape (m, c); class probabilities for a classifier.
+
+    NaN in empty windows that the model does not fill.
+    """
     recipe = recipe_of(model)
     sums = pairs_of(model, codes if codes.shape[1] else None).reduce(recipe, queries)
     fit = sums.fit(recipe.ridge_weight(queries.shape[1]))
@@ -251,7 +256,7 @@ def _one(subject: ExplorerModel, model: Any, request: Mapping[str, Any]) -> dict
 
 
 def _nearest(model: Any, query: Array, times: Array) -> int:
-    """Return the index of the nearest row of positive weight, by distance in bandwidths."""
+    """Return the index of the row of positive weight that is nearest to the query, in units of bandwidths."""
     square = np.zeros(len(model.key_))
     for a, h in enumerate(model.bandwidth_):
         square += ((model.key_[:, a] - query[0, a]) / h) ** 2
@@ -262,7 +267,10 @@ ANSWERS = {"curve": _curve, "query": _one}
 
 
 def _numbers(name: str, given: Any, count: int | None, least: float = -math.inf) -> Array:
-    """Validate a list of finite numbers above `least`, of the given length; at least one if no length is given."""
+    """Validate a list of finite numbers above `least` sent by the page, and return it as an array.
+
+    There must be `count` of them, or 1 to `LARGEST_REQUEST` if it is None.
+    """
     try:
         numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -284,7 +292,7 @@ def _json(value: float) -> float | None:
 
 
 def thinned(rows: int) -> NDArray[np.intp] | None:
-    """Return evenly spaced indices of the rows that a page draws; None if it computes with all rows."""
+    """Return evenly spaced indices of the rows that a page draws; None for all rows, if they are few."""
     return None if rows <= EXACT_ROWS else np.linspace(0, rows - 1, DRAWN_ROWS).round().astype(np.intp)
 
 
@@ -296,7 +304,7 @@ CONNECTIONS_WITHOUT_TOKEN = 32  # at once; a browser opens six
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Local HTTP server of one explorer.
+    """Local HTTP server of the page of one explorer and of the computations that it requests.
 
     Parameters
     ----------
@@ -336,18 +344,18 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """One-time address for the command line, which redirects to the page and is then invalid."""
+        """One-time address to start a browser with: it redirects to `url` and is then invalid."""
         return f"http://{HOST}:{self.server_port}/?once={self._ticket}"
 
     def takes(self, ticket: str) -> bool:
-        """Return whether this is the valid one-time ticket, and invalidate it."""
+        """Return whether a ticket is the valid one of the one-time address; if so, invalidate it."""
         with self._lock:
             is_it = self._ticket is not None and secrets.compare_digest(ticket.encode(), self._ticket.encode())
             self._ticket = None if is_it else self._ticket
         return is_it
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Accept a connection; above the limit, close the oldest ones that have not shown the token."""
+        """Serve a new connection; above the limit, close the oldest ones that have not shown the token."""
         with self._lock:
             self._without_token[request] = time.monotonic() + SECONDS_TO_SHOW_THE_TOKEN
             extra = len(self._without_token) - CONNECTIONS_WITHOUT_TOKEN
@@ -355,19 +363,19 @@ class ExplorerServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close connections that did not show the token in time."""
+        """Close connections that have not shown the token in time."""
         super().service_actions()
         now = time.monotonic()
         with self._lock:
             self._hang_up([request for request, end in self._without_token.items() if end < now])
 
     def has_shown_token(self, request: Any) -> None:
-        """Exempt a connection from the limit on connections without a token."""
+        """Exempt a connection from the limits on connections that have not shown the token."""
         with self._lock:
             self._without_token.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection."""
+        """Close a connection, and no longer count it among those without the token."""
         self.has_shown_token(request)  # it no longer counts towards the limit
         super().shutdown_request(request)
 
@@ -378,7 +386,7 @@ class ExplorerServer(ThreadingHTTPServer):
                 request.shutdown(socket.SHUT_RDWR)  # the thread that reads from it ends, and closes it
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore connections closed by the browser."""
+        """Ignore errors of connections that were closed or timed out; report others."""
         import sys
 
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
@@ -386,7 +394,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Handler of one request: the page, or a computation."""
+    """Request handler of `ExplorerServer`: sends the page, and the results of computations."""
 
     server: ExplorerServer
     timeout = SECONDS
@@ -403,12 +411,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
 
     def do_POST(self) -> None:
-        """Answer a computation request."""
+        """Answer a request for a computation with JSON."""
         if self._is_refused(given=self.headers.get("X-Kernpool-Token", "")):
             return
         length = self.headers.get("Content-Length", "")
         if self.path != "/ask" or not re.fullmatch("[0-9]{1,9}", length) or int(length) > LARGEST_BODY:
-            self._fail(HTTPStatus.BAD_REQUEST, f"ask with up to {LARGEST_BODY} bytes of JSON")
+            self._fail(HTTPStatus.BAD_REQUEST, f"a request must go to /ask, with up to {LARGEST_BODY} bytes of JSON")
             return
         try:
             request = json.loads(self.rfile.read(int(length)))
@@ -426,11 +434,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.has_shown_token(self.connection)
             self._send(HTTPStatus.SEE_OTHER, b"", "text/plain", Location=self.server.url)
             return
-        why = "this address has been used; open the one that kernpool explore printed, and if it was not you, end it"
+        why = (
+            "this address works once and has been used; open the one that kernpool explore printed, and if it was not "
+            "you who used it, stop kernpool explore"
+        )
         self._fail(HTTPStatus.FORBIDDEN, why)
 
     def _is_elsewhere(self) -> bool:
-        """Reject a request for another host name."""
+        """Return whether a request is for another host name, and reject it if so."""
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         if self.headers.get("Host") in hosts:
             return False
@@ -438,7 +449,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _is_refused(self, given: str) -> bool:
-        """Reject a request for another host name, or without the token."""
+        """Return whether a request is for another host name or has no valid token, and reject it if so."""
         if self._is_elsewhere():
             return True
         if not secrets.compare_digest(given.encode(), self.server.token.encode()):
@@ -467,7 +478,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Suppress the log."""
+        """Log nothing, where the base class prints a line per request."""
 
 
 def serve(
@@ -477,7 +488,7 @@ def serve(
     language: str | None = None,
     started: Callable[[ExplorerServer], None] | None = None,
 ) -> None:
-    """Serve the explorer until Ctrl-C.
+    """Serve the explorer's page on this machine until Ctrl-C.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing")
 
 
 class ExplorerWidget(anywidget.AnyWidget):
-    """Notebook widget of the explorer.
+    """Notebook widget of the explorer, with its settings and its query as traits.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         self.on_msg(self._hear)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings shown, as `model_at` takes them."""
+        """Return the settings shown, such as kernel and bandwidth, as the dictionary that `model_at` takes."""
         return {name: getattr(self, name) for name in SETTINGS} | {"ridge": self.payload["settings"]["ridge"]}
 
     @traitlets.validate(*SETTINGS)
@@ -109,7 +109,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         return value
 
     def _hear(self, _: Any, message: Any, __: Any) -> None:
-        """Answer a request of the page; invalid requests and internal errors are answered with their reason."""
+        """Send the page the result of a computation that it requests, or the message of the error."""
         try:
             self.send({"id": message["id"], "answer": answer(self._subject, message["request"])})
         except RequestError as error:
@@ -119,6 +119,6 @@ class ExplorerWidget(anywidget.AnyWidget):
 
 
 def make_widget(subject: ExplorerModel, language: str | None) -> ExplorerWidget:
-    """Create the widget of an explorer model; large data are reduced to the rows that it draws."""
+    """Create the notebook widget of an explorer model, with only the rows that it draws if there are many."""
     kept = thinned(subject.rows)
     return ExplorerWidget(subject, payload_of(subject, language=language, kept=kept))

@@ -21,7 +21,7 @@ from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity
 
 
 def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor, Tensor]:
-    """Pool with all weights in memory.
+    """Pool values with all weights in memory; return the pooled values and the weights.
 
     Parameters
     ----------
@@ -49,7 +49,9 @@ def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor
 
 
 def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Replace padding by zeros, since a weight of zero times NaN is NaN.
+    """Return queries, keys and values with zeros in the rows that the mask excludes from every pair.
+
+    A weight of zero times NaN would be NaN.
 
     Keys that no query uses are padding and may hold anything. So may a query that uses no key: its
     output is zero, but a NaN would enter the gradient of the bandwidth.
@@ -78,7 +80,7 @@ BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in f
 
 
 def pool_by_engine(request: Request) -> Tensor:
-    """Pool with the compiled loops, forward and backward.
+    """Pool values with the compiled loops of `kernpool.pool`, forward and backward.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def pool_sequences(
     exclude_self: bool = False,
     degree: int = 0,
 ) -> Tensor:
-    """Broadcast tensors to sequences and pool them with the compiled operator.
+    """Pool values with the compiled operator, after broadcasting leading dimensions to a batch of sequences.
 
     Parameters
     ----------
@@ -174,20 +176,25 @@ def pool_sequences(
 
 
 def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
-    """Broadcast the leading dimensions and flatten them into one."""
+    """Broadcast the leading dimensions of a tensor to those of the batch, and flatten them into one."""
     shape = shape or tuple(tensor.shape[-2:])
     return tensor.expand(*batch, *shape).reshape(batch.numel(), *shape)
 
 
 def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
-    """Return zeros that are connected to the graph, so that gradients are zero and not None."""
+    """Return the zeros to which empty tensors pool, connected to the autograd graph.
+
+    So gradients are zero and not None.
+    """
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     none = sum(tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others))
     return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
 
 
 def pool_by_attention(request: Request) -> Tensor:
-    """Pool with torch's ``scaled_dot_product_attention``; zero columns give queries, keys and values equal widths.
+    """Pool values with torch's ``scaled_dot_product_attention``.
+
+    Zero columns give queries, keys and values equal widths.
 
     Parameters
     ----------
@@ -214,7 +221,7 @@ def pool_by_attention(request: Request) -> Tensor:
     columns, rows = value.shape[-1], query.shape[-2]
     if not (rows and key.shape[-2] and columns and all(batch)):
         return _nothing(query, key, value)
-    if is_causal:  # keys that nobody sees may hold anything
+    if is_causal:  # keys that no query sees may hold anything
         key, value = key[..., :rows, :], value[..., :rows, :]
     more = max(columns, query.shape[-1])
     # Columns of zeros change neither products nor sums, and equal widths are what torch streams.
@@ -234,7 +241,7 @@ def pool_by_attention(request: Request) -> Tensor:
 
 
 def pool_in_blocks(request: Request) -> Tensor:
-    """Pool blocks of queries, recomputing their weights in the backward pass.
+    """Pool values for one block of queries at a time, recomputing its weights in the backward pass.
 
     Parameters
     ----------

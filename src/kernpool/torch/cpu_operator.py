@@ -27,7 +27,7 @@ MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see dif
 
 
 class Sequences(NamedTuple):
-    """Inputs of the operator: B independent sequences of queries and keys.
+    """Arguments of the compiled operator: B independent sequences of queries, keys and values.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class Sequences(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        """Column layout of the sums of one query."""
+        """Layout of the columns of the sums over keys that the engine keeps for each query."""
         return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
 
     def parts(self) -> Iterator[Part]:
-        """Yield sequences, or blocks of their queries, with the keys that they see; skip queries that see no key."""
+        """Yield a pooling problem for each sequence, or for blocks of its queries; skip those without keys."""
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
         for b in range(len(query)):
@@ -118,7 +118,10 @@ class Sequences(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Queries of one sequence with the keys that they see; its problem is None if an entry is NaN."""
+    """Block of queries of one sequence, the keys that they see, and the pooling problem of both.
+
+    The problem is None if an entry is NaN or infinite.
+    """
 
     sequence: int
     queries: slice
@@ -127,7 +130,10 @@ class Part(NamedTuple):
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
-    """Convert a CPU tensor to an array; half precision becomes float32 (NumPy has no bfloat16, slow float16)."""
+    """Convert a CPU tensor to a NumPy array of its dtype; half precision becomes float32.
+
+    NumPy has no bfloat16, and its float16 is slow.
+    """
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
     return tensor.detach().contiguous().numpy()
@@ -136,7 +142,10 @@ def as_array(tensor: Tensor) -> NDArray[Any]:
 def _seen(
     table: NDArray[np.bool_] | None, seen: NDArray[np.int64], queries: slice, all_keys: int
 ) -> tuple[slice | NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_] | None]:
-    """Return the keys seen by any of these queries, their indices, and a mask unless all queries see all of them."""
+    """Return the keys that a block of queries may see, their indices, and a mask of query-key pairs.
+
+    A mask of None means that every query sees all of these keys.
+    """
     keys: slice | NDArray[np.intp] = slice(0, int(seen.max()))
     number, allowed = np.arange(all_keys)[keys], None
     if table is not None and len(table) == 1:  # one row for all queries is a choice of keys, and needs no table
@@ -150,7 +159,7 @@ def _seen(
 
 
 def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the indices of numbers in an increasing list; -1 for numbers that are missing."""
+    """Return the positions of wanted numbers in an increasing list; -1 for numbers that are missing."""
     place = np.minimum(np.searchsorted(number, wanted), len(number) - 1)
     return np.where(number[place] == wanted, place, -1)
 
@@ -164,7 +173,7 @@ ONCE = (
 
 
 class Totals(NamedTuple):
-    """Gradients with respect to the tensors of `Sequences`, summed over its parts; None where not requested."""
+    """Gradients of pooling by queries, keys, values and inverse bandwidths; None where not requested."""
 
     query: Array | None
     key: Array | None
@@ -173,19 +182,19 @@ class Totals(NamedTuple):
 
     @classmethod
     def zeros(cls, tensors: Sequences, wanted: list[bool]) -> Totals:
-        """Create zero gradients for the tensors whose gradient is requested."""
+        """Create a `Totals` with zeros for the tensors whose gradient is requested, and None for the others."""
         return cls(
             *(np.zeros(tensor.shape) if want else None for tensor, want in zip(tensors[:4], wanted, strict=True))
         )
 
     @property
     def wanted(self) -> frozenset[str]:
-        """Names of the requested gradients in the compiled engine."""
+        """Names of the requested gradients, as the compiled engine calls them."""
         names = {name for name in ("query", "key", "value") if getattr(self, name) is not None}
         return frozenset(names if self.inverse_bandwidth is None else names | {"log_bandwidth"})
 
     def add(self, part: Part, found: Gradients, inverse_bandwidth: Tensor) -> None:
-        """Add the gradients of a part."""
+        """Add the gradients of a block of queries to the totals, in place."""
         if self.query is not None:
             self.query[part.sequence, part.queries] += np.asarray(found.query)
         if self.key is not None:
@@ -212,7 +221,7 @@ def pool_pairs(
     exclude_self: bool,
     degree: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Pool sequences; return the result and the states that the backward pass needs.
+    """Pool the values of a batch of sequences; return them with the states that the backward pass needs.
 
     Parameters
     ----------
@@ -264,7 +273,7 @@ def pull_back(
     numerator: Tensor,
     wanted: list[bool],
 ) -> list[Tensor]:
-    """Return gradients with respect to queries, keys, values and inverse bandwidths; empty where not requested."""
+    """Return the gradients of `pool_pairs` by queries, keys, values and inverse bandwidths; empty if not requested."""
     given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
     totals, slopes = Totals.zeros(given, wanted), as_array(cotangent).astype(np.float64)
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
@@ -284,7 +293,10 @@ def pull_back(
 def _differentiate(
     problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str], mask: Tensor | None
 ) -> Gradients:
-    """Return the requested gradients, possibly with others; rows of that by log bandwidth have to be summed."""
+    """Compute the requested gradients of the pooling of a block of queries, possibly with others.
+
+    The gradient by log bandwidths is the sum of the rows of `log_bandwidth`.
+    """
     centered = problem.without_center()
     plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
     if choose_width_gradient(centered, state, wanted, masked=mask is not None).way == "pairs":

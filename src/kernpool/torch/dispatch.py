@@ -27,7 +27,7 @@ ALGORITHMS = ("auto", "dense", "fused")
 
 @dataclass(frozen=True)
 class Request:
-    """Arguments of one call of `attention_pool`, validated.
+    """Validated arguments of one call of `attention_pool`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Request:
         algorithm: str = "auto",
         return_weights: bool = False,
     ) -> Request:
-        """Validate the arguments of `attention_pool` and return them as a request."""
+        """Validate the arguments of `attention_pool` and return them as a `Request`."""
         shape = check_inputs(query, key, value, attn_mask)
         check_dropout(dropout_p)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
@@ -78,7 +78,7 @@ class Request:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of a query and a key."""
+        """Number of pairs of a query and a key, over all sequences."""
         return self.participants.batch.numel() * self.query.shape[-2] * self.key.shape[-2]
 
 
@@ -104,7 +104,7 @@ def check_algorithm(
     if degree and weights:
         raise ValueError(f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0")
     if degree and algorithm == "dense":
-        raise ValueError("a local linear fit has no dense layer; use algorithm='auto'")
+        raise ValueError("degree=1, a local linear fit, has no dense layer; use algorithm='auto', not 'dense'")
     if degree and not isinstance(similarity, KernelSimilarity):
         raise ValueError(
             f"degree=1 needs a similarity of distances, got {type(similarity).__name__}; use GaussianSimilarity or "
@@ -120,7 +120,7 @@ MOST_LOGITS = 1 << 24  # beyond, 64 MiB in float32, and several tables of them, 
 
 @dataclass(frozen=True)
 class Route:
-    """A pooling algorithm, and the reason for its choice.
+    """Choice of an algorithm, with the reason in words.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Route:
 
 
 def choose_route(request: Request) -> Route:
-    """Choose the fastest algorithm with memory linear in keys and queries, without computing.
+    """Choose the algorithm for a call of `attention_pool`, without pooling.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _why_not_by_attention(request: Request) -> str:
 
 
 def _is_itself(similarity: nn.Module) -> bool:
-    """Return whether ``forward`` is that of a kernel, dot-product or bilinear similarity here, without hooks."""
+    """Return whether a similarity has the original kernel, dot-product or bilinear ``forward``, and no hooks."""
     if similarity._forward_hooks or similarity._forward_pre_hooks:
         return False
     return type(similarity).forward in (
@@ -225,7 +225,7 @@ def _is_itself(similarity: nn.Module) -> bool:
 
 
 def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
-    """Choose how the compiled loops compute the gradient with respect to bandwidths.
+    """Choose how the gradient with respect to bandwidths is computed in a compiled backward pass.
 
     Pooling depends on positions in units of bandwidths only, so the gradient by bandwidths follows from those by
     queries and keys, which for one column or many take less time than a second pass over pairs.

@@ -22,7 +22,7 @@ MOST_APPENDED = 1 << 53
 
 
 class _Held(NamedTuple):
-    """Snapshot of the memory: rows, their positions in order of appending, and the number ever appended."""
+    """Snapshot of the memory: its rows, their positions in order of appending, and the number ever appended."""
 
     key: Tensor
     value: Tensor
@@ -31,7 +31,7 @@ class _Held(NamedTuple):
 
     @property
     def age(self) -> Tensor:
-        """Number of rows appended after each row."""
+        """Age of each row: the number of rows appended after it."""
         return self.appended - 1 - self.position
 
 
@@ -157,11 +157,11 @@ class KeyValueMemory(nn.Module):
 
     @property
     def age(self) -> Tensor:
-        """Number of rows appended after each row."""
+        """Age of each stored row: the number of rows appended after it."""
         return self._held().age
 
     def _held(self) -> _Held:
-        """Return a consistent snapshot while other threads may modify the memory."""
+        """Return a snapshot of the memory that is consistent while other threads modify it."""
         if torch.compiler.is_compiling():  # in one thread, for which a lock is no tensor
             return self._in_use()
         with self._changing:
@@ -173,7 +173,7 @@ class KeyValueMemory(nn.Module):
 
     @torch.inference_mode(False)  # what it holds may be trained over later
     def append(self, key: Tensor, value: Tensor) -> None:
-        """Append copies of rows as the newest ones; beyond the capacity the oldest are evicted.
+        """Append copies of keys and values as the newest rows; beyond the capacity, evict the oldest.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class KeyValueMemory(nn.Module):
 
     @torch.inference_mode(False)
     def evict(self, rows: int | Tensor) -> None:
-        """Remove rows.
+        """Remove the oldest rows, or the rows that a mask selects.
 
         Parameters
         ----------
@@ -218,14 +218,14 @@ class KeyValueMemory(nn.Module):
 
     @torch.inference_mode(False)
     def reset(self) -> None:
-        """Remove all rows and set the count of appended rows to zero."""
+        """Remove all rows from the memory and set the count of appended rows to zero."""
         with self._changing:
             self._reset()
 
     def forward(
         self, query: Tensor, *, similarity: Similarity | None = None, return_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool over the stored rows.
+        """Pool the stored values by the similarity of their keys to each query.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class KeyValueMemory(nn.Module):
         return pooled
 
     def extra_repr(self) -> str:
-        """Return sizes and number of stored rows, for ``repr``."""
+        """Return the sizes of keys and values and the number of stored rows, for ``repr``."""
         limits = "".join(
             f", {name}={limit}" for name in ("capacity", "half_life") if (limit := getattr(self, name)) is not None
         )
@@ -303,7 +303,7 @@ class KeyValueMemory(nn.Module):
         self._last, self._appended = stop, appended
 
     def _reserve(self, rows: int) -> None:
-        """Move the stored rows to the front of new buffers of this many rows."""
+        """Copy the stored rows to the front of new buffers with the given number of rows."""
         used = self._last - self._first
         for name in ("_keys", "_values", "_positions"):
             old = getattr(self, name)
@@ -367,7 +367,7 @@ def _check_rows(name: str, rows: Tensor, buffer: Tensor) -> None:
 
 
 def _check_saved(saved: dict[str, Tensor], memory: KeyValueMemory) -> None:
-    """Raise if a saved state cannot result from calls of `append` and `evict`."""
+    """Raise TypeError or ValueError if a saved state of a memory cannot be loaded into this one."""
     check_tensors(**saved)
     key, value, position, appended = (saved[name] for name in SAVED)
     for name, rows in (("key", key), ("value", value)):
@@ -391,6 +391,6 @@ def _check_saved(saved: dict[str, Tensor], memory: KeyValueMemory) -> None:
     increasing = bool((position[1:] > position[:-1]).all())
     if not (increasing and ends[0] >= 0 and ends[1] < count <= MOST_APPENDED):
         raise ValueError(
-            "position must increase from 0 on, and be less than appended, the number of all rows that ever came, got "
+            "position must increase from 0 on, and be less than appended, the number of all rows ever appended, got "
             f"{position} and {count}"
         )

@@ -132,7 +132,7 @@ def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
 
 
 def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
-    """Raise ValueError for a mask that does not broadcast to the logits.
+    """Raise ValueError if an attention mask does not broadcast to the logits.
 
     Parameters
     ----------
@@ -188,7 +188,9 @@ def without_infinity(rows: Tensor) -> Tensor:
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
-    """Convert half precision to float32, since its squares overflow at 256 bandwidths; keep other dtypes.
+    """Convert a half-precision tensor to float32; return other dtypes unchanged.
+
+    Squares in half precision overflow at 256 bandwidths.
 
     Parameters
     ----------
@@ -204,7 +206,7 @@ def at_least_single(tensor: Tensor) -> Tensor:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
-    """Disable automatic mixed precision for a product that needs full precision.
+    """Return a context manager that disables automatic mixed precision on a device.
 
     Parameters
     ----------
@@ -252,7 +254,7 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
 
 
 def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Validate valid lengths and return them per query, or once for all queries of a sequence.
+    """Validate numbers of valid keys, given per sequence or per query, and return them as a tensor.
 
     Parameters
     ----------
@@ -351,7 +353,7 @@ def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
 
 @dataclass(frozen=True)
 class Participants:
-    """Combined masks of one `attention_pool`: which keys each query may use.
+    """Combined masks of one call of `attention_pool`: which keys each query may use.
 
     Parameters
     ----------
@@ -384,36 +386,45 @@ class Participants:
         is_causal: bool,
         exclude_self: bool,
     ) -> Participants:
-        """Validate the masks of a call and combine them."""
+        """Validate the masks of a call of `attention_pool` and combine them in a `Participants`."""
         queries, keys = shape[-2:]
         if attn_mask is not None:
             attn_mask = torch.atleast_2d(attn_mask)
             check_mask_shape(attn_mask, shape)
         if exclude_self and queries != keys:
-            raise ValueError(f"exclude_self=True takes key i for query i's own, but there are {queries} and {keys}")
+            raise ValueError(
+                f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {queries} "
+                f"queries and {keys} keys; exclude pairs with a boolean attn_mask instead"
+            )
         lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(device)
         return cls(shape, device, attn_mask, lengths, is_causal, exclude_self)
 
     @property
     def adds_to_logits(self) -> bool:
-        """Whether the mask is a floating-point one, added to the logits."""
+        """Whether the attention mask is a floating-point one, which is added to the logits."""
         return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
 
     @property
     def batch(self) -> torch.Size:
-        """Leading (batch) dimensions of the logits."""
+        """Leading (batch) dimensions of the logits, broadcast with those of the attention mask."""
         leading = [self.shape[:-2]] + ([] if self.attn_mask is None else [self.attn_mask.shape[:-2]])
         batch: torch.Size = torch.broadcast_shapes(*leading)
         return batch
 
     def among(self, queries: slice) -> Participants:
-        """Select queries; `mask` still finds their indices for causality and leave-one-out."""
+        """Return the `Participants` of a slice of the queries, with their rows of the masks.
+
+        Give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out.
+        """
         table = None if self.attn_mask is None else rows_of(self.attn_mask, queries)
         lengths = self.lengths if self.lengths is None or self.lengths.shape[-1] == 1 else self.lengths[..., queries]
         return Participants(self.shape, self.device, table, lengths, self.is_causal, self.exclude_self)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
-        """Return a boolean mask that broadcasts to the logits of these queries, which `among` has selected."""
+        """Return a boolean mask, True where a query may use a key; None if nothing is masked.
+
+        It broadcasts to the logits of these queries, which `among` has selected.
+        """
         query = torch.arange(self.shape[-2], device=self.device)[queries, None]
         key = torch.arange(self.shape[-1], device=self.device)
         parts = []
@@ -434,7 +445,10 @@ class Participants:
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:
-        """Return how many of the first keys each query sees, by lengths and causality; shape (..., L) or (L,)."""
+        """Return how many of the first keys each query may use; None if neither lengths nor causality limit it.
+
+        Of shape (..., L), (..., 1) if the lengths are per sequence, or (L,) by causality alone.
+        """
         counts = self.lengths
         if self.is_causal:
             seen = torch.arange(1, self.shape[-2] + 1, device=self.device).clamp(max=self.shape[-1])
@@ -443,5 +457,5 @@ class Participants:
 
 
 def rows_of(table: Tensor, queries: slice) -> Tensor:
-    """Select rows along the second-last dimension, unless it has length one (broadcast)."""
+    """Select the rows of a mask for a slice of the queries; a mask of one row for all queries is returned as is."""
     return table if table.shape[-2] == 1 else table[..., queries, :]

@@ -39,13 +39,13 @@ def _root(squared: Tensor) -> Tensor:
 
 
 def _supported(u: Tensor, log_profile: LogProfile) -> Tensor:
-    """``log_profile`` where ``u < 1``, minus infinity elsewhere."""
+    """Return the log kernel ``log_profile(u)``, but minus infinity where ``u >= 1``, outside of its support."""
     outside = u >= 1
     return log_profile(u.masked_fill(outside, 0.0)).masked_fill(outside, -torch.inf)
 
 
 def _flat(squared: Tensor) -> Tensor:
-    """Return zero with zero gradient, but NaN for NaN."""
+    """Return the log kernel of a constant: zero with zero gradient, but NaN where the squared distance is NaN."""
     return squared.masked_fill(~torch.isnan(squared), 0.0)
 
 
@@ -116,7 +116,7 @@ Form = Literal["shared", "per_feature", "linear"]
 def read_bandwidth(
     bandwidth: float | Sequence[float], form: str, size: int | None, output_size: int | None
 ) -> tuple[float | list[float], int | None, int | None]:
-    """Validate the initial bandwidth of a similarity.
+    """Validate a similarity's initial bandwidth; return it with the number of features and of rows of the linear map.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def read_bandwidth(
 
 
 def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_size: int | None = None) -> None:
-    """Raise ValueError unless queries and keys have the sizes of the similarity.
+    """Raise ValueError unless queries and keys have the numbers of columns that the similarity expects.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
 @explain_calls
 class KernelSimilarity(nn.Module):
-    r"""Kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
+    r"""Logarithm of a kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
 
     .. math:: u = (q - k) / h \;\text{(shared)}, \qquad u_a = (q_a - k_a) / h_a \;\text{(per feature)}, \qquad
               u = M (q - k) \;\text{(linear)}
@@ -339,7 +339,7 @@ class KernelSimilarity(nn.Module):
         return learned
 
     def reset_parameters(self) -> None:
-        """Reset the bandwidths to their initial values."""
+        """Reset the learnable bandwidths, or the linear map, to their initial values."""
         with torch.no_grad():
             self._learned.copy_(torch.tensor(self._start(), device=self._learned.device))
 
@@ -351,7 +351,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def inverse_bandwidth(self) -> Tensor:
-        """Differentiable ``1 / h``, at least float32: shape () or (size,), and one for a linear map."""
+        """Differentiable tensor ``1 / h`` of shape () or (size,), float32 at least; one for a linear map."""
         learned = at_least_single(self._learned)
         if self.form == "linear":
             return torch.ones((), device=learned.device, dtype=learned.dtype)
@@ -368,7 +368,7 @@ class KernelSimilarity(nn.Module):
         return found
 
     def mapped(self, x: Tensor) -> Tensor:
-        """Map queries or keys of shape (..., rows, size) to the space of distances: ``x @ map.T``, or `x` itself."""
+        """Apply the linear map to queries or keys of shape (..., rows, size); other forms return `x` itself."""
         if self.form != "linear":
             return x
         x = at_least_single(x)
@@ -376,7 +376,10 @@ class KernelSimilarity(nn.Module):
             return x @ self.map.to(x.dtype).T
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the points between which distances are taken: mapped and centred at the keys, or as given."""
+        """Return queries and keys as the points between which distances are taken.
+
+        With a linear map they are mapped, and centred at the keys first; otherwise they are as given.
+        """
         check_sizes(query, key, self.size)
         if self.form != "linear":
             return query, key
@@ -410,7 +413,7 @@ class KernelSimilarity(nn.Module):
 
 @explain_calls
 class GaussianSimilarity(KernelSimilarity):
-    r"""Gaussian kernel with learnable bandwidths: ``s(q, k) = -|q - k|^2 / (2 h^2)``.
+    r"""Gaussian similarity with learnable bandwidths: ``s(q, k) = -|q - k|^2 / (2 h^2)``.
 
     Parameters
     ----------
@@ -471,7 +474,7 @@ class GaussianSimilarity(KernelSimilarity):
 
 
 def _differentiable(kernel: str | Kernel) -> str:
-    """Return the name of a kernel that has a differentiable torch version; raise otherwise."""
+    """Return the name of a built-in kernel, which torch can differentiate; raise ValueError for others."""
     record = get_kernel(kernel)
     if not is_built_in(record):
         raise ValueError(
@@ -482,7 +485,10 @@ def _differentiable(kernel: str | Kernel) -> str:
 
 
 def _center_of(key: Tensor) -> Tensor:
-    """Return the mean of the finite keys; subtracting it keeps precision and changes no distance."""
+    """Return the column means of the keys, counting NaN and infinity as zero.
+
+    Subtracting it from queries and keys keeps precision and changes no distance.
+    """
     key = key.detach()
     return torch.where(torch.isfinite(key), key, 0.0).sum(dim=-2, keepdim=True) / max(key.shape[-2], 1)
 
@@ -499,7 +505,7 @@ class DotProductSimilarity(nn.Module):
     """
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the points whose dot product is taken."""
+        """Return queries and keys as the points whose dot product is taken: both as given."""
         check_sizes(query, key)
         return query, key
 
@@ -595,7 +601,7 @@ class BilinearSimilarity(nn.Module):
         self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the points whose dot product is taken: queries, and mapped keys."""
+        """Return queries and mapped keys, the points whose dot product is the score."""
         check_sizes(query, key, self.query_size, self.key_size)
         return query, self.key_map(key)
 

@@ -1,4 +1,4 @@
-"""Figures of the tour's sections, from the variables of their code and the words of a language."""
+"""Figures of the tour's sections, drawn from the variables that their code computes, with labels in a language."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +51,7 @@ def _fit(ax: Any, n: Namespace, words: Words, prediction: Any, title: str | None
 
 
 def draw_cues(n: Namespace, words: Words) -> Figures:
-    """Draw keys, values and one query, and the weights as bars."""
+    """Draw keys with their values and one query, and the weights of the keys as bars."""
     figure, (left, right) = _panels(1, 2, 9.0, 3.4)
     keys, values, weights, query = n["keys"], n["values"], n["weights"][0], n["query"][0]
     left.vlines(keys, 0, values, color=drawing.GRAY, linewidth=1)
@@ -72,7 +72,7 @@ def draw_cues(n: Namespace, words: Words) -> Figures:
 
 
 def draw_kernels(_: Namespace, words: Words) -> Figures:
-    """Draw the four usual kernels, and the two that are both called Epanechnikov."""
+    """Draw four common kernels, and the parabola and the triangle that are both called Epanechnikov."""
     taught = ["gaussian", "boxcar", "constant", "epanechnikov"]
     four = KernelDisplay.from_kernels(taught, names=[words[name] for name in taught])
     figure, ax = _panels(1, 1, 6.4, 3.4)
@@ -94,7 +94,7 @@ def _profile(name: str) -> tuple[Any, Any]:
 
 
 def draw_data(n: Namespace, words: Words) -> Figures:
-    """Draw samples and true function of both generators."""
+    """Draw the samples and the true function of both data generators."""
     figure, axes = _panels(1, 2, 9.0, 3.6, sharex=True)
     for ax, sample, name in zip(axes, (n["sample_a"], n["sample_b"]), ("A", "B"), strict=True):
         ax.scatter(
@@ -108,14 +108,14 @@ def draw_data(n: Namespace, words: Words) -> Figures:
 
 
 def draw_average(n: Namespace, words: Words) -> Figures:
-    """Draw the constant fit."""
+    """Draw the fit of the constant kernel, which is the mean of all values."""
     figure, ax = _panels(1, 1, 6.4, 3.8)
     _fit(ax, n, words, n["mean"])
     return {"average": figure}
 
 
 def draw_nonparametric(n: Namespace, words: Words) -> Figures:
-    """Draw the Gaussian fit, and the fits of all kernels as small multiples."""
+    """Draw the fit with the Gaussian kernel, and those with all built-in kernels in a grid of panels."""
     one, ax = _panels(1, 1, 6.4, 3.8)
     _fit(ax, n, words, n["fit"])
     columns = 4
@@ -136,7 +136,7 @@ def draw_nonparametric(n: Namespace, words: Words) -> Figures:
 
 
 def draw_weights(n: Namespace, words: Words) -> Figures:
-    """Draw the heat map of the weights."""
+    """Draw the heat map of the pooling weights, queries down and keys across."""
     display = AttentionDisplay.from_weights(
         n["attention"], x_label=words["sorted keys"], y_label=words["sorted queries"]
     )
@@ -150,7 +150,7 @@ def _label_bar(display: AttentionDisplay, words: Words) -> None:
 
 
 def draw_bandwidth(n: Namespace, words: Words) -> Figures:
-    """Draw fits with too small, good and too large bandwidths, and the criterion of the search."""
+    """Draw fits with too small, good and too large bandwidths, and the leave-one-out error by bandwidth."""
     figure, axes = _panels(1, 3, 10.0, 3.5, sharey=True)
     for ax, (h, _), name in zip(axes, n["by_bandwidth"].items(), ("too small", "right", "too large"), strict=True):
         fine = np.linspace(0, 4.9, 491)  # at h = 0.05 the grid of the teacher would skip the wiggles
@@ -164,7 +164,7 @@ def draw_bandwidth(n: Namespace, words: Words) -> Figures:
 
 
 def draw_training(n: Namespace, words: Words) -> Figures:
-    """Draw training for five and for fifty epochs."""
+    """Draw the training loss per epoch, for five and for fifty epochs."""
     figure, axes = _panels(1, 2, 9.0, 3.5)
     for ax, epochs in zip(axes, (5, 50), strict=True):
         TrainingDisplay(n["losses"][: epochs + 1]).plot(
@@ -175,7 +175,7 @@ def draw_training(n: Namespace, words: Words) -> Figures:
 
 
 def draw_trained(n: Namespace, words: Words) -> Figures:
-    """Draw fit and weights before and after training."""
+    """Draw the fit and the heat map of weights before and after training of w = 1 / h."""
     figure, axes = _panels(1, 2, 9.0, 3.7, sharey=True)
     names = (f"{words['before']}: w = 1", f"{words['after']}: w = {n['w']:.2f}")
     for ax, prediction, name in zip(axes, (n["fit"], n["after"]), names, strict=True):
@@ -192,7 +192,7 @@ def draw_trained(n: Namespace, words: Words) -> Figures:
 
 
 def animate_training(n: Namespace, words: Words, path: Path) -> None:
-    """Animate fit and weights while w is learned."""
+    """Write an animation of the fit and the weights while w = 1 / h is learned."""
     shown = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
     bandwidths = [1 / abs(n["widths"][epoch]) for epoch in shown]
     x, x_train, y_train = n["x_test"], n["x_train"], n["y_train"]
@@ -211,7 +211,7 @@ def animate_training(n: Namespace, words: Words, path: Path) -> None:
 
 
 def draw_selection(n: Namespace, words: Words) -> Figures:
-    """Draw the loss against w, the path of training, and the result of the bandwidth search."""
+    """Draw the leave-one-out error against w = 1 / h, the training path, and the result of the bandwidth search."""
     figure, ax = _panels(1, 1, 7.0, 4.0)
     x, y = n["x_train"], n["y_train"]
     end = 1.4 * max(n["w_selected"], n["w_trained"], max(n["widths"]))
@@ -233,7 +233,7 @@ def draw_selection(n: Namespace, words: Words) -> Figures:
 
 
 def draw_consistency(n: Namespace, words: Words) -> Figures:
-    """Draw error against n on logarithmic axes, with the theoretical slope."""
+    """Draw the squared error against the sample size on logarithmic axes, with the theoretical slope."""
     figure, ax = _panels(1, 1, 6.4, 4.0)
     sizes, errors = n["sizes"], np.array(n["mean_errors"])
     center = np.exp(np.mean(np.log(errors)) + 0.8 * np.mean(np.log(sizes)))
@@ -253,7 +253,7 @@ def draw_consistency(n: Namespace, words: Words) -> Figures:
 
 
 def draw_uncertainty(n: Namespace, words: Words) -> Figures:
-    """Draw a curve and its slope, each with pointwise intervals and a simultaneous band."""
+    """Draw a fitted curve and its slope, each with pointwise intervals and a simultaneous band."""
     figure, axes = _panels(1, 2, 10.0, 4.5)
     for ax, of, name in zip(axes, ("fit", "derivative"), ("progression", "slope of the curve"), strict=True):
         display = KernelCurveDisplay.from_estimator(
@@ -305,7 +305,7 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
 
 
 def draw_scores(n: Namespace, words: Words) -> Figures:
-    """Draw four attention scores on two sequences with padding."""
+    """Draw the weights by four attention scores, for two sequences with padding."""
     grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)
     titles = [words["gaussian"], words["dot product"], words["additive"], words["bilinear"]]
     display = AttentionDisplay.from_weights(grid, title=titles, x_label=words["keys"], y_label=words["queries"])
@@ -317,7 +317,7 @@ def draw_scores(n: Namespace, words: Words) -> Figures:
 
 
 def draw_masks(n: Namespace, words: Words) -> Figures:
-    """Draw equal scores under three kinds of masks."""
+    """Draw the weights of equal scores under three kinds of masks."""
     kinds = ("by_sequence", "by_query", "by_mask")
     grid = np.stack([n[kind].numpy() for kind in kinds], axis=1)
     display = AttentionDisplay.from_weights(

@@ -41,14 +41,14 @@ SYMBOLS = {"epoch and loss": "$t$ = {}: $L$ = {:.4f}", "sorted keys": "$x_j$", "
 
 
 class Picture(NamedTuple):
-    """Picture as embedded in the page."""
+    """Data URL of a picture in the page, and whether the picture is wide."""
 
     url: str
     wide: bool  # has panels side by side: on a phone it scrolls instead of shrinking
 
 
 class Pictures:
-    """Draw sections into a folder and collect their embedded pictures.
+    """Pictures of the tour: written as files to a folder, and returned as data URLs for the page.
 
     matplotlib brings no Chinese glyphs. With a Chinese font on the system, letters become outlines. Without
     one, the page's SVG keeps them as text for the browser's fonts, the animation has symbols, and the PNG files have
@@ -79,7 +79,7 @@ class Pictures:
         }
 
     def draw(self, number: int, step: Step, namespace: dict[str, Any], words: Mapping[str, str]) -> list[Picture]:
-        """Draw a step and return its pictures."""
+        """Draw the figures of a section, write them to the folder, and return them as pictures of the page."""
         import matplotlib as mpl
 
         shown = []
@@ -109,7 +109,7 @@ class Pictures:
 
 @contextmanager
 def _without_notes_on_fonts() -> Iterator[None]:
-    """Silence matplotlib's log message about fonts with a single weight, such as most Chinese ones."""
+    """Silence matplotlib's log messages on fonts, such as on Chinese ones with a single weight."""
     logger = logging.getLogger("matplotlib.font_manager")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -139,7 +139,7 @@ def chinese_font() -> str | None:
 
 
 def formula_url(formula: str) -> str:
-    """Render a formula as an SVG data URL."""
+    """Render a mathtext formula as an SVG data URL."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -159,7 +159,7 @@ def _data_url(kind: str, data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the tour: a step with its output, numbers and pictures.
+    """Section of the tour's page: its step, with texts, numbers and pictures.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class Section:
     variant: str = ""
 
     def render(self, number: int, names: Mapping[str, str]) -> str:
-        """Return the HTML of the section."""
+        """Return the HTML of the section: text, formula, pictures, code and numbers."""
         paragraphs = "".join(
             f"<p>{text.format(**self.numbers)}</p>" for text in self.texts["paragraphs" + self.variant]
         )
@@ -205,7 +205,7 @@ class Section:
 
 
 def render_page(sections: Sequence[Section], texts: Mapping[str, Any], language: str, seed: int) -> str:
-    """Return the HTML of the whole page."""
+    """Return the HTML of the whole tour."""
     from kernpool._version import __version__
 
     names = texts["page"]
@@ -295,7 +295,7 @@ def make_tour(
 
 
 def check_folder(folder: Path, force: bool) -> None:
-    """Raise if the folder contains anything that is not part of an earlier tour."""
+    """Raise unless the folder is missing or empty, or holds only a tour and `force` is true."""
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"the folder {folder.parent} for {folder.name} does not exist; make it first")
     if not folder.exists():
@@ -313,13 +313,13 @@ def check_folder(folder: Path, force: bool) -> None:
 
 
 def _tour_files(folder: Path) -> list[Path]:
-    """Return the files of a tour in a folder, the page last."""
+    """Return the paths of the pictures and the page of a tour in a folder, the page last."""
     return sorted(path for path in folder.iterdir() if TOUR_FILE.fullmatch(path.name))
 
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the same disk: within `folder` if it exists, else in its parent."""
+    """Yield a temporary folder on the same disk as `folder`: in it if it exists, else in its parent."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix=".kernpool-", dir=folder if folder.is_dir() else folder.parent)
     except OSError as error:
@@ -329,7 +329,10 @@ def _staging(folder: Path) -> Iterator[Path]:
 
 
 def _run(step: Step, namespace: dict[str, Any]) -> None:
-    """Execute the code of a step; figures that it opens are closed, and drawn again in the page's language."""
+    """Execute the code of a section in the namespace of those before it, and close the figures that it opens.
+
+    `Pictures` draws them again, in the language of the page.
+    """
     plt = import_pyplot()
     before = set(plt.get_fignums())
     exec(compile(step.code, f"<tour: {step.name}>", "exec"), namespace)
@@ -338,7 +341,7 @@ def _run(step: Step, namespace: dict[str, Any]) -> None:
 
 
 def read_texts(language: str) -> dict[str, Any]:
-    """Load the texts of the tour in a language."""
+    """Return the texts of the tour in a language."""
     if language not in LANGUAGES:
         raise ValueError(f"unknown language {language!r}; the tour is available in {' and '.join(LANGUAGES)}")
     texts: dict[str, Any] = json.loads(files("kernpool.tour").joinpath(f"{language}.json").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ Words = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Step:
-    """Section of the page: code, numbers and drawing function.
+    """Definition of a section of the tour: formula, code, numbers and drawing function.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class ColumnMap(nn.Module):
-    r"""Scaling of columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, with learnable t.
+    r"""Encoder that scales columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, with learnable t.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class ColumnMap(nn.Module):
         self.log_factor = nn.Parameter(torch.zeros_like(relevance[0] if shared else relevance))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return rows of shape (..., d) in units of bandwidths."""
+        """Center and scale rows x of shape (..., d), so that each column is in units of its bandwidth."""
         return (x - self.center) / self.spread * (self.relevance * torch.exp(self.log_factor))
 
 
 class LinearMap(nn.Module):
-    r"""Learnable linear map: ``f(x) = s A (x - center) / spread``, with learnable A.
+    r"""Encoder that is a linear map: ``f(x) = s A (x - center) / spread``, with learnable A.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ class LinearMap(nn.Module):
         self.weight = nn.Parameter(start / scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return rows of shape (..., E) in units of bandwidths."""
+        """Map rows x of shape (..., d) to encoded rows of shape (..., E), in units of bandwidths."""
         return (x - self.center) / self.spread @ (self.scale * self.weight).T
 
 
 class EncoderMap(nn.Module):
-    r"""Linear map plus a perceptron: ``f(x) = s (A z + g(z))`` with ``z = (x - center) / spread``.
+    r"""Encoder that adds a perceptron g to a linear map: ``f(x) = s (A z + g(z))``, ``z = (x - center) / spread``.
 
     The last layer of g starts as zero, so that f starts as the linear map, and the others as torch starts them.
 
@@ -106,7 +106,7 @@ class EncoderMap(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return rows of shape (..., output_size) in units of bandwidths."""
+        """Map rows x of shape (..., d) to encoded rows of shape (..., E), in units of bandwidths."""
         hidden = (x - self.linear.center) / self.linear.spread
         for layer in self.layers[:-1]:
             hidden = nn.functional.silu(layer(hidden))
@@ -115,7 +115,7 @@ class EncoderMap(nn.Module):
 
 
 class MappedGaussianSimilarity(nn.Module):
-    r"""Gaussian similarity of mapped rows: ``s(q, k) = -|f(q) - f(k)|^2 / 2``.
+    r"""Gaussian similarity of encoded rows: ``s(q, k) = -|f(q) - f(k)|^2 / 2``.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def make_map(
     generator: Any = None,
     dtype: torch.dtype = torch.float64,
 ) -> nn.Module:
-    """Create an encoder initialised from bandwidths.
+    """Create an encoder of a given kind that begins with the distances of given bandwidths.
 
     Parameters
     ----------
@@ -192,7 +192,9 @@ def make_map(
 
 
 def principal_start(Z: Array, relevance: Array, size: int) -> Array:
-    r"""Return the matrix of `size` rows that best preserves distances in bandwidths (principal components).
+    r"""Return the initial matrix of a linear map with `size` rows, by principal components.
+
+    Of all matrices of so many rows it best preserves distances in bandwidths.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def principal_start(Z: Array, relevance: Array, size: int) -> Array:
 
 
 def map_shapes(kind: str, d: int, output_size: int | None, hidden_sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return names and shapes of the state of an encoder, without creating it.
+    """Return the names and shapes of the tensors in an encoder's state, without creating the encoder.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Hyperparameters of the training loop.
+    """Hyperparameters of the loop that trains an encoder.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class History:
-    """Losses of a training run, by epoch.
+    """Training and validation losses by epoch, and the best epoch.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class History:
 
 
 def squared_error(pooled: Tensor, value: Tensor) -> Tensor:
-    """Mean squared error over rows and outputs."""
+    """Compute the mean squared error over rows and outputs."""
     return torch.mean((pooled - value) ** 2)
 
 
 def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> Tensor:
-    """Mean negative log probability of the true class, smoothed with a fraction of the class priors.
+    """Compute the mean negative log probability of the true class, smoothed with a fraction of the class priors.
 
     A row that no other row of its class is near has a probability of zero, whose logarithm would end everything. With a
     share of 1/(n + 1), the least that leave-one-out of n rows can prove, such a row counts about ``log(n)``.
@@ -86,7 +86,7 @@ def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> T
 
 
 def gaussian_by_product(query: Tensor, key: Tensor) -> Tensor:
-    """Gaussian logits of rows in units of bandwidths, computed as a matrix product.
+    """Compute Gaussian logits by a matrix product, for rows in units of bandwidths.
 
     Rounding errs by the machine epsilon times the squared distance from the center of the keys, which gradient steps
     do not notice; differences take E times the memory and, in ten columns, five times as long (forward and backward).
@@ -109,7 +109,7 @@ def learn(
     generator: np.random.RandomState,
     progress: Progress | None = None,
 ) -> History:
-    r"""Train an encoder with the leave-one-out loss and restore the epoch of the lowest validation loss.
+    r"""Train an encoder by the leave-one-out loss, and restore its state at the lowest validation loss.
 
     .. math:: \frac{1}{|B|} \sum_{i \in B} L\Big(\sum_{j \neq i} \alpha_j(x_i)\, y_j,\ y_i\Big)
               + \text{penalty} \frac{\sum_{i \in B} |f(x_i) - f_0(x_i)|^2}{\sum_{i \in B} |f_0(x_i)|^2}
@@ -191,7 +191,7 @@ def learn(
 
 
 def _left_out_loss(encoder: nn.Module, x: Tensor, value: Tensor, query: Tensor, key: Tensor, loss: Loss) -> Tensor:
-    """Return the leave-one-out loss; each row is excluded from its keys by its index."""
+    """Return the loss of predicting the query rows from the key rows, each without itself."""
     others = query.unsqueeze(1) != key
     pooled = attention_pool(encoder(x[query]), encoder(x[key]), value[key], others, similarity=gaussian_by_product)
     return loss(pooled, value[query])
@@ -206,7 +206,7 @@ def _loss_of(
     loss: Loss,
     schedule: Schedule,
 ) -> float:
-    """Return the loss of all given rows, computed in batches."""
+    """Return the leave-one-out loss of all query rows as a number, computed in batches."""
     parts = query.split(schedule.batch_size)
     return sum(_left_out_loss(encoder, x, value, part, key, loss).item() * len(part) for part in parts) / len(query)
 
@@ -219,7 +219,10 @@ def _displacement(encoder: nn.Module, start: nn.Module, x: Tensor) -> Tensor:
 
 
 def _batches(training: Tensor, schedule: Schedule, generator: Any) -> Iterator[tuple[int, Tensor]]:
-    """Yield the number of rows done after each batch, and the batch; batch sizes are nearly equal."""
+    """Yield the training rows in random batches of nearly equal size.
+
+    Each comes as a pair: the number of rows up to its end, and the indices of its rows.
+    """
     order = generator.permutation(len(training))
     done = 0
     for part in np.array_split(order, math.ceil(len(order) / schedule.batch_size)):
@@ -235,7 +238,7 @@ def _some(training: Tensor, schedule: Schedule, generator: Any) -> Tensor:
 
 
 def loss_of(name: str, value: torch.Tensor) -> Loss:
-    """Return the loss function of a given name for these outputs.
+    """Return the loss function of a given name: squared error, or log loss with the class priors of the outputs.
 
     Parameters
     ----------
@@ -256,7 +259,7 @@ def loss_of(name: str, value: torch.Tensor) -> Loss:
 
 @dataclass(frozen=True)
 class Start:
-    """Initial values of an encoder: centers, spreads and relevances of columns.
+    """Center, spread and relevance of each column, which an encoder starts from.
 
     Parameters
     ----------
@@ -280,7 +283,7 @@ def learn_similarity(
     generator: np.random.RandomState,
     progress: Progress | None = None,
 ) -> tuple[MappedGaussianSimilarity, History]:
-    """Learn a similarity from arrays with `kernpool.torch.learning.training.learn`.
+    """Train the encoder of a similarity on NumPy arrays; return the similarity and the losses.
 
     Parameters
     ----------
@@ -339,7 +342,7 @@ def learn_similarity(
 def load_similarity(
     state: Mapping[str, Array], kind: str, columns: int, output_size: int | None, hidden_sizes: Any
 ) -> MappedGaussianSimilarity:
-    """Create a similarity from the checked state of its encoder."""
+    """Create a similarity from the saved, already validated state of its encoder."""
     nothing = np.ones(columns)
     start = np.ones((columns if output_size is None else output_size, columns))
     encoder = make_map(kind, nothing, nothing, nothing, start=start, hidden_sizes=hidden_sizes)
@@ -348,19 +351,19 @@ def load_similarity(
 
 
 def similarity_state(similarity: MappedGaussianSimilarity) -> dict[str, Array]:
-    """Return the state of a similarity's encoder as arrays."""
+    """Return parameters and buffers of a similarity's encoder as NumPy arrays by name."""
     return {name: tensor.numpy() for name, tensor in similarity.encoder.state_dict().items()}
 
 
 def encode(similarity: MappedGaussianSimilarity, X: Array) -> Array:
-    """Map rows to the space in which the similarity is a Gaussian of width one."""
+    """Map rows to the encoder's output, in which the similarity is a Gaussian of bandwidth one."""
     with torch.no_grad():
         encoded: Array = similarity.encoder(torch.tensor(X, dtype=torch.float64)).numpy()
     return encoded
 
 
 def as_device(device: Any) -> torch.device:
-    """Return a torch device; raise ValueError if it is not available.
+    """Return a torch device; raise ValueError if it is unknown or not available.
 
     Parameters
     ----------
@@ -390,7 +393,7 @@ def as_device(device: Any) -> torch.device:
 
 
 def as_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
-    """Return the dtype of ``"float64"`` or ``"float32"``; None is float64 on the CPU, float32 elsewhere."""
+    """Return the torch dtype ``"float64"`` or ``"float32"``; None is float64 on the CPU and float32 elsewhere."""
     if dtype is None:
         dtype = "float64" if device.type == "cpu" else "float32"
     found: torch.dtype = getattr(torch, dtype)
