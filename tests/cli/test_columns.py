@@ -189,7 +189,7 @@ def test_a_target_of_text_makes_a_classifier():
         (["--dates", "day", "--unordered", "day"], 2, "named in --dates, and in --unordered or --ordered"),
         (["--sep", "ab"], 2, "--sep must be one character"),
         (["--encoding", "klingon"], 2, "--encoding klingon is unknown"),
-        (["--features", "dose", "--bandwidth", "log_loss"], 2, "is of classifiers"),
+        (["--features", "dose", "--bandwidth", "log_loss"], 2, "is for classifiers"),
         (["--memory", "1GiB", "--unordered", "side"], 2, "--unordered needs the rows in memory"),
         (["--memory", "1GiB", "--na=-999"], 2, "--na needs the rows in memory"),
         (["--smoothing", "a"], 2, "--smoothing must be a number"),

@@ -59,8 +59,8 @@ def test_synthetic_tables_have_rows_and_a_seed():
     ("options", "message"),
     [
         (["nothing"], "no table 'nothing'; there are engel"),
-        (["engel", "--rows", "5"], "--rows is of synthetic tables"),
-        (["--seed", "5"], "--seed is of a synthetic table"),
+        (["engel", "--rows", "5"], "--rows is for synthetic tables"),
+        (["--seed", "5"], "--seed is for synthetic tables"),
         (["sine", "--rows", "0"], "--rows must be at least 1"),
         (["sine", "--seed", "-1"], "--seed must not be negative"),
     ],

@@ -64,7 +64,7 @@ PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "em
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a model as a JSON-compatible dictionary.
+    """Return the settings of a saved model as a JSON-compatible dictionary.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
 
 
 def names_of(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
-    """Return bandwidths, and smoothing and categories of categorical columns, keyed by column name."""
+    """Return the bandwidths of a model, and smoothing and categories of categorical columns, by column name."""
     encoding = model.encoding_
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
-    # levels alone have one column of zeros, which has no name
+    # a model of categorical columns alone has one key column of zeros, without a name
     named: dict[str, Any] = {
         "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)}
     }
@@ -139,7 +139,7 @@ Report = dict[str, Any]
 
 
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
-    """Return the report of a fit: settings and the leave-one-out (or leave-cluster-out) error."""
+    """Return the report of a fit as a dictionary: settings and leave-one-out (or leave-cluster-out) error."""
     result, y = model.leave_one_out(), training.target
     plan = choose(problem_of(model, None), model.algorithm, reuse=True)
     report: Report = {
@@ -188,7 +188,7 @@ def _of_classes(model: Any, result: Any, y: Any) -> Report:
 
 
 def say_report(report: Report) -> None:
-    """Print the report of a fit as text."""
+    """Print the report of a fit as text on standard error."""
     say(f"rows       {report['rows']}")
     say(f"columns    {', '.join(report['columns'])}")
     if "dates" in report:
@@ -233,7 +233,10 @@ LEAVE_NONE_OUT = ("aicc", "gcv", "plugin")  # bandwidths that leave no rows out,
 
 
 def run_fit(options: argparse.Namespace) -> None:
-    """Run `kernpool fit`: fit, report, save and plot; output paths are checked before the computation."""
+    """Run `kernpool fit`: fit a model, print a report, save the model and plot the curve.
+
+    Output paths are checked before the computation.
+    """
     memory = parse_memory(options.memory)
     model = build_model(options)
     check_outputs(options)
@@ -267,14 +270,14 @@ def run_fit(options: argparse.Namespace) -> None:
 
 
 def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, TrainingTable]:
-    """Fit a model to the training table given by the options; a categorical target makes it a classifier."""
+    """Fit a model to the training table that the options name; for a categorical target, fit a classifier."""
     smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
     training = training_rows(options)
     if training.classes:
         model = as_classifier(options)
     elif options.bandwidth in ONLY_FOR_CLASSES:
         raise UsageError(
-            f"--bandwidth {options.bandwidth} is of classifiers, and {options.target!r} holds numbers; leave it out, "
+            f"--bandwidth {options.bandwidth} is for classifiers, and {options.target!r} holds numbers; leave it out, "
             f"or say --unordered {options.target} if they are classes"
         )
     features, mixed = training.features, isinstance(training.features.X, MixedTable)
@@ -300,7 +303,7 @@ def print_json(what: Any) -> None:
 
 
 def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
-    """Return the unfitted classifier given by the options."""
+    """Build the unfitted classifier that the command-line options describe."""
     for name, given in (
         ("--degree 1", options.degree),
         ("--plot", options.plot is not None),
@@ -314,7 +317,7 @@ def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
 
 
 def build_model(options: argparse.Namespace) -> KernelRegressor:
-    """Return the unfitted model given by the options; raise UsageError for contradictory options."""
+    """Build the unfitted regressor that the options describe; raise UsageError for invalid or contradictory options."""
     given = "regularised" if options.bandwidth in (None, *ONLY_FOR_CLASSES) else options.bandwidth
     bandwidth = parse_bandwidth(given, NAMED_BANDWIDTHS)
     if options.groups is not None and bandwidth in LEAVE_NONE_OUT:
@@ -344,7 +347,7 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Raise if an output could not be written, before the computation starts."""
+    """Raise an error if an output of `kernpool fit` cannot be written, before the computation starts."""
     if options.summary:
         need_output("open it")
     if options.model is not None:
@@ -353,7 +356,7 @@ def check_outputs(options: argparse.Namespace) -> None:
         import_matplotlib_early()
         refuse_existing(Path(options.plot), options.force)
         if options.model is not None and Path(options.plot).resolve() == Path(options.model).resolve():
-            raise UsageError(f"--model and --plot both name {options.plot!r}")
+            raise UsageError(f"--model and --plot both name {options.plot!r}; give them different names")
         suffix = Path(options.plot).suffix.removeprefix(".").lower()
         if suffix not in PICTURES:
             raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
@@ -381,7 +384,7 @@ def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: st
 
 
 def run_predict(options: argparse.Namespace) -> None:
-    """Run `kernpool predict`: predict the rows of a table."""
+    """Run `kernpool predict`: predict the rows of a table, and write the predictions."""
     memory = parse_memory(options.memory)
     try:
         resolve_n_jobs(options.jobs)

@@ -33,8 +33,8 @@ from kernpool.execution.threads import resolve_n_jobs
 Array = NDArray[np.float64]
 Make = Callable[[], Any]
 
-FEW_ROWS = 10_000  # of which threads of OpenMP, waiting for each other, make boosting many times slower
-MOST_BINS = 255  # of boosting, of a column of levels too
+FEW_ROWS = 10_000  # with fewer, OpenMP threads wait for each other and make boosting many times slower
+MOST_BINS = 255  # of a column in boosting, and so most categories of a categorical one
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArr
 def compare(
     training: TrainingTable, folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], seed: int, jobs: int
 ) -> list[Score]:
-    """Cross-validate all estimators; return their scores, best first."""
+    """Cross-validate all estimators on the training table, and return their scores, best first."""
     makers = _classifiers(training, seed, jobs) if training.classes else _regressors(training, seed, jobs)
     listener, total, done, scores = current_progress(), len(makers) * len(folds), 0, []
     labels = np.unique(training.target)
@@ -171,7 +171,7 @@ def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _as_numbers(training: TrainingTable) -> Array:
-    """Return the features as numbers; categories become their codes, in the order of the categories."""
+    """Return the features as a matrix of numbers; categories become their indices in the order of categories."""
     X = training.features.X
     if not isinstance(X, MixedTable):
         return np.asarray(X)
@@ -253,5 +253,5 @@ def _one_hot(levels: list[int], forest: Any) -> Any:
 
 
 def _few(levels: list[int], numbers: Array) -> list[int]:
-    """Return the categorical columns with few enough categories for gradient boosting."""
+    """Return the indices of the categorical columns with few enough categories for gradient boosting."""
     return [i for i in levels if numbers[:, i].max() < MOST_BINS]

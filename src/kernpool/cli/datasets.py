@@ -19,7 +19,7 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class ShippedTable:
-    """An example table that needs no download.
+    """Example table that needs no download: its target, description, size and loader.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def run_datasets(options: argparse.Namespace) -> None:
     if options.name is None:
         for name in ("rows", "seed"):
             if vars(options)[name] is not None:
-                raise UsageError(f"--{name} is of a synthetic table; name one, such as kernpool datasets sine")
+                raise UsageError(f"--{name} is for synthetic tables; name one, such as kernpool datasets sine")
         print(_listing(options.json))
         return
     if options.name not in TABLES:
@@ -56,7 +56,7 @@ def run_datasets(options: argparse.Namespace) -> None:
     table = TABLES[options.name]
     for name in ("rows", "seed"):
         if vars(options)[name] is not None and not table.synthetic:
-            raise UsageError(f"--{name} is of synthetic tables, and {options.name!r} is a real one; leave it out")
+            raise UsageError(f"--{name} is for synthetic tables, and {options.name!r} is a real one; leave it out")
     if options.rows is not None and options.rows < 1:
         raise UsageError(f"--rows must be at least 1, got {options.rows}")
     if options.seed is not None and options.seed < 0:
@@ -100,7 +100,7 @@ def _sine(power: str) -> Callable[[int, int], Columns]:
 
 
 def _of_sklearn(name: str, target: str, **options: Any) -> Callable[[int, int], Columns]:
-    """Return a loader of a scikit-learn table in which classes have their names."""
+    """Return a function that loads an example table of scikit-learn, with names of classes instead of codes."""
 
     def load(_: int, __: int) -> Columns:
         bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")(**options)

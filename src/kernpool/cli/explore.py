@@ -50,7 +50,7 @@ def run_explore(options: argparse.Namespace) -> None:
 
 
 def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
-    """Return the explorer of a generator, a saved model or a table with a target, and notes on reading."""
+    """Return the interactive explorer of a generator, a saved model or a table, and notes on reading the table."""
     if options.data in GENERATORS:
         _refuse(options, READING | {"smoothing": None}, f"{options.data} makes its rows: one column of numbers and y")
         if options.bandwidth in ONLY_FOR_CLASSES:
@@ -82,21 +82,24 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
 
 
 def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
-    """Set the column names of the table; models of numeric columns are fitted to arrays without names."""
+    """Return the explorer with the column names of the table.
+
+    Models of numeric columns are fitted to arrays without names.
+    """
     is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
     subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
     return Explorer(subject, explorer.language)
 
 
 def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) -> None:
-    """Raise UsageError for given options that have no effect."""
+    """Raise UsageError for options that were given but have no effect."""
     given = [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
     if given:
         raise UsageError(f"{', '.join(given)}: {why}; leave {'it' if len(given) == 1 else 'them'} out")
 
 
 def _loading(options: argparse.Namespace, training: TrainingTable) -> str:
-    """Return Python code that loads X and y; a comment if pandas would read the table differently."""
+    """Return Python code that loads features and target; a comment if pandas would read the table differently."""
     readers = {".csv": "read_csv", ".parquet": "read_parquet"}
     suffix = Path(options.data).suffix.lower()
     is_plain = suffix in readers and not training.notes and options.missing != "drop"

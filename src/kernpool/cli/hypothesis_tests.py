@@ -21,9 +21,9 @@ from kernpool.inference import TestResult, compare_curves, monotonicity_test, sp
 from kernpool.tables.table import Advice, Table
 
 Array = NDArray[np.float64]
-Tested = tuple[TestResult, list[str]]  # and what was assumed in reading
+Tested = tuple[TestResult, list[str]]  # the result, and notes on how the table was read
 
-NUMBERS = Advice("correct or drop such rows", "tests of a table are of columns of numbers; choose others")
+NUMBERS = Advice("correct or drop such rows", "tests of a table take numeric columns; choose others")
 
 
 def run_test(options: argparse.Namespace) -> None:
@@ -37,13 +37,13 @@ def run_test(options: argparse.Namespace) -> None:
     if options.seed < 0:
         raise UsageError(f"--seed must not be negative, got {options.seed}")
     need_output("open it")
-    with progress_bar("testing", options.quiet, unit=""):  # of resamples, and of rows where bandwidths are found
+    with progress_bar("testing", options.quiet, unit=""):  # resamples, or rows while bandwidths are chosen
         result, notes = TESTS[options.test](options)
     print(json.dumps(described(options.test, result) | {"notes": notes}, indent=2) if options.json else result)
 
 
 def described(test: str, result: TestResult) -> dict[str, Any]:
-    """Return the result of a test as a JSON-compatible dictionary.
+    """Return the result of a hypothesis test as a JSON-compatible dictionary.
 
     Examples
     --------
@@ -97,7 +97,9 @@ def _monotonicity(options: argparse.Namespace) -> Tested:
     table = _table(options)
     features = _features(table, options)
     if len(features) > 1:
-        raise UsageError(f"monotonicity is of one column; name it with --features, one of {', '.join(features)}")
+        raise UsageError(
+            f"the monotonicity test takes one column; name it with --features, one of {', '.join(features)}"
+        )
     result = monotonicity_test(
         _numbers(table, features[0]),
         _numbers(table, options.target),
@@ -141,7 +143,7 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _table(options: argparse.Namespace) -> Table:
-    """Read DATA; with --missing drop, without rows that have missing cells."""
+    """Read the input table; with --missing drop, drop rows with missing cells in the columns that are used."""
     table = open_table(options)
     table.need([options.target])
     others = vars(options).get("groups")
@@ -155,7 +157,7 @@ def _table(options: argparse.Namespace) -> Table:
 
 
 def _features(table: Table, options: argparse.Namespace, *others: str) -> list[str]:
-    """Return the explanatory columns: those listed, or all columns without another role."""
+    """Return the names of the explanatory columns: those of --features, or all columns without another role."""
     table.need([options.target])
     features = parse_features(options.features, options.target) or table.others(options.target, *others)
     if not features:

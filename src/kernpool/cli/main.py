@@ -21,7 +21,7 @@ ADVICE = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one `kernpool` command and return its exit code."""
     parser = build_parser()
     options = parser.parse_args(arguments)
     if options.version:
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def in_options(command: str, text: str) -> str:
-    """Return a library message in one line, with parameter names replaced by options of the command line.
+    """Return a message of the library in one line, with Python parameters replaced by command-line options.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def in_options(command: str, text: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return an error message as one sentence for the user."""
+    """Return the message of an exception for the user; for a system error, the file name and the reason."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error) or type(error).__name__
 
 
 def name_columns(text: str, names: Sequence[str] | None) -> str:
-    """Replace column numbers by the column names of the table in a warning about an array.
+    """Replace column numbers in a warning about an array by the column names of the table.
 
     Examples
     --------

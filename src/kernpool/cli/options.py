@@ -1,4 +1,4 @@
-"""Parser and options of all commands.
+"""Argument parser of the command line, with the options of all commands.
 
 Nothing but the standard library is imported, so that ``--help`` answers at once. Each command has a function that
 adds it, listed in `COMMANDS`. Its ``run`` names a module of this folder and the function that does the work; the
@@ -76,7 +76,7 @@ FORMATS = ["csv", "tsv", "parquet", "npy"]
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Add `--json`: results, errors and warnings as JSON."""
+    """Add the option `--json` to a command: results, errors and warnings are printed as JSON."""
     command.add_argument(
         "--json",
         action="store_true",
@@ -85,7 +85,7 @@ def add_json(command: argparse.ArgumentParser) -> None:
 
 
 def add_table_options(command: argparse.ArgumentParser, *, levels: bool = False) -> None:
-    """Add options for reading DATA; with `levels`, also the options for types of columns."""
+    """Add the options for reading the input table; with `levels`, also those for the types of columns."""
     reading = command.add_argument_group("format of DATA (options not given are detected, and reported)")
     reading.add_argument(
         "--format", choices=FORMATS, help="file format (default: by suffix; .gz, .bz2, .xz and .zst are unpacked)"
@@ -129,7 +129,7 @@ def add_table_options(command: argparse.ArgumentParser, *, levels: bool = False)
 
 
 def add_compile(commands: Any) -> None:
-    """Add `kernpool compile`."""
+    """Add the command `kernpool compile` and its options."""
     command = commands.add_parser(
         "compile",
         help="precompile, e.g. in a Docker image, so that first calls are fast",
@@ -147,7 +147,7 @@ def add_compile(commands: Any) -> None:
 
 
 def add_completion(commands: Any) -> None:
-    """Add `kernpool completion`."""
+    """Add the command `kernpool completion` and its argument."""
     completion = commands.add_parser(
         "completion",
         help="write a script that completes commands and options in a shell",
@@ -182,7 +182,7 @@ exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 i
 
 
 def build_parser() -> Parser:
-    """Return the parser of all commands."""
+    """Build the argument parser of `kernpool`, with all commands."""
     parser = Parser(
         prog="kernpool",
         description="Kernel regression and classification (Nadaraya-Watson, local linear): fit, predict, test, compare "

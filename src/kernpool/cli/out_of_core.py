@@ -89,7 +89,7 @@ def _say_fit(report: dict[str, Any], options: argparse.Namespace) -> None:
 
 
 def notes_of(chunks: Chunks, target: str) -> list[str]:
-    """Return notes on assumptions: row labels are dropped, a boolean target is 0 and 1."""
+    """Return notes on how data in chunks were read: row labels that were dropped, and a boolean target."""
     left, notes = chunks.left_out, []
     if left:
         notes.append(f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise")
@@ -101,7 +101,7 @@ def notes_of(chunks: Chunks, target: str) -> list[str]:
 
 
 def _dates_of(chunks: Chunks, options: argparse.Namespace) -> list[str]:
-    """Return the date and duration columns to use; raise TableError unless --dates names or allows them."""
+    """Return the names of the date and duration columns; raise TableError unless --dates names or allows them."""
     kinds = zip(chunks.names or (), chunks.kinds or (), strict=False)
     found = [name for name, kind in kinds if kind != "numeric"]
     asked = found if options.dates == "" else listed(options.dates or "")
@@ -127,7 +127,7 @@ def refuse_in_chunks(options: argparse.Namespace) -> None:
 
 
 def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a model for prediction from numeric columns, with the options applied; return it and its header."""
+    """Load a saved model that predicts tables and apply the options to it; return it and its header."""
     model = load_model(options.model, memory=memory)
     if not isinstance(model, KernelSmoother):
         raise TypeError(
@@ -143,7 +143,7 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
 
 
 def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: PredictionColumns) -> None:
-    """Predict block by block, here or on a cluster, and write the predictions as they come."""
+    """Predict a table block by block, in this process or on a Dask cluster, and write each block."""
     if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
         raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
     refuse_in_chunks(options)
@@ -168,7 +168,7 @@ def predict_in_chunks(options: argparse.Namespace, memory: int | None, asked: Pr
 
 
 def _refuse_levels(model: Any, folder: str) -> None:
-    """Raise TableError for a model with categorical columns of text, which chunks do not have."""
+    """Raise TableError if a model has categorical columns of text, as data in chunks are read as numbers."""
     if model.encoding_ is not None:
         levels = (*model.encoding_.levels, *model.encoding_.pairs)
         if any(isinstance(level, str) for some in levels for level in some):
@@ -179,13 +179,13 @@ def _refuse_levels(model: Any, folder: str) -> None:
 
 
 def report_notes(asked: PredictionColumns, quiet: bool) -> None:
-    """Print the coverage guarantee of each kind of interval or set that was written."""
+    """Print the coverage guarantees of the prediction intervals or sets that were written, unless `quiet`."""
     for note in () if quiet else asked.notes:
         say(f"guarantee  {note}")
 
 
 def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[Columns]:
-    """Yield predictions block by block, reporting progress over all rows."""
+    """Yield the output columns of each block of queries, and report progress over all rows."""
     start, listener = 0, current_progress()
     for block in blocks:
         before, size = start, len(block)
@@ -203,7 +203,7 @@ def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[C
 def open_queries(
     options: argparse.Namespace, model: Any, memory: int | None, features: list[str]
 ) -> tuple[int, Iterator[Any]]:
-    """Return the number of queries and an iterator of blocks of them; a single block if `memory` is None."""
+    """Return the number of queries and an iterator over blocks of them; a single block if `memory` is None."""
     if memory is None:
         table = read_table(options.data, options.format, form_of(options))
         query = read_queries(table, model, {"features": features})
@@ -244,7 +244,7 @@ def open_table(
 
 @contextmanager
 def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
-    """Yield the prediction function: that of the model itself, or one that runs on a Dask cluster."""
+    """Yield the function that computes predictions: the model's own, or one that runs on a Dask cluster."""
     if cluster is None:
         yield model.predict
         return

@@ -53,7 +53,7 @@ class UncertaintyColumns:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> UncertaintyColumns:
-        """Read the options of ``kernpool predict``; raise UsageError for contradictory ones."""
+        """Build `UncertaintyColumns` from the options of ``kernpool predict``; raise UsageError if they conflict."""
         if options.groups is not None:
             raise UsageError(
                 "--groups is an option of kernpool fit: --se and --interval of a model fitted with it are "
@@ -81,11 +81,14 @@ class UncertaintyColumns:
 
     @property
     def asked(self) -> list[str]:
-        """The given options that need standard errors or confidence intervals."""
+        """Options given by the user that need standard errors or confidence intervals."""
         return ["--se"] * self.error + ["--interval"] * (self.level is not None)
 
     def beside(self, model: Any, query: Array) -> dict[str, Array]:
-        """Return the columns to add, keyed by the suffix of their names; the model must hold its rows."""
+        """Return standard errors and confidence intervals at the queries, keyed by the end of the column name.
+
+        The model must hold its rows.
+        """
         columns: dict[str, Array] = {}
         if self.error:
             columns["se"] = model.standard_error(query, variance=self.variance)
@@ -107,7 +110,7 @@ def checked_level(option: str, level: float) -> None:
 
 
 def need_rows(model: Any, folder: str, what: str) -> None:
-    """Raise TypeError for a model without training rows in memory, which standard errors and intervals need.
+    """Raise TypeError if a model has no training rows in memory, which standard errors and intervals need.
 
     Parameters
     ----------
@@ -134,7 +137,7 @@ def need_rows(model: Any, folder: str, what: str) -> None:
 
 
 def named_summary(model: Any, features: Sequence[str]) -> Summary | ClassSummary:
-    """Return the summary of a fit with the column names of the table."""
+    """Return the summary of a fitted model, with the column names of the table."""
     summary: Summary | ClassSummary = model.summary()
     if model.encoding_ is not None:  # which knows them
         return summary
@@ -181,7 +184,7 @@ class ExpectationColumns:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> ExpectationColumns:
-        """Read the options of ``kernpool predict``; raise UsageError for contradictory ones."""
+        """Build `ExpectationColumns` from the options of ``kernpool predict``; raise UsageError if they conflict."""
         quantiles = () if options.quantiles is None else parse_levels(options.quantiles)
         sets, method = options.sets, options.method
         level = options.interval if method is not None and sets is None else None
@@ -214,12 +217,12 @@ class ExpectationColumns:
 
     @property
     def asked(self) -> list[str]:
-        """The given options that need the distribution of a new observation."""
+        """Options given by the user that need the distribution of a new observation."""
         given = ((self.quantiles, "--quantiles"), (self.level, "--interval"), (self.sets, "--sets"))
         return [name for value, name in given if value not in (None, ())]
 
     def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> ExpectationColumns:
-        """Check that the model supports the requested columns, and read the calibration rows.
+        """Check that the model supports the requested columns; return them with the calibration rows read.
 
         Parameters
         ----------
@@ -252,7 +255,10 @@ class ExpectationColumns:
         return replace(self, rows=(X, y))
 
     def beside(self, model: Any, query: Array) -> tuple[dict[str, Array], list[str]]:
-        """Return the columns to add, keyed by the suffix of their names, and their coverage guarantees."""
+        """Return quantiles, prediction intervals and sets at the queries, and their coverage guarantees.
+
+        The columns are keyed by the suffix of their names.
+        """
         columns: dict[str, Array] = {}
         notes: list[str] = []
         if self.quantiles:
@@ -291,7 +297,7 @@ def _check_method(method: str, known: tuple[str, ...], option: str) -> None:
 
 
 def _check_calibration(method: str, calibration: str | None) -> None:
-    """Raise UsageError if the method lacks the calibration rows it needs, or has no use for them."""
+    """Raise UsageError if --calibration is missing and the method needs it, or is given and not used."""
     record = METHODS.get(method)
     rows = "any" if record is None else record.rows
     if rows == "other" and calibration is None:
@@ -307,7 +313,7 @@ def _check_calibration(method: str, calibration: str | None) -> None:
 
 
 def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of classes with the type and spelling of the model's classes."""
+    """Return a column of a table as classes, with the type and spelling of the model's classes."""
     known = classes.tolist()
     labels = levels_in(table, name, known)
     row = next((row for row, label in enumerate(labels) if label not in known), None)
@@ -346,7 +352,7 @@ class PredictionColumns:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> PredictionColumns:
-        """Read the options of ``kernpool predict``; raise UsageError for contradictory ones."""
+        """Build `PredictionColumns` from the options of ``kernpool predict``; raise UsageError if they conflict."""
         found = cls(UncertaintyColumns.of(options), ExpectationColumns.of(options), options.proba)
         asked = found.uncertainty.asked + found.expectation.asked
         if asked and options.cluster is not None:
@@ -354,7 +360,7 @@ class PredictionColumns:
         return found
 
     def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> PredictionColumns:
-        """Check that the model supports the requested columns, and read calibration rows."""
+        """Check that the model supports the requested columns; return them with the calibration rows read."""
         folder = options.model
         if self.uncertainty.asked:
             need_rows(model, folder, " or ".join(self.uncertainty.asked))
@@ -363,7 +369,9 @@ class PredictionColumns:
         return replace(self, expectation=self.expectation.ready(model, options, header))
 
     def columns(self, model: Any, query: Array, target: str, predict: Predict) -> Columns:
-        """Return all output columns: y, y_se, y_q0.5 and so on; y_0, y_0_se, ... for several outputs.
+        """Return predictions and all added columns by name, such as y, y_se and y_q0.5.
+
+        For several outputs they are y_0, y_0_se, ...
 
         Parameters
         ----------

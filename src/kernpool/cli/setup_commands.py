@@ -55,7 +55,7 @@ def run_completion(options: argparse.Namespace) -> None:
 
 
 def completion(shell: str) -> str:
-    """Return the completion script of a shell.
+    """Return the script that completes commands and options of `kernpool` in a shell.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def completion(shell: str) -> str:
 
 
 def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
-    """Mark the arguments that are files, for completion in all commands."""
+    """Mark the arguments that are file names, so that shells complete them, in a parser and all its commands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

@@ -62,7 +62,7 @@ IN_MEMORY = ("smoothing", "ordered", "unordered", "keep", "proba", "na")
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Training rows read from a table.
+    """Training rows read from a table: features, target and clusters.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class TrainingTable:
 
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
-    """Read a table: DATA, or the file with this name."""
+    """Read the input table of a command, or the file with the given name."""
     form = form_of(options)
     source, format = (options.data, options.format) if name is None else (name, None)
     _refuse_text_options(options)
@@ -98,7 +98,7 @@ def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
 
 
 def _refuse_text_options(options: argparse.Namespace) -> None:
-    """Raise UsageError for options of text files when no input is a text file."""
+    """Raise UsageError for options of text files, such as --sep, when no input is a text file."""
     format = input_format(options.data, options.format)
     if format in ("csv", "tsv") or getattr(options, "calibration", None) is not None:
         return
@@ -109,7 +109,7 @@ def _refuse_text_options(options: argparse.Namespace) -> None:
 
 
 def form_of(options: argparse.Namespace) -> TextFormat:
-    """Return the text format given by the options; raise UsageError for contradictory ones."""
+    """Return the format of text files that the options give; raise UsageError for invalid or contradictory ones."""
     try:
         separator = None if options.sep is None else as_separator(options.sep)
         if options.encoding is not None:
@@ -121,13 +121,16 @@ def form_of(options: argparse.Namespace) -> TextFormat:
             f"--encoding {options.encoding} is unknown; known are utf-8, latin-1, cp1252, utf-16, gb18030, ..."
         ) from None
     if separator is not None and separator == options.decimal == ".":
-        raise UsageError("--sep and --decimal are both '.'")
+        raise UsageError("--sep and --decimal are both '.', and must differ; leave one of them out")
     blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in listed(options.na))))
     return TextFormat(separator, options.decimal, options.encoding, blanks)
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
-    """Drop rows with missing cells in given columns if --missing drop is set, and note how many."""
+    """Return the table; with --missing drop, without rows that have missing cells in the named columns.
+
+    A note says how many rows are dropped.
+    """
     if options.missing != "drop":
         return table
     missing = table.missing(names)
@@ -152,24 +155,27 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
 
 
 def say_notes(table: Table | TrainingTable, options: argparse.Namespace) -> None:
-    """Print assumptions made in reading the table, unless --quiet is set or the JSON result contains them."""
+    """Print the notes on how a table was read, unless --quiet is set or the JSON result contains them."""
     for text in table.notes if not (options.quiet or options.json) else ():
         say(f"note       {text}")
 
 
 def say_notes_of_records(table: Table, options: argparse.Namespace) -> None:
-    """Print assumptions as JSON lines on standard error, where results are records without notes."""
+    """Print the notes on how a table was read as JSON lines on standard error, unless --quiet is set.
+
+    It is for results that are records without notes.
+    """
     for text in () if options.quiet else table.notes:
         say(json_line("note", text, options.command))
 
 
 def listed(text: str) -> list[str]:
-    """Return names that are separated by commas; one with a comma stands in quotes."""
+    """Split the value of an option into names at commas; a name that contains a comma is quoted."""
     return split_names(text)
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
-    """Return the column types given by the options."""
+    """Return the column types given by --unordered, --ordered and --dates; raise UsageError if they conflict."""
     unordered = [] if options.unordered is None else listed(options.unordered)
     ordered: dict[str, list[str] | None] = {}
     for item in [] if options.ordered is None else listed(options.ordered):
@@ -182,7 +188,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
         ordered[name.strip()] = order
     both = sorted(set(unordered) & set(ordered))
     if both:
-        raise UsageError(f"--unordered and --ordered both name {both[0]!r}")
+        raise UsageError(f"--unordered and --ordered both name {both[0]!r}; name it in one of them")
     dates = () if options.dates is None else listed(options.dates) or None
     twice = sorted({*unordered, *ordered} & set(dates or ()))
     if twice:
@@ -191,7 +197,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
 
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
-    """Read the training rows."""
+    """Read the features, the target and the clusters of the training rows from the input table."""
     choice = choice_of(options)
     table = open_table(options)
     names = choose_features(table, options.target, options.features, options.groups)
@@ -221,7 +227,7 @@ def _without(choice: Choice, name: str) -> Choice:
 
 
 def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool]:
-    """Return the target: numbers and False, or labels and True."""
+    """Return the target column as an array, and whether it holds class labels instead of numbers."""
     if name in choice.ordered:
         raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
     kind = kind_of(table, name)
@@ -248,7 +254,7 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
 
 
 def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
-    """Return the feature columns: those listed, or all columns without another role."""
+    """Return the names of the feature columns: those of --features, or all columns without another role."""
     table.need([target])
     features = parse_features(listed, target) or table.others(target, groups)
     if not features:
@@ -265,7 +271,7 @@ QUERIES = Advice(
 
 
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
-    """Read the feature columns of a model; return them and the table that contains them."""
+    """Read the rows to predict: return the features that the model needs, and the table that holds them."""
     table = open_table(options)
     table.need(header["features"])
     kept = [] if not options.keep else listed(options.keep)
@@ -275,13 +281,16 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
 
 
 def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
-    """Read the feature columns of a model with the types that they had in its fit."""
+    """Return the feature columns of a table with the types that they had when the model was fitted."""
     unseen = vars(model).get("unseen", "raise")
     return queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Put the copied input columns before the predictions; rename these Y_predicted if an input is named Y."""
+    """Return the input columns that --keep copies, followed by the columns of predictions.
+
+    If an input is named Y, the predictions are renamed Y_predicted.
+    """
     if options.keep is None:
         return columns
     as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
@@ -295,7 +304,10 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
 
 
 def _cells(table: Table, name: str, as_text: bool) -> Any:
-    """Return cells as text as written; as numbers for typed files and for decimal commas."""
+    """Return the cells of an input column that is copied to the output: numbers, or text as written.
+
+    Text that is numbers becomes numbers if the output has types, or if they have decimal commas.
+    """
     cells = table.columns[name]
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
         return cells
@@ -318,13 +330,15 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
 
 
 def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one record (dictionary) per row."""
+    """Convert columns to a list of one dictionary per row."""
     lists = [column.tolist() if isinstance(column, np.ndarray) else list(column) for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def plain_json(what: Any) -> Any:
-    """Return a result as JSON can hold it: arrays are lists, NaN is null, and infinity is text, as for ``--bandwidth``.
+    """Convert a result to values that JSON can hold: arrays to lists, NaN to null, infinity to text.
+
+    The text of infinity is as for ``--bandwidth``.
 
     Examples
     --------
@@ -349,7 +363,9 @@ INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
 
 
 def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
-    """Raise if an output is an input of the same command, also under another spelling or within a folder.
+    """Raise UsageError if an output of a command would replace one of its inputs.
+
+    It may be under another spelling or within a folder.
 
     Parameters
     ----------
@@ -387,7 +403,7 @@ def _is_part(output: Path, source: Path) -> bool:
 
 
 def _model_files(folder: Path) -> list[Path]:
-    """Return the files of a model folder; an empty list for other folders."""
+    """Return the paths of the files of a saved model; an empty list for other folders."""
     with suppress(ModelFileError):
         return files_of(folder)
     return []

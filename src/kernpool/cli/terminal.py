@@ -24,7 +24,7 @@ STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd
 
 
 class UsageError(Exception):
-    """Invalid or contradictory options on the command line (exit code 2)."""
+    """Error for invalid or contradictory options on the command line (exit code 2)."""
 
 
 def say(text: str) -> None:
@@ -39,7 +39,7 @@ def is_terminal() -> bool:
 
 
 def stream_name(name: str) -> str:
-    """Return ``-`` for other names of standard input and output; other names are unchanged.
+    """Return ``-`` for paths of standard input and output, such as ``/dev/stdin``; other names are unchanged.
 
     Examples
     --------
@@ -68,7 +68,10 @@ def need_output(remedy: str) -> None:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
-    """Show a progress bar on a terminal once the work has taken `PATIENCE` seconds, even at 0 %."""
+    """Show a progress bar on a terminal during the block, once it has taken `PATIENCE` seconds.
+
+    It shows then even at 0 %.
+    """
     if quiet or not is_terminal():
         yield
         return
@@ -89,7 +92,7 @@ def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
 
 
 def draw(line: str) -> None:
-    """Replace the current line of the terminal."""
+    """Replace the text of the current line of the terminal."""
     sys.stderr.write(f"\r\033[K{line}")
     sys.stderr.flush()
 
@@ -118,7 +121,7 @@ def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[i
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as readable text.
+    """Format a duration in seconds as text, such as 1 min 40 s.
 
     Examples
     --------
@@ -141,7 +144,7 @@ def json_line(what: str, text: str, command: str, code: int | None = None) -> st
     return json.dumps({what: text, "command": command} | ({} if code is None else {"exit_code": code}))
 
 
-TAKERS = ("--keep", "--dates")  # with names of columns, or alone
+TAKERS = ("--keep", "--dates")  # options whose value, names of columns, may be left out
 
 
 class Parser(argparse.ArgumentParser):
@@ -150,12 +153,12 @@ class Parser(argparse.ArgumentParser):
     _given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and remember the arguments, which decide whether errors are printed as JSON."""
+        """Parse the arguments, and store them, as they decide whether errors are printed as JSON."""
         self._given = sys.argv[1:] if args is None else list(args)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print a usage error in one line with a pointer to the help, and exit with 2."""
+        """Print a usage error in one line with a pointer to the help, and exit with code 2."""
         taker = next((option for option in TAKERS if option in self._given), None)
         if taker is not None and message.startswith("the following arguments are required: "):
             message += f"; {taker} takes the name that follows: write it after all others, or {taker}=A,B"
@@ -214,7 +217,7 @@ def parse_memory(text: str | None) -> int | None:
 
 
 def parse_degree(text: str) -> int:
-    """Return the degree of the local fit, 0 or 1.
+    """Parse the degree of the local polynomial: 0 (local constant) or 1 (local linear).
 
     Examples
     --------
@@ -242,7 +245,10 @@ def split_names(text: str) -> list[str]:
 
 
 def parse_features(listed: str | None, target: str) -> list[str] | None:
-    """Return the list of feature columns, or None for all other columns."""
+    """Return the list of feature columns that --features names, or None if the option is not given.
+
+    None stands for all other columns.
+    """
     if listed is None:
         return None
     # Read as a line of CSV, so that a name with a comma can stand in quotes.
@@ -255,7 +261,7 @@ def parse_features(listed: str | None, target: str) -> list[str] | None:
 
 
 def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[float]:
-    """Return a bandwidth: the name of a rule, a number, or a list of numbers.
+    """Parse a bandwidth: the name of a selection rule, a number, or a list of numbers.
 
     Examples
     --------
@@ -276,7 +282,7 @@ def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[
 
 
 def parse_numbers(option: str, text: str) -> list[float]:
-    """Return a comma-separated list of numbers.
+    """Parse the value of an option that is a comma-separated list of numbers.
 
     Examples
     --------
@@ -290,7 +296,7 @@ def parse_numbers(option: str, text: str) -> list[float]:
 
 
 def parse_levels(text: str) -> tuple[float, ...]:
-    """Return a comma-separated list of quantile orders, in the given order.
+    """Parse a comma-separated list of quantile orders, and keep their order.
 
     Examples
     --------

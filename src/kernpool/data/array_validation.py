@@ -27,7 +27,7 @@ REMEDY = (
 
 
 def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
-    """Find an integer that float64 cannot represent.
+    """Return the index and the value of the first integer that float64 cannot represent, or None.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
 
 
 def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
-    """Raise ValueError if an integer cannot be represented in float64.
+    """Raise ValueError if an argument holds an integer that float64 cannot represent.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
 
 
 def would_round(integer: int, where: str = "") -> str:
-    """Describe an integer that float64 would round, and the remedy.
+    """Return the end of an error message: an integer that float64 would round, and the remedy.
 
     Parameters
     ----------
@@ -142,7 +142,10 @@ def _of_objects(objects: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
 
 
 def _columns(given: Any) -> list[Any] | None:
-    """Return the columns of a frame, whose types differ; None of anything else."""
+    """Return the columns of a pandas or polars frame or a pyarrow table as a list; None for anything else.
+
+    The columns may differ in type.
+    """
     if hasattr(given, "get_columns"):  # polars
         return list(given.get_columns())
     if hasattr(given, "iloc") and getattr(given, "ndim", 1) == 2:  # pandas
@@ -154,15 +157,15 @@ def _columns(given: Any) -> list[Any] | None:
 
 # Squares of more than this would overflow, and infinity minus infinity is NaN.
 LARGEST = 1e150
-# An infinite bandwidth, as sums take it. Differences between 1e-25 and 1e33 then change no bit of a weight, and
-# their fourth powers, which local quadratics need, do not underflow.
+# The finite number that stands for an infinite bandwidth. Differences between 1e-25 and 1e33 then change no bit of a
+# weight, and their fourth powers, which local quadratics need, do not underflow.
 INFINITE = 1e50
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 NUMBERS = (int, float, np.number, np.bool_, Decimal)
 
 
 def is_missing(item: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or NA.
+    """Return whether a cell is None, NaN, NaT or NA.
 
     Examples
     --------
@@ -234,12 +237,15 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
 
 
 def _in_range(array: NDArray[Any]) -> bool:
-    """Tell whether squares do not overflow: two passes that allocate nothing; NaN fails every comparison."""
+    """Return whether no entry exceeds `LARGEST` in magnitude, so that squares do not overflow; False with NaN.
+
+    These are two passes that allocate nothing; NaN fails every comparison.
+    """
     return bool(np.minimum.reduce(array, axis=None) >= -LARGEST and np.maximum.reduce(array, axis=None) <= LARGEST)
 
 
 def refuse_foreign(name: str, array: Any) -> None:
-    """Raise TypeError for containers that `np.asarray` converts wrongly: tensors, sparse and masked arrays.
+    """Raise TypeError for containers that `np.asarray` converts wrongly: torch tensors, sparse and masked arrays.
 
     Every function that takes data calls this before `np.asarray`, directly or through `as_real_array`.
 
@@ -283,7 +289,7 @@ def refuse_foreign(name: str, array: Any) -> None:
 
 
 def as_array(name: str, array: Any) -> NDArray[Any]:
-    """Convert with `np.asarray`, after raising TypeError for containers that it converts wrongly.
+    """Convert an array-like with `np.asarray`; raise TypeError for containers that this converts wrongly.
 
     Parameters
     ----------
@@ -313,7 +319,7 @@ def as_array(name: str, array: Any) -> NDArray[Any]:
 
 
 def dates_refused(name: str, what: str) -> str:
-    """Return the message for dates or durations where only numbers are accepted.
+    """Return the error message for dates or durations where only numbers are accepted.
 
     Parameters
     ----------
@@ -356,7 +362,7 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
-    """Validate a bandwidth: one positive number, or one per column.
+    """Validate a bandwidth, one positive number or one per column, and return it as an array.
 
     Parameters
     ----------
@@ -409,7 +415,10 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
 
 
 def _with_finite(bandwidth: Any) -> Any:
-    """Return bandwidths with `INFINITE` in place of infinity; invalid entries are left for later checks."""
+    """Return bandwidths with infinity replaced by the large finite number `INFINITE`.
+
+    Invalid entries are left for later checks.
+    """
     with suppress(TypeError, ValueError):
         infinite = np.isposinf(bandwidth)
         if np.any(infinite):
@@ -418,7 +427,7 @@ def _with_finite(bandwidth: Any) -> Any:
 
 
 def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Validate the weights of keys, and broadcast them.
+    """Validate the non-negative weights of the keys, and broadcast them to a given shape.
 
     Parameters
     ----------
@@ -461,11 +470,11 @@ SMALL = 4 << 20
 
 
 class TableError(ValueError):
-    """A table cannot be read, or lacks what was requested."""
+    """Error for a table that cannot be read, or does not hold the data that a caller requires."""
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Name the columns at the beginning of a sentence.
+    """Return the beginning of a sentence on some columns, such as "columns 'a', 'b' hold".
 
     Examples
     --------
@@ -477,7 +486,7 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def import_parquet() -> Any:
-    """Import ``pyarrow.parquet``; the error says how to install it."""
+    """Import and return ``pyarrow.parquet``; if it is missing, raise ImportError that says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:

@@ -31,17 +31,19 @@ FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENO
 
 
 class OutputExistsError(FileExistsError):
-    """The output already exists, and overwriting was not requested."""
+    """Error for an output that exists already and may not be overwritten."""
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 hash of a file, read in pieces."""
+    """Return the SHA-256 hash of a file as hexadecimal digits, without holding the whole file in memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """Hash the length of a file, both ends and pieces in between: a fast way to detect a changed file.
+    """Return the length of a file and a hash of sampled blocks, to detect quickly whether the file has changed.
+
+    The hash covers the length, both ends and blocks in between.
 
     A file that was replaced, truncated, continued or written again is noticed, in milliseconds for any size; a few
     bytes changed in place in the middle of a large file may not be.
@@ -57,7 +59,7 @@ def fingerprint(path: Path) -> dict[str, Any]:
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Tell whether two paths lead to one existing file or folder, through links or different spellings."""
+    """Return whether two paths lead to the same existing file or folder, even by links or other spellings."""
     try:
         return one.samefile(other)
     except OSError:
@@ -65,7 +67,11 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
-    """Raise if `path` exists and is not an empty folder, unless `force`; call it before the long computation."""
+    """Raise an error if an output path may not be written to: it exists, or its parent folder does not.
+
+    With `force`, an existing path may be overwritten, but no folder by a file. An empty folder counts as free if a
+    folder is to be written. Call this before the long computation.
+    """
     if path.is_dir() and not folder:
         raise OutputExistsError(f"{path} is a folder, and a file is to be written; choose another name")
     if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
@@ -76,7 +82,7 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary path next to `path`; it becomes `path` if the block succeeds, and is removed otherwise.
+    """Yield the path of a temporary file, renamed to `path` if the block succeeds and removed otherwise.
 
     The temporary name keeps the suffix, because writers choose the format by it. A file that is replaced passes its
     permissions on.
@@ -92,7 +98,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def replace_file(new: Path, old: Path) -> None:
-    """Rename `new` to `old`, in one step, and keep the permissions of an existing file."""
+    """Rename the file `new` to `old` in one step, with the permissions of the file that it replaces, if any."""
     if old.exists():
         new.chmod(stat.S_IMODE(old.stat().st_mode))
     new.replace(old)
@@ -100,7 +106,7 @@ def replace_file(new: Path, old: Path) -> None:
 
 @contextmanager
 def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collection[str]]) -> Iterator[Path]:
-    """Yield a temporary folder; its files move into the folder `path` if the block succeeds, or are removed.
+    """Yield a temporary folder; its files move into the folder `path` if the block succeeds, else are removed.
 
     Parameters
     ----------
@@ -137,7 +143,10 @@ def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collecti
 
 
 def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> None:
-    """Move files into a folder, replacing others, header last; after an error the folder is as before."""
+    """Move the files of a temporary folder into another, replacing old files; after an error, undo all moves.
+
+    The header moves last.
+    """
     new = sorted(file.name for file in temporary.iterdir())
     for name in new:
         if name not in replaced and os.path.lexists(path / name):
@@ -167,7 +176,7 @@ def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> No
 
 @contextmanager
 def _names_the_output(path: Path) -> Iterator[None]:
-    """Add the name of the output to errors of a full disk, which do not name a file."""
+    """Add the path of the output to errors such as a full disk, which name no file."""
     try:
         yield
     except OSError as error:
@@ -181,7 +190,7 @@ def _names_the_output(path: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", private: bool = False) -> Iterator[Path]:
-    """Yield a new empty file or folder next to `path`, and remove it at the end if it still exists.
+    """Yield a new, empty temporary file or folder next to `path`; remove it at the end if it still exists.
 
     Parameters
     ----------
@@ -225,7 +234,7 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", priv
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock a file or a folder, if possible; wait while another thread or process holds the lock."""
+    """Hold a lock on a file or folder during the block, if possible; wait while another thread or process has it."""
     lock = locked(path, wait=True)
     try:
         yield
@@ -235,7 +244,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def locked(path: Path, *, wait: bool = False) -> int | None:
-    """Lock a file or a folder.
+    """Lock a file or a folder and return the descriptor that holds the lock, or None if it cannot be locked.
 
     Parameters
     ----------
@@ -272,7 +281,7 @@ def locked(path: Path, *, wait: bool = False) -> int | None:
 
 
 def sweep(path: Path, suffix: str = "") -> None:
-    """Remove temporary files next to `path` of processes that no longer run.
+    """Remove temporary files and folders next to an output that were left behind by processes no longer running.
 
     Parameters
     ----------

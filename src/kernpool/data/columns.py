@@ -37,7 +37,7 @@ from kernpool.data.number_parsing import arrow_numbers, is_real
 
 @dataclass(frozen=True, eq=False)
 class MixedTable:
-    """Table of numeric, categorical and date columns that estimators accept like a frame.
+    """Table of numeric, categorical and date columns that estimators accept like a data frame.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ class MixedTable:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
+        """Number of rows and number of columns."""
         return len(self), len(self.columns)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> MixedTable:
-        """Select some rows."""
+        """Return a `MixedTable` of the rows with these indices."""
         some = {
             name: cells.take(rows) if hasattr(cells, "take") else [cells[row] for row in rows]
             for name, cells in self.columns.items()
@@ -80,7 +80,7 @@ Level = str | bool | int | float
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """One column of a table: its label, its kind, its declared categories, and functions that read its cells.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ class Column:
 
     @property
     def content(self) -> str:
-        """Description of the contents of the column, for messages."""
+        """Kind of data in the column in words, such as "ordered categories", for messages."""
         return KIND_WORDS[self.kind]
 
     def numbers(self, kind: Kind | None = None) -> NDArray[np.floating[Any]]:
-        """Return the cells as finite numbers, dates and durations in days; text is an error.
+        """Return the cells as finite numbers, dates and durations as days; raise ValueError for text.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Column:
         """
         if kind is not None and kind != self.kind and (kind in TIME_KINDS or self.kind in TIME_KINDS):
             if self.kind == "numeric":
-                self._refuse_missing(np.asarray(self.read_numbers()))  # which have no kind
+                self._refuse_missing(np.asarray(self.read_numbers()))  # a column of those alone counts as numeric
             raise ValueError(
                 f"{self.label} holds {self.content}, and it held {KIND_WORDS[kind]} when the model was fitted; "
                 f"{_REMEDIES.get((self.kind, kind), 'convert it to the same')}"
@@ -136,7 +136,7 @@ class Column:
         return array_validation.as_real_array(self.label, cells)
 
     def _refuse_missing(self, cells: NDArray[Any]) -> None:
-        """Raise an error with the row of a missing or infinite number, or of an object that is not a number."""
+        """Raise an error that names the row if a cell is missing, infinite or not a number."""
         for row, cell in enumerate(cells.tolist()):
             if is_missing(cell):
                 raise ValueError(
@@ -153,7 +153,7 @@ class Column:
                 )
 
     def items(self) -> list[Level]:
-        """Return the cells as category labels; a missing one is an error that names its row."""
+        """Return the cells as a list of category labels; raise ValueError, naming the row, if one is missing."""
         items = [_plain(item) for item in self.read_items()]
         for row, item in enumerate(items):
             if is_missing(item):
@@ -166,7 +166,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table of any supported type.
+    """Columns of a frame or array of any supported library, with their names and the number of rows.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Columns:
 
     @classmethod
     def of(cls, X: Any) -> Columns:
-        """Read names and kinds of the columns of a table; cells are read later.
+        """Return the `Columns` of a frame or array, with their names and kinds; cells are read later.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Columns:
 
 
 def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Column]]:
-    """Return the labels of the columns of a table, the columns, and the function that reads one of them."""
+    """Return the column labels of a table, its columns, and the function that converts each to a `Column`."""
     if _is_frame(X, "pandas"):
         return list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])], _pandas_column
     if _is_frame(X, "polars"):
@@ -312,7 +312,9 @@ def _listed(cells: Any) -> Any:
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether a table is a frame of pandas or polars, or a pyarrow table, without importing any of them.
+    """Return whether an object is a frame of pandas or polars, a pyarrow table or a `MixedTable`.
+
+    None of the libraries is imported.
 
     Parameters
     ----------
@@ -333,7 +335,7 @@ def is_frame(X: Any) -> bool:
 
 
 def series_as_frame(X: Any) -> Any:
-    """Convert a Series of pandas or polars, or an index, to a frame of one column; return anything else unchanged.
+    """Convert a Series of pandas or polars, or a pandas Index, to a one-column frame; return others unchanged.
 
     Parameters
     ----------
@@ -358,7 +360,7 @@ def series_as_frame(X: Any) -> Any:
 
 
 def labels_of(X: Any) -> list[Any] | None:
-    """Return the column labels of a frame of pandas or polars.
+    """Return the column labels of a pandas or polars frame or a pyarrow table; None for anything else.
 
     Parameters
     ----------
@@ -381,7 +383,7 @@ def labels_of(X: Any) -> list[Any] | None:
 
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
-    """Match the columns of the queries to the columns of the keys by their labels.
+    """Return the indices that bring query columns into the order of the key columns, matched by label.
 
     Parameters
     ----------
@@ -419,7 +421,7 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
 
 
 def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, remedy: str) -> None:
-    """Raise ValueError if a table does not have the fitted columns in their order.
+    """Raise ValueError if the columns of a table differ from those of the fit, or are in another order.
 
     Parameters
     ----------
@@ -467,12 +469,12 @@ def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | No
 
 
 def all_text(labels: Sequence[Any]) -> bool:
-    """Tell whether all labels are strings, the only ones that scikit-learn compares."""
+    """Return whether all column labels are strings, the only labels that scikit-learn compares."""
     return all(isinstance(label, str) for label in labels)
 
 
 def listed(items: Sequence[Any], most: int = 10) -> str:
-    """Join items for a message; only the first few of a long list.
+    """Format a list of items for a message, with only the first few of a long list.
 
     Examples
     --------
@@ -484,7 +486,9 @@ def listed(items: Sequence[Any], most: int = 10) -> str:
 
 
 def plain_label(label: Any) -> Any:
-    """Convert a label to the form stored in files: text and numbers unchanged, tuples by item, others as text.
+    """Convert a column label to the form stored in files: text, numbers, or tuples of these.
+
+    Text and numbers are unchanged, tuples are converted item by item, and others become text.
 
     Examples
     --------
@@ -498,7 +502,7 @@ def plain_label(label: Any) -> Any:
 
 
 def is_plain_label(label: Any) -> bool:
-    """Tell whether something read from a file is a result of `plain_label`.
+    """Return whether a value read from a file has the form of a column label that `plain_label` returns.
 
     Examples
     --------
@@ -525,9 +529,13 @@ def _names(names: list[Any]) -> tuple[str, ...] | None:
     if not any(named):
         return None
     if not all(named):
-        raise TypeError(f"names of columns must be all strings or none, got {names}; X.columns = X.columns.astype(str)")
+        raise TypeError(
+            f"names of columns must be all strings or none, got {names}; use X.columns = X.columns.astype(str)"
+        )
     if len(set(names)) < len(names):
-        raise ValueError(f"two columns of X have the same name; columns are {', '.join(map(repr, names))}")
+        raise ValueError(
+            f"two columns of X have the same name; rename one of them. Columns are {', '.join(map(repr, names))}"
+        )
     return tuple(names)
 
 
@@ -603,7 +611,7 @@ def _list_column(cells: Any, label: str) -> Column:
 
 
 def _of_cells(column: Any, label: str, read_numbers: Callable[[], Any], read_items: Callable[[], list[Any]]) -> Column:
-    """Return a column whose kind depends on its cells: times, text, or objects that are numbers."""
+    """Return a `Column` whose kind is found from its cells: dates or durations, text, or numbers."""
     times = times_of(label, column)
     if times is not None:
         return Column(label, times.kind, None, read_numbers, read_items, times)
@@ -620,7 +628,7 @@ def _in_order(column: Column, order: Sequence[Any] | None) -> Column:
 
 
 def _plain(item: Any) -> Any:
-    """Convert a value for JSON: numbers and text unchanged, everything else as text."""
+    """Convert a category or label for JSON: numbers, text and missing values unchanged, anything else as text."""
     item = item.item() if isinstance(item, np.generic) else item
     return item if item is None or isinstance(item, str | bool | int | float) or is_missing(item) else str(item)
 

@@ -31,18 +31,18 @@ NAMED = re.compile(  # months by their names, months alone, quarters and weeks: 
     rf"|{YEAR}[- ]?Q[1-4]|{YEAR}-?W\d\d(?:-?\d)?|{YEAR}\u5e74\d{{1,2}}\u6708(?:\d{{1,2}}\u65e5)?",
     re.IGNORECASE,
 )
-MOST = 1000  # cells are looked at
+MOST = 1000  # cells that are examined
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PER_DAY = {"h": 24, "m": 1440, "s": 86_400} | {
     unit: 86_400 * 1000**power for power, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), 1)
 }
 NOT_A_TIME = np.iinfo(np.int64).min  # which NumPy and Arrow both show as NaT
-LEAST_STEP = 100  # roundings of a float64 number of days: steps are off by half a percent then
+LEAST_STEP = 100  # in units of the spacing of float64: steps between times are off by half a percent then
 
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Dates or durations of a column.
+    """Dates or durations of one column, as an array in any unit, with their kind.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class Times:
         return len(self.cells)
 
     def take(self, rows: Any) -> Times:
-        """Select some of the times."""
+        """Return the `Times` of the selected rows."""
         return Times(self.kind, self.cells[rows])
 
     def days(self) -> Array:
-        """Return days since 1970-01-01 UTC, or durations in days; NaN where a cell is missing.
+        """Return dates as days since 1970-01-01 UTC, or durations as days; NaN where a cell is missing.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class Times:
         return np.asarray(days)
 
     def check_steps(self, label: str) -> None:
-        """Raise ValueError if times are too close together to be distinguished as days in float64.
+        """Raise ValueError if dates or durations are too close together to be distinguished as days in float64.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Times:
 
 
 def times_of(label: str, column: Any) -> Times | None:
-    """Return the dates or durations of a column of any supported library.
+    """Return a column of dates or durations, of any supported library, as `Times`; None for other columns.
 
     Parameters
     ----------
@@ -231,7 +231,10 @@ def _of_arrow(column: Any) -> Times | None:
 
 
 def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
-    """Collect the times among Python objects, in microseconds if these are exact, else in nanoseconds."""
+    """Return Python dates or durations as `Times`; None if other objects are among them, or all cells are missing.
+
+    Cells are in microseconds if these are exact, else in nanoseconds.
+    """
     kinds: set[TimeKind] = set()
     ticks: list[tuple[int, int] | None] = []  # microseconds, and nanoseconds in addition
     for cell in cells:
@@ -258,7 +261,7 @@ def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
 
 
 def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
-    """Return the kind of one date or duration, its microseconds, and the remaining nanoseconds."""
+    """Return the kind of a date or duration, its microseconds (of dates since 1970), and remaining nanoseconds."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         whole = cell.astype(f"{cell.dtype.kind}8[us]")
         rest = int((cell - whole) / np.timedelta64(1, "ns")) if np.datetime_data(cell.dtype)[0] in ("ns", "ps") else 0
@@ -273,7 +276,7 @@ def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
 
 
 def in_words(value: float, kind: str, digits: int = 6) -> str:
-    """Format a cell of a column as text; days as the date or duration that they stand for.
+    """Format a number of a column as text; a number of days as the date or duration that it stands for.
 
     Examples
     --------
@@ -294,7 +297,7 @@ def in_words(value: float, kind: str, digits: int = 6) -> str:
 
 
 def looks_like_date(cell: Any) -> bool:
-    """Tell whether a cell looks like a date, in ISO 8601 or another format.
+    """Return whether a cell looks like a date, in ISO 8601 or another common format.
 
     Examples
     --------
@@ -307,7 +310,9 @@ def looks_like_date(cell: Any) -> bool:
 
 
 def are_dates(cells: Sequence[Any]) -> bool:
-    """Tell whether more than half of the cells look like dates; other text among them is then an error.
+    """Return whether more than half of the cells of a column, of up to 1000 that are examined, look like dates.
+
+    Other text among them is then an error.
 
     Examples
     --------
@@ -319,7 +324,7 @@ def are_dates(cells: Sequence[Any]) -> bool:
 
 
 def times_of_text(cells: Sequence[str]) -> tuple[Times, int | None]:
-    """Read dates in ISO 8601, and find the first cell that is not one.
+    """Convert text cells in ISO 8601 to dates, and find the first cell that is no such date.
 
     Parameters
     ----------

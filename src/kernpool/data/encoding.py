@@ -23,12 +23,12 @@ LEVELS_SHOWN = 20
 
 
 def is_pair(column: Column) -> bool:
-    """Tell whether a column has two unordered categories, both of which occur."""
+    """Return whether a column is unordered and has exactly two categories, both of which occur."""
     return column.kind == "unordered" and len(levels_of(column, False)) == len(set(column.items())) == 2
 
 
 def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
-    """Return the categories of a column: those that are declared, otherwise those that occur."""
+    """Return the categories of a column: those declared with the column, otherwise those that occur, sorted."""
     items = column.items()  # a missing cell is an error even where levels are declared
     if column.levels is not None and (column.kind == "ordered" or not ordered):
         return column.levels
@@ -43,7 +43,7 @@ def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
 
 
 def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
-    """Return the coordinates of the ordered categories of a column on a line."""
+    """Return a numeric coordinate for each ordered category of a column: its value, or its rank."""
     if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
         values = np.array(levels, dtype=np.float64)
         if not np.all(np.isfinite(values)):
@@ -55,7 +55,7 @@ def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tup
 
 
 def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
-    """Return the category code of each cell; for an unknown category -1 or an error."""
+    """Return the category code of each cell of a column; an unseen category has code -1 or is an error."""
     number = {level: i for i, level in enumerate(levels)}
     items = column.items()
     codes = [number.get(item, -1) for item in items]
@@ -111,7 +111,7 @@ class Encoding:
         ordered_by: str = "value",
         binary: bool = False,
     ) -> Encoding:
-        """Determine the kinds of the columns and their categories.
+        """Return the `Encoding` of training rows: the kind of each column, and the categories of categorical ones.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Encoding:
 
     @classmethod
     def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
-        """Return the encoding of a table with numeric columns only.
+        """Return the `Encoding` of a table with numeric columns only.
 
         Parameters
         ----------
@@ -221,24 +221,27 @@ class Encoding:
 
     @property
     def numeric(self) -> tuple[int, ...]:
-        """Indices of the columns that are read as numbers."""
+        """Indices of the columns that are encoded as numbers: numeric, binary, date and duration columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in NUMBERS)
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """Indices of the categorical columns."""
+        """Indices of the columns that are encoded as category codes: unordered and ordered columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
-        """For each categorical column the argument of `CategoricalKernel.table`: category count or coordinates."""
+        """Number of categories of each unordered column, and coordinates of those of each ordered column.
+
+        There is one entry per categorical column: the argument of `CategoricalKernel.table`.
+        """
         return tuple(
             len(levels) if places is None else np.array(places)
             for levels, places in zip(self.levels, self.places, strict=True)
         )
 
     def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
-        """Convert a table to numbers and category codes.
+        """Convert a table to two arrays: one of numbers and one of category codes.
 
         Parameters
         ----------
@@ -311,7 +314,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Encoding:
-        """Restore the encoding from the result of `to_json`.
+        """Restore an `Encoding` from the dict that `to_json` returned.
 
         Parameters
         ----------
@@ -362,7 +365,9 @@ class Encoding:
         if self.names is not None and table.names is not None:
             refuse_other_columns(table.names, self.names, f"use X[{list(self.names)}]")
         if len(table.columns) != len(self.kinds):
-            raise ValueError(f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted")
+            raise ValueError(
+                f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted; pass the same columns"
+            )
 
 
 def _are_places(places: tuple[Any, ...], levels: int) -> bool:
@@ -394,7 +399,7 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
 
 
 def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
-    """Return the integer code of the group of each row.
+    """Return the integer code of the group of each row, from 0 on in the order of the group labels.
 
     Parameters
     ----------
@@ -424,7 +429,10 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
 
 
 def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the sorted group labels, and the code of the group of each row; see `group_codes`."""
+    """Return the sorted distinct group labels, and for each row the index of its label among them.
+
+    Parameters and errors are as in `group_codes`.
+    """
     refuse_foreign("groups", groups)
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -448,7 +456,7 @@ def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.i
 
 
 def named(label: Any) -> str:
-    """Format a label for messages.
+    """Format a group label for messages: strings in quotes, other labels without.
 
     Examples
     --------

@@ -26,12 +26,14 @@ REMEDY = "copy the whole folder again or fit the model again"
 
 
 class ModelFileError(ValueError):
-    """A model folder is incomplete, truncated, edited, or of another version."""
+    """Error for a saved model that is incomplete, truncated, edited, or of another format or version."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A model as JSON and arrays: what ``to_record`` of its class returns, and ``from_record`` takes.
+    """Content of a saved model: a JSON header and named arrays.
+
+    ``to_record`` of the model's class returns it, and ``from_record`` takes it.
 
     A class that can be saved has both, and says its `record_format` and `record_version`.
 
@@ -58,7 +60,9 @@ class Record:
 
 
 def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()) -> set[str]:
-    """Return the names of the files that a new model replaces; call it before the long computation, too.
+    """Return the names of the files in a folder that a new model replaces; raise if it may not be written.
+
+    Call it before the long computation, too.
 
     Parameters
     ----------
@@ -99,19 +103,19 @@ def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a model, listed by its header; raise if the header is incomplete."""
+    """Return the paths of the files of a saved model, listed in its header; raise ModelFileError if it is invalid."""
     header = read_json(folder)
     arrays = header.get("arrays")
     names = [TENSORS] if "sha256" in header else [f"{name}.npy" for name in arrays] if isinstance(arrays, dict) else []
     if not str(header.get("format")).startswith("kernpool ") or any(Path(name).name != name for name in names):
-        raise ModelFileError(f"{folder / HEADER} is of another program")
+        raise ModelFileError(f"{folder / HEADER} was written by another program or edited")
     if header.get("checksum") != checksum({name: entry for name, entry in header.items() if name != "checksum"}):
         raise ModelFileError(f"{folder / HEADER} was edited or damaged: its checksum is wrong; {REMEDY}")
     return [folder / name for name in (*names, HEADER)]
 
 
 def referred_files(header: Mapping[str, Any]) -> list[Path]:
-    """Return the data files that the header of a model refers to; none if the model contains its rows."""
+    """Return the paths of the data files that a saved model refers to; none if it contains its rows."""
     reference = header.get("chunks")
     if not reference:
         return []
@@ -135,7 +139,7 @@ def write_record(folder: str | Path, record: Record, *, force: bool = False) -> 
 
 
 def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int | None = None) -> Any:
-    """Read a model of one of some classes from a folder; parameters and errors as in `kernpool.load_model`."""
+    """Read a saved model of one of the given classes; parameters and errors as in `kernpool.load_model`."""
     if not isinstance(folder, str | PathLike):
         raise TypeError(f"folder must be the path of a saved model, got {abbreviate(folder)}")
     folder = Path(folder)
@@ -158,13 +162,18 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
 
 
 def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any]:
-    """Read ``model.json``, and check its checksum and that one of some classes supports its format and version."""
+    """Read ``model.json``, the header of a saved model, and check its checksum, format and version.
+
+    One of the given classes must support the format and version.
+    """
     folder = Path(folder)
     path, formats = folder / HEADER, {kind.record_format: kind.record_version for kind in kinds}
     header = read_json(folder)
     found = header.get("format")
     if not isinstance(found, str) or found not in formats:
-        raise ModelFileError(f"{path} is no {' or '.join(formats)}")
+        raise ModelFileError(
+            f"{path} is no {' or '.join(formats)}, but has the format {found!r:.40}; name the folder of such a model"
+        )
     version = header.get("version")
     if type(version) is not int or version != formats[found]:
         raise ModelFileError(
@@ -177,7 +186,7 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
 
 
 def read_json(folder: Path) -> dict[str, Any]:
-    """Read ``model.json`` without checks; empty if it is not a JSON object."""
+    """Read ``model.json`` in a folder without checking its entries; an empty dict if it is no JSON object."""
     path = folder / HEADER
     if not path.is_file():
         raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")
@@ -189,17 +198,20 @@ def read_json(folder: Path) -> dict[str, Any]:
 
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:
-    """Write ``model.json``, with a checksum."""
+    """Write the header of a model to ``model.json`` in a folder, and add a checksum."""
     (folder / HEADER).write_text(json.dumps(header | {"checksum": checksum(header)}, indent=2), encoding="utf-8")
 
 
 def checksum(header: dict[str, Any]) -> str:
-    """Return the hash of a JSON object, independent of the order of its entries."""
+    """Return the SHA-256 hash of a JSON object, independent of the order of its entries."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def plain(value: Any) -> Any:
-    """Convert a parameter for JSON; a random generator is dropped, since a fitted model does not use it."""
+    """Convert a parameter of an estimator to a value that JSON can hold; a random generator becomes None.
+
+    A fitted model does not use its random generator.
+    """
     if hasattr(value, "random_sample"):
         return None
     if isinstance(value, tuple | list):
@@ -208,7 +220,10 @@ def plain(value: Any) -> Any:
 
 
 class StoredArrays(Mapping[str, NDArray[Any]]):
-    """The ``.npy`` files of a folder listed in the entry ``"arrays"`` of a header."""
+    """Arrays of a saved model by name, each read from its ``.npy`` file and verified when it is accessed.
+
+    The entry ``"arrays"`` of the header lists them.
+    """
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         records = header.get("arrays")
@@ -232,7 +247,7 @@ class StoredArrays(Mapping[str, NDArray[Any]]):
 
 
 def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
-    """Write an array, and return its entry for a header."""
+    """Write an array to a ``.npy`` file; return a dict of its type, shape and hash, for the model's header."""
     if array.dtype.kind == "O":
         array = array.astype(str)
     with path.open("wb") as file:
@@ -241,7 +256,10 @@ def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
 
 
 def read_array(path: Path, record: Any) -> NDArray[Any]:
-    """Read an array after checking its hash, before any of its content is interpreted or allocated."""
+    """Read an array from a ``.npy`` file, after checking its hash, type and shape.
+
+    The hash is checked before any of the content is interpreted or allocated.
+    """
     if not _is_record(record):
         raise ModelFileError(f"{path.parent / HEADER} was edited: it does not describe {path.name}; {REMEDY}")
     _check_digest(path, record["sha256"])
@@ -256,7 +274,10 @@ def read_array(path: Path, record: Any) -> NDArray[Any]:
 
 
 def _read_tensors(path: Path, digest: Any) -> dict[str, NDArray[Any]]:
-    """Read all tensors of a file; they take no more memory than the file."""
+    """Read all arrays of a safetensors file, after checking its hash.
+
+    They take no more memory than the file.
+    """
     load_file = _safetensors().load_file
     _check_digest(path, digest)
     try:

@@ -16,13 +16,13 @@ from kernpool.data.dates import arrow_kind
 Array = NDArray[np.float64]
 
 LONGEST = 60  # characters of a cell that a message shows
-SHOWN = 40  # of a longer one
+SHOWN = 40  # characters of a longer cell
 # What programs write where there is nothing, in lower case: R, pandas, SQL, spreadsheets, SAS and Stata, and UCI.
 MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "<na>", "nat", "null", "none", "-", ".", "?"))
 
 
 def unreadable(cells: Any) -> str | None:
-    """Describe the contents of a column whose type is not numeric; None for numbers and for text to be parsed.
+    """Return the type, in words, of a column that is not numeric; None for numbers and cells of text files.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def unreadable(cells: Any) -> str | None:
 
 
 def is_real(kind: Any) -> bool:
-    """Tell whether values of an Arrow type are real numbers: integers, floating point, decimals and booleans."""
+    """Return whether an Arrow type is of real numbers: integers, floating point, decimals or booleans."""
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
@@ -69,7 +69,7 @@ def arrow_numbers(cells: Any) -> NDArray[Any]:
 
 
 def as_floats(cells: Any) -> Array:
-    """Convert cells to floats; anything that is not a number becomes NaN.
+    """Convert the cells of a column to floats; cells that are not numbers become NaN.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def as_floats(cells: Any) -> Array:
 
 
 def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int, int] | None:
-    """Find the first integer that was rounded when it was read as a float.
+    """Return the row and the value of the first integer of a column that reading as float rounded, or None.
 
     Parameters
     ----------
@@ -132,13 +132,16 @@ def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int,
 
 
 def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
-    """Tell whether no cell is a number and some are text."""
+    """Return whether no cell of a column is a number, and at least one is text and not a marker of missing cells.
+
+    `bad` holds the indices of the cells that are not finite numbers.
+    """
     return not isinstance(cells, np.ndarray) and len(bad) == len(cells) and any(map(_is_word, cells))
 
 
 @lru_cache
 def sentinels(missing: frozenset[str]) -> NDArray[np.float64]:
-    """Return the numbers that stand for missing cells.
+    """Return the numbers, such as -999, among the markers of missing cells.
 
     Examples
     --------
@@ -149,7 +152,9 @@ def sentinels(missing: frozenset[str]) -> NDArray[np.float64]:
 
 
 def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:
-    """Tell whether a cell is empty or a missing-value marker: text is compared by its letters, numbers by value.
+    """Return whether a cell is empty or holds a marker of a missing value, such as NA.
+
+    Text is compared without regard to case, numbers by their value.
 
     Examples
     --------
@@ -163,7 +168,7 @@ def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:
 
 
 def is_words(cells: Any) -> bool:
-    """Tell whether cells are strings, from a text file or from a file with types."""
+    """Return whether a column holds strings: cells of a text file, or a column of a string type."""
     if _is_arrow(cells):
         from pyarrow import types
 
@@ -177,19 +182,19 @@ def is_words(cells: Any) -> bool:
 
 
 def is_flags(cells: Any) -> bool:
-    """Tell whether cells are booleans, by their type."""
+    """Return whether a column is of a boolean type."""
     return str(cells.type) == "bool" if _is_arrow(cells) else getattr(cells, "dtype", None) == np.bool_
 
 
 def is_time(cells: Any) -> bool:
-    """Tell whether cells are dates or durations, by their type."""
+    """Return whether a column is of a type of dates or durations."""
     if _is_arrow(cells):
         return arrow_kind(cells.type) is not None
     return isinstance(cells, np.ndarray) and cells.dtype.kind in "mM"
 
 
 def as_objects(cells: Any) -> list[Any]:
-    """Convert cells to Python objects, with spaces around text removed."""
+    """Return the cells of a column as a list of scalar objects, with spaces around text removed."""
     if _is_arrow(cells):
         found = list(cells.to_numpy()) if is_time(cells) else cells.to_pylist()
     elif isinstance(cells, np.ndarray):
@@ -200,7 +205,7 @@ def as_objects(cells: Any) -> list[Any]:
 
 
 def time_words(cells: Any) -> list[str | None]:
-    """Format dates and times by ISO 8601, with the offset of their time zone; None for missing ones.
+    """Format a column of dates and times as ISO 8601 text, with the time zone's offset; None for missing cells.
 
     Examples
     --------
@@ -212,21 +217,24 @@ def time_words(cells: Any) -> list[str | None]:
 
 
 def _iso(written: str) -> str:
-    """Format a time without trailing zeros of seconds, and with T and a colon in the offset."""
+    """Convert a time in text to ISO 8601: with T, a colon in the offset, and no trailing zeros of fractions."""
     day, sign, rest = written.replace("T", " ").partition(" ")
     rest = re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].rstrip("."), rest)
     return day + sign.replace(" ", "T") + re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", rest)
 
 
 def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:
-    """Select some of the cells; the result is a sequence of the same type."""
+    """Return the cells of a column in the rows with these indices.
+
+    The result is of the column's type; it is a tuple if the column is a list or a tuple.
+    """
     if isinstance(cells, np.ndarray):
         return cells[rows]
     return cells.take(rows) if hasattr(cells, "take") else tuple(cells[row] for row in rows.tolist())
 
 
 def words(cell: Any) -> str:
-    """Describe a cell that is not a number, in a few characters, for a message.
+    """Describe a cell that is not a number for a message: that it is empty, or what it holds, shortened.
 
     Examples
     --------
@@ -242,7 +250,7 @@ def words(cell: Any) -> str:
 
 
 def cell_at(cells: Any, row: int) -> Any:
-    """Return one cell as a Python object."""
+    """Return the cell of a column in one row; an Arrow scalar is converted to a Python object."""
     cell = cells[row]
     return cell.as_py() if hasattr(cell, "as_py") else cell
 
@@ -272,7 +280,9 @@ PADDED = re.compile(r"[+-]?0\d")
 
 
 def is_code(cell: str) -> bool:
-    """Tell whether reading a cell as a number would lose leading zeros, or digits beyond those of float64.
+    """Return whether a cell is a code such as 007, which would lose zeros or digits if it were read as a float.
+
+    Leading zeros are lost, and digits beyond those of float64.
 
     Examples
     --------

@@ -53,7 +53,7 @@ TIME_OR_ORDER = re.compile(  # names of columns that may well count
 
 
 class SuspectColumnWarning(UserWarning):
-    """A predictor looks like something else than its type, such as row numbers or numbers as text.
+    """Warning about a predictor whose content contradicts its type, such as row numbers, or numbers stored as text.
 
     The message names the column and the remedy. A column that is meant so is named in ``unordered=`` if it holds
     categories; else the warning is ignored with ``warnings.simplefilter("ignore", SuspectColumnWarning)``.
@@ -61,7 +61,10 @@ class SuspectColumnWarning(UserWarning):
 
 
 class SuspectColumn(NamedTuple):
-    """Suspicion about a column, and the remedies, in which ``{name}`` stands for the column's name."""
+    """Reason why a column is suspicious, and the remedies in Python and on the command line.
+
+    In the remedies ``{name}`` stands for the column's name.
+    """
 
     what: str
     in_python: str
@@ -69,7 +72,7 @@ class SuspectColumn(NamedTuple):
 
 
 def measured(cells: Iterable[str]) -> str | None:
-    """Say which kind of numbers a text column holds: one unit or sign in all cells, or times of the day.
+    """Describe text cells that are numbers with one unit or sign, or times of the day; None for other text.
 
     Returns
     -------
@@ -105,7 +108,7 @@ def measured(cells: Iterable[str]) -> str | None:
 
 
 def _in_ascii(cell: str) -> str:
-    """Return a cell with ASCII digits and an ASCII minus."""
+    """Return a cell of text with its digits and dashes replaced by ASCII digits and the ASCII minus."""
     if cell.isascii():
         return cell
     return "".join(str(unicodedata.decimal(sign, sign)) for sign in cell.translate(DASHES))
@@ -121,7 +124,7 @@ def _is_plain(cell: str) -> bool:
 
 
 def doubt(cells: Iterable[str], read: NDArray[np.float64]) -> str:
-    """Say what else integers may mean: days as eight digits, or codes with leading zeros.
+    """Describe integers that may be dates (eight digits) or codes (leading zeros); empty text if neither.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def _day(cell: str) -> date | None:
 
 
 def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
-    """Yield a warning sentence for each column of a frame that looks like something else than its type.
+    """Yield a warning sentence for each column of a frame whose content contradicts its type, such as row numbers.
 
     Parameters
     ----------
@@ -201,7 +204,7 @@ def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
 
 
 def row_labels(names: Sequence[str], metadata: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """Return the columns of a file in which pandas has written its index.
+    """Return the names of the columns of a file in which pandas has stored its index, the row labels.
 
     Parameters
     ----------
@@ -243,7 +246,7 @@ def suspect_numbers(names: Sequence[Any], rows: NDArray[np.floating[Any]], *, wh
 
 
 def row_numbers(name: str, read: NDArray[np.floating[Any]], *, whole: bool = True) -> SuspectColumn | None:
-    """Return the suspicion that a column holds row numbers.
+    """Return a `SuspectColumn` if a numeric column seems to hold row numbers, by its name and values, else None.
 
     Of a sample of the rows, with ``whole=False``, only the names are known, and no sequence 1..n.
 
@@ -272,7 +275,7 @@ def row_numbers(name: str, read: NDArray[np.floating[Any]], *, whole: bool = Tru
 
 
 def row_names(cells: Sequence[Any]) -> SuspectColumn | None:
-    """Return the suspicion that text identifies the rows: nearly as many categories as rows."""
+    """Return a `SuspectColumn` if most cells of a text column differ, as names of rows do, else None."""
     different = len(set(cells))
     if different <= max(FEW, len(cells) // 2):
         return None
@@ -285,7 +288,7 @@ def row_names(cells: Sequence[Any]) -> SuspectColumn | None:
 
 
 def measures(cells: Sequence[str]) -> SuspectColumn | None:
-    """Return the suspicion that text is numbers with a unit, or times of the day."""
+    """Return a `SuspectColumn` if a text column holds numbers with a unit, or times of the day, else None."""
     what = measured(cells)
     return (
         None
@@ -299,7 +302,10 @@ def measures(cells: Sequence[str]) -> SuspectColumn | None:
 
 
 def numbers_or_dates(cells: Sequence[str]) -> SuspectColumn | None:
-    """Return the suspicion that text is plain numbers, none of which is a code such as 007, or dates."""
+    """Return a `SuspectColumn` if a text column holds plain numbers or mostly dates, else None.
+
+    None of the numbers may be a code such as 007.
+    """
     different = list(dict.fromkeys(cells))
     dates = are_dates(different[:: -(-len(different) // LOOKED_AT)])
     if not dates and not all(_is_plain(cell.strip()) and not is_code(cell.strip()) for cell in different):

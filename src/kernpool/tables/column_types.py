@@ -28,7 +28,7 @@ POWER = re.compile(r"\d[eE]")
 
 
 def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> list[Any]:
-    """Return a column as category labels; a missing cell is an error.
+    """Return the cells of a column as category labels; raise TableError if one is missing.
 
     Parameters
     ----------
@@ -57,7 +57,10 @@ def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> 
 
 
 def ordered_numbers(table: Table, name: str) -> list[Any]:
-    """Return a column with numeric ordered categories: compared by value, however they are written."""
+    """Return an ordered categorical column as numbers if all its cells are numbers, else as labels.
+
+    Categories that are numbers are compared by value, however they are written.
+    """
     found = levels_in(table, name)
     if all(isinstance(level, str) for level in found) and unreadable(table.columns[name]) is None:
         read = table.floats(name)
@@ -66,7 +69,7 @@ def ordered_numbers(table: Table, name: str) -> list[Any]:
 
 
 def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collection[Any]) -> None:
-    """Raise an error for categories that a model does not have, with their position in the file."""
+    """Raise TableError, with the position in the file, for a category that the model has not seen."""
     levels = set(known)
     row = next((row for row, cell in enumerate(cells) if cell not in levels), None)
     if row is None:
@@ -79,7 +82,10 @@ def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collecti
 
 
 def _text(cell: Any) -> str:
-    """Return a cell of another type as text: days as text files have them, whatever unit they are stored in."""
+    """Return a cell that is neither text nor a number as text; a date without time of day as 2020-12-31.
+
+    Text files have days in this form. The unit in which a day is stored does not matter.
+    """
     if isinstance(cell, np.datetime64) and cell == cell.astype("M8[D]"):
         return str(cell.astype("M8[D]"))
     return str(cell)
@@ -112,7 +118,7 @@ Kind = Literal["numbers", "levels", "dates"]
 
 @dataclass(frozen=True)
 class Choice:
-    """Column types given by the caller.
+    """Column types that the user has chosen: unordered and ordered categorical columns, and dates.
 
     Parameters
     ----------
@@ -129,13 +135,13 @@ class Choice:
     dates: Collection[str] | None = ()
 
     def named(self) -> set[str]:
-        """Return all columns that are named."""
+        """Return the names of all columns whose type the user has chosen."""
         return {*self.unordered, *self.ordered, *(self.dates or ())}
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Predictor columns in the form that estimators take.
+    """Predictor columns in the form that estimators take, with the names of categorical and date columns.
 
     Parameters
     ----------
@@ -154,7 +160,10 @@ class Features:
 
 
 def kind_of(table: Table, name: str) -> Kind:
-    """Return the kind of a column; unrecognised content is reported as numeric, and reading it fails later."""
+    """Return the kind of a column of a table: "numbers", "levels" (categories) or "dates".
+
+    Unrecognised content is reported as "numbers", and reading it fails later.
+    """
     cells = table.columns[name]
     if is_time(cells):
         return "dates"
@@ -169,7 +178,7 @@ def kind_of(table: Table, name: str) -> Kind:
 
 
 def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advice) -> Features:
-    """Read the predictor columns of a table for a fit.
+    """Convert the predictor columns of a table to the form in which estimators are fitted to them.
 
     Parameters
     ----------
@@ -214,7 +223,7 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
 
 
 def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
-    """Return a numeric column whose squares do not overflow; otherwise raise an error that names the cell."""
+    """Return a column as numbers; raise TableError, naming the cell, if the square of one would overflow."""
     read = table.numbers([name], advice)[:, 0]
     large = np.abs(read) > LARGEST
     if large.any():
@@ -234,7 +243,9 @@ def queries_of(
     *,
     unseen: str = "raise",
 ) -> Any:
-    """Read columns as the model was fitted to them: an array, or a `MixedTable` with categories or dates.
+    """Read the predictor columns of new rows with the types that they had when the model was fitted.
+
+    The result is an array, or a `MixedTable` with categories or dates.
 
     Parameters
     ----------
@@ -275,7 +286,7 @@ def queries_of(
 
 
 def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
-    """Return a column of ordered categories, in the form in which their order was declared."""
+    """Return the cells of an ordered categorical column; raise TableError for one whose order is unknown."""
     order = choice.ordered[name]
     if order is None:
         found = ordered_numbers(table, name)
@@ -290,7 +301,8 @@ def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
     unlisted = next((cell for cell in found if cell not in order), None)
     if unlisted is not None:
         raise TableError(
-            f"{table.source}: column {name!r} holds {unlisted!r}, which is not in the order {':'.join(order)}; add it"
+            f"{table.source}: column {name!r} holds {unlisted!r}, which is not in the order {':'.join(order)}; add it "
+            "to --ordered"
         )
     return found
 
@@ -304,7 +316,7 @@ def _dates(table: Table, name: str, choice: Choice) -> Times:
 
 
 def date_to_choose(table: Table, name: str) -> str:
-    """Begin the message about a date column whose treatment has not been specified."""
+    """Return the beginning of an error message on a date column that --dates does not name."""
     cells = table.columns[name]
     row = int((~table.missing([name])).argmax())
     if is_words(cells):
@@ -319,7 +331,7 @@ def date_to_choose(table: Table, name: str) -> str:
 
 
 def times_in(table: Table, name: str) -> Times:
-    """Return a column of dates or durations; any other cell, or a missing one, is an error."""
+    """Return a column as dates or durations; raise TableError if a cell is missing or holds anything else."""
     cells, blank = table.columns[name], table.missing([name])
     if blank.any():
         row = int(blank.argmax())
@@ -353,7 +365,7 @@ def times_in(table: Table, name: str) -> Times:
 
 
 def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
-    """Return a column as the kind of dates or durations that a model was fitted to."""
+    """Return a column as dates or durations; raise TableError if the model was fitted to another kind."""
     times = times_in(table, name)
     if times.kind != kind:
         raise TableError(
@@ -364,18 +376,21 @@ def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
 
 
 def note_doubts(table: Table, name: str) -> None:
-    """Note what else the numbers of a text file may mean."""
+    """Add a note to a table if the integers of a text column may be dates or codes."""
     if is_words(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
         table.notes.append(f"column {name!r} {found} {name}")
 
 
 def refuse_measures(table: Table, name: str) -> None:
-    """Raise an error for text that looks like numbers with units; only for columns not declared categorical."""
+    """Raise TableError if a text column holds numbers with a unit, or times of the day.
+
+    Call it only for columns not declared categorical.
+    """
     _refuse(table, name, measures([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)]))
 
 
 def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:
-    """Note predictor columns that hold row numbers, if there are several predictors."""
+    """Add a note to a table for each of several predictor columns that seems to hold row numbers."""
     columns = X.columns if isinstance(X, MixedTable) else dict(zip(names, X.T, strict=True))
     for name, cells in columns.items() if len(columns) > 1 else ():
         found = row_numbers(name, cells) if isinstance(cells, np.ndarray) else None

@@ -23,7 +23,7 @@ DECIMAL_POINT = re.compile(rf"[+-]?(?:\d+\.\d*|\.\d+){POWER}")
 
 
 def evidence_of(cell: str) -> Evidence:
-    """Say which decimal sign a cell indicates.
+    """Return the evidence of a cell on the decimal sign of its column: comma, point, ambiguous or none.
 
     Returns
     -------
@@ -46,7 +46,10 @@ def evidence_of(cell: str) -> Evidence:
 
 
 def evidence_in(cells: Iterable[str]) -> tuple[Evidence, str]:
-    """Return the evidence of the first decisive cell, or what remains ambiguous, and that cell."""
+    """Return the evidence of a column on its decimal sign, and the cell that gives it.
+
+    That is the first decisive cell; without one, a cell that remains ambiguous, if any.
+    """
     open_question: tuple[Evidence, str] = ("none", "")
     for cell in cells:
         if "," in cell or "." in cell:
@@ -59,7 +62,7 @@ def evidence_in(cells: Iterable[str]) -> tuple[Evidence, str]:
 
 
 class Decimals:
-    """The decimal signs of the columns of a file.
+    """Decimal signs, comma or point, of the columns of a text file.
 
     Parameters
     ----------
@@ -85,12 +88,12 @@ class Decimals:
         self._signs: dict[str, tuple[str, str]] = {}
 
     def sign(self, name: str) -> tuple[str, str]:
-        """Return the decimal sign of a column, and the assumption made, if any.
+        """Return the decimal sign of a column, and the assumption made, in words; empty if there was none.
 
         Raises
         ------
         ValueError
-            If there is no telling.
+            If the numbers of the column are ambiguous, and other columns do not decide.
         """
         if name not in self._signs:
             self._signs[name] = (self.given, "") if self.given is not None else self._sign(name)
@@ -132,7 +135,7 @@ class Decimals:
 
 
 def floats_with(cells: Sequence[str], sign: str) -> Array:
-    """Convert cells to floats, with a decimal sign and separated thousands; other text becomes NaN.
+    """Convert text cells to floats by a decimal sign and thousands separators; other text becomes NaN.
 
     Examples
     --------

@@ -28,7 +28,9 @@ __all__ = ["AS_FOUND", "TextFormat", "input_format", "read_table"]
 
 
 def input_format(name: str, override: str | None = None) -> str:
-    """Return the format of an input file, by its suffix before that of a compression.
+    """Return the table format of an input file: the given one, else by its suffix.
+
+    A suffix of a compression, such as ``.gz``, is ignored. A folder with Parquet files is Parquet.
 
     Examples
     --------
@@ -123,7 +125,9 @@ def _read_parquet(data: Any, source: str) -> Table:
     except ArrowException as error:
         raise TableError(f"{source} is truncated or no Parquet file: {error}") from None
     if len(set(table.column_names)) < len(table.column_names):
-        raise TableError(f"{source}: two columns have the same name; columns are {', '.join(table.column_names)}")
+        raise TableError(
+            f"{source}: two columns have the same name; rename one of them. Columns are {', '.join(table.column_names)}"
+        )
     columns = dict(zip(table.column_names, table.itercolumns(), strict=True))
     labels = row_labels(table.column_names, table.schema.pandas_metadata)
     return Table(source, columns, table.num_rows, row_labels=labels)
@@ -139,7 +143,7 @@ TEXT_ROWS = 1 << 16  # numbers as Python objects take ten times the memory
 
 @contextmanager
 def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = False) -> Iterator[Write]:
-    """Open a writer of numeric tables that takes some rows at a time.
+    """Open an output file for a numeric table, and yield a function that writes the next rows.
 
     Parameters
     ----------
@@ -232,7 +236,7 @@ def _parquet(file: IO[bytes], columns: Sequence[str], _: int) -> Iterator[Write]
 
 
 def no_formula(cell: Any) -> Any:
-    """Return a cell for text files: with a leading apostrophe if spreadsheets would run it as a formula.
+    """Return a cell of an output, with an apostrophe in front if spreadsheets would run it as a formula.
 
     Examples
     --------
@@ -250,7 +254,7 @@ def write_table(
     force: bool = False,
     kept: Collection[str] = (),
 ) -> None:
-    """Write columns to a file, completely or not at all, or to standard output.
+    """Write a table of columns to a file, completely or not at all, or to standard output.
 
     Parameters
     ----------

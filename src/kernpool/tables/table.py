@@ -41,7 +41,7 @@ SHOWN = 20  # rows that are looked at for a message
 
 @dataclass(frozen=True)
 class Advice:
-    """Remedies for error messages about a column.
+    """Remedies that error messages about the cells of a column suggest.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of equal length, as read from a file; cells may be text.
+    """Table read from a file: named columns of equal length, whose cells may be text.
 
     Parameters
     ----------
@@ -98,11 +98,14 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Names of the columns of the table, in order."""
         return list(self.columns)
 
     def others(self, *names: str | None) -> list[str]:
-        """Return all columns except some and except row labels, and note the latter."""
+        """Return the names of all columns except the given ones and columns of row labels.
+
+        A note says which columns of row labels are excluded.
+        """
         left = [name for name in self.row_labels if name not in names]
         if left:
             text = f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise"
@@ -110,7 +113,7 @@ class Table:
         return [name for name in self.names if name not in (*names, *left)]
 
     def numbers(self, names: Iterable[str], advice: Advice | None = None) -> Array:
-        """Return columns as finite numbers, of shape (rows, len(names)).
+        """Return the named columns as an array of finite numbers, of shape (rows, len(names)).
 
         Parameters
         ----------
@@ -130,7 +133,9 @@ class Table:
         return np.column_stack([self._column(name, advice or Advice()) for name in names])
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Return a column of labels, numbers or text, of shape (rows,); spaces around text are removed.
+        """Return a column as an array of labels, numbers or text; raise TableError if one is missing.
+
+        The array has the shape (rows,). Spaces around text are removed.
 
         Raises
         ------
@@ -152,7 +157,7 @@ class Table:
         return array
 
     def missing(self, names: Iterable[str]) -> NDArray[np.bool_]:
-        """Tell which rows lack a value in some of the columns."""
+        """Return a boolean array: for each row, whether a cell of the named columns is missing."""
         names, found = list(names), np.zeros(self.rows, dtype=bool)
         self.need(names)
         for name in names:
@@ -166,13 +171,16 @@ class Table:
         return found
 
     def take(self, rows: NDArray[np.intp]) -> Table:
-        """Return a table of some rows, which messages still call by their positions in the file."""
+        """Return a table of the rows with these indices.
+
+        Messages still give the positions of the rows in the file.
+        """
         columns = {name: take_cells(cells, rows) for name, cells in self.columns.items()}
         places = rows if self.places is None else self.places[rows]
         return replace(self, columns=columns, rows=len(rows), places=places, _floats={})
 
     def floats(self, name: str) -> Array:
-        """Return the cells of a column as floats, by its decimal sign; cells that are not numbers become NaN."""
+        """Return a column as floats, read with its decimal sign; cells that are not numbers become NaN."""
         if name not in self._floats:
             cells = self.columns[name]
             sign, note = self._sign(name)
@@ -186,7 +194,7 @@ class Table:
         return self._floats[name]
 
     def sign(self, name: str) -> str:
-        """Return the decimal sign of a column."""
+        """Return the decimal sign of a column, a comma or a point."""
         return self._sign(name)[0]
 
     def _sign(self, name: str) -> tuple[str, str]:
@@ -198,7 +206,7 @@ class Table:
             raise TableError(f"{self.source}: {error}") from None
 
     def need(self, names: Iterable[str]) -> None:
-        """Raise TableError for columns that are not in the table."""
+        """Raise TableError if the table lacks one of the named columns."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
             headless = "; the first line has to name the columns" if _are_numbers(self.names) else self._title()
@@ -207,7 +215,10 @@ class Table:
             )
 
     def _title(self) -> str:
-        """Return a remark if the first line looks like a title or a comment instead of names."""
+        """Return a hint for an error message if the first line of the file seems not to hold the column names.
+
+        It may be a title or a comment, or have another separator. The hint is empty otherwise.
+        """
         if self.lines is None or not self.names:
             return ""
         name, cells = self.names[0], self.columns[self.names[0]]
@@ -251,27 +262,30 @@ class Table:
 
 
 def or_a_value(cell: Any) -> str:
-    """End the message about text that is read as missing: how to read it as a value."""
+    """Return the end of an error message on text that is read as missing: the option to read it as a value."""
     text = cell.strip() if isinstance(cell, str) else ""
     return f". If {text!r} is a value, list what missing cells hold instead, as in --na=-999 or --na=" if text else ""
 
 
 def or_missing(cell: Any) -> str:
-    """End the message about text among numbers: how to read it as missing."""
+    """Return the end of an error message on text among numbers: the options to read it as missing."""
     text = cell.strip() if isinstance(cell, str) else ""
     is_mark = len(text) <= SHOWN and re.fullmatch(r"[^\d,\s]+", text)
     return f". If {text!r} stands for a missing cell, say --na={text} --missing drop" if is_mark else ""
 
 
 def _are_numbers(names: list[str]) -> bool:
-    """Tell whether the first line of a file holds numbers instead of names; matrix columns are numbered from 0."""
+    """Return whether the column names are numbers, so that the first line of the file holds no names.
+
+    Columns of a matrix, which are numbered from 0, do not count.
+    """
     return (
         bool(np.isfinite(as_floats(names)).all()) and names != [str(i) for i in range(len(names))] if names else False
     )
 
 
 def table_format(name: str, override: str | None = None) -> str:
-    """Return the format of a file: the given one, else by suffix; CSV for standard input and output."""
+    """Return the table format of a file: the given one, else by suffix; CSV for standard input and output."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
     if suffix not in FORMATS and override is None and (suffix in OTHERS or Path(name).is_dir()):
         raise TableError(f"{name} {OTHERS.get(suffix, 'is a folder; name a file in it')}")

@@ -51,7 +51,7 @@ SEQUENCE = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-
 
 
 def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str, str | None]:
-    r"""Decode a file as text.
+    r"""Decode the bytes of a file as text, and return also the encoding if it was only assumed.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ SAMPLE, SAMPLE_ROWS = 1 << 16, 200
 
 
 def as_separator(given: str) -> str:
-    r"""Return the character that an option value stands for.
+    r"""Return the separator character that a value of ``--sep`` stands for, such as ``;`` for ``semicolon``.
 
     Examples
     --------
@@ -140,7 +140,10 @@ def as_separator(given: str) -> str:
 
 
 def split_rows(text: str, separator: str, strict: bool = False) -> Any:
-    """Return a reader of rows; a run of spaces is one separator, as in aligned tables."""
+    """Return a `csv` reader over the rows of a text table, each split into a list of cells.
+
+    If the separator is a space, a run of spaces is one separator, as in aligned tables.
+    """
     file = io.StringIO(text, newline="")
     if separator == " ":
         return csv.reader((line.strip() for line in file), delimiter=" ", skipinitialspace=True, strict=strict)
@@ -148,7 +151,7 @@ def split_rows(text: str, separator: str, strict: bool = False) -> Any:
 
 
 def find_separator(text: str, source: str, usual: str = ",") -> str:
-    r"""Detect the column separator.
+    r"""Detect the column separator of a text table: a comma, semicolon, tab or bar.
 
     Parameters
     ----------
@@ -189,7 +192,7 @@ def find_separator(text: str, source: str, usual: str = ",") -> str:
 
 
 def _widths(sample: str, separator: str, whole: bool) -> list[int]:
-    """Return the number of cells of the first rows."""
+    """Return the number of cells in each of the first rows of a text that is split by this separator."""
     try:
         found = [len(row) for row, _ in zip(split_rows(sample, separator), range(SAMPLE_ROWS), strict=False) if row]
     except csv.Error:
@@ -218,7 +221,7 @@ STEP = 1 << 15  # rows between two reports of progress
 
 @dataclass(frozen=True)
 class TextFormat:
-    """Format of a text file; None means to be detected.
+    """Format of a text table: separator, decimal sign, encoding and markers of missing cells.
 
     Parameters
     ----------
@@ -241,7 +244,7 @@ AS_FOUND = TextFormat()
 
 
 class Cut(NamedTuple):
-    """Cells of the columns, and the line number of each row."""
+    """Cells of a text table, column by column, and the line number of each row."""
 
     columns: list[Sequence[str]]
     lines: Sequence[int]
@@ -250,7 +253,7 @@ class Cut(NamedTuple):
 def read_text(
     data: bytes, source: str, format: str, form: TextFormat = AS_FOUND, progress: Progress | None = None
 ) -> Table:
-    r"""Read a table of text; parameters and errors as in `read_table`.
+    r"""Read a table from the bytes of a text file; parameters and errors as in `read_table`.
 
     Examples
     --------
@@ -290,7 +293,10 @@ def read_text(
 
 
 def _stated(text: str) -> tuple[str | None, str]:
-    """Return the separator of a first line ``sep=;``, which spreadsheets write, and the text without that line."""
+    """Return the separator that a first line ``sep=;`` states, or None, and the text without that line.
+
+    Spreadsheets write such lines.
+    """
     if text[:4].lower() != "sep=" or len(text) < 6:
         return None, text
     line, end, rest = text.partition("\n")
@@ -301,7 +307,7 @@ def _stated(text: str) -> tuple[str | None, str]:
 
 
 def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
-    """Return the column names, '' for unnamed ones, and the number of header lines."""
+    """Return the column names of a text table, '' for unnamed ones, and the number of lines to skip before rows."""
     reader = split_rows(text, separator, strict=True)
     try:
         header: list[str] = next((row for row in reader if row), [])
@@ -321,7 +327,10 @@ def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
 
 
 def _decimals(text: str, separator: str, columns: dict[str, Any], given: str | None) -> Decimals | None:
-    """Return the decimal signs of the columns; None if no cell has a comma, so that all are points."""
+    """Return the decimal signs of the columns of a text table; None if all of them are points.
+
+    That is known if no cell has a comma, semicolons do not separate columns, and no sign is given.
+    """
     semicolons = separator == ";"
     if given is None and ("," not in text if separator != "," else '"' not in text) and not semicolons:
         return None
@@ -365,7 +374,10 @@ def _ragged(source: str, line: int, row: list[str], names: list[str], *, first: 
 
 
 def _with_pyarrow(text: str, separator: str, names: list[str], _: str, begin: int, __: Progress | None) -> Cut | None:
-    """Split text with pyarrow where it gives the same result as `csv`; None otherwise."""
+    """Split a text table into cells with pyarrow; return None if `csv` has to split it.
+
+    That is where pyarrow is not installed, or may not give the same result.
+    """
     if '"' in text or separator == " " or "\0" in text:
         return None
     try:
@@ -391,7 +403,7 @@ READ = {"csv": _with_csv, "pyarrow": _with_pyarrow}
 
 
 class ArrowText(Sequence[str]):
-    """Cells of a text file held by pyarrow: a sequence of strings, with a fast conversion to floats."""
+    """Text cells of one column, held by pyarrow: a sequence of strings, with a fast conversion to floats."""
 
     def __init__(self, cells: Any) -> None:
         self._cells = cells
@@ -419,11 +431,11 @@ class ArrowText(Sequence[str]):
         return iter(self._strings)
 
     def take(self, rows: NDArray[np.intp]) -> ArrowText:
-        """Select some of the cells."""
+        """Return the cells of the rows with these indices, as `ArrowText`."""
         return ArrowText(self._cells.take(import_module("pyarrow").array(rows)))
 
     def floats(self) -> NDArray[np.float64] | None:
-        """Return all cells as finite floats; None unless all of them are."""
+        """Return the cells as finite floats; None if any cell is not a finite number."""
         arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
         try:
             read: NDArray[np.float64] = compute.cast(self._cells, arrow.float64()).to_numpy()

@@ -33,7 +33,7 @@ FEWEST_ROWS = 1 << 10
 
 
 class Chunk(NamedTuple):
-    """One chunk of key-value pairs.
+    """Some consecutive rows of the data: arrays of keys and values, and of weights if there are any.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks(ABC):
-    """Key-value pairs read chunk by chunk.
+    """Abstract base class of key-value data that are read one chunk of rows at a time.
 
     Attributes
     ----------
@@ -83,20 +83,20 @@ class Chunks(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks, in order."""
+        """Iterate over the chunks of key-value pairs, in order."""
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """Names by which queries may refer to the key columns; column numbers of a matrix are not names."""
+        """Names of the key columns, to match those of queries; None without names or with mere column numbers."""
         named = self.names is not None and not all(name.isdecimal() for name in self.names)
         return self.names if named else None
 
     def reference(self) -> dict[str, Any] | None:
-        """Return a reference by which a model file can find the data again; None if they are not in a file."""
+        """Return a dictionary by which a saved model finds its data files again; None for data not in files."""
         return None
 
     def parts(self) -> list[Chunks]:
-        """Split into chunks for other processes; together they hold the same pairs in the same order.
+        """Split the data into `Chunks` that other processes can read; together they hold the same pairs in order.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class Chunks(ABC):
 
 
 class ArrayChunks(Chunks):
-    """Slices of arrays or memory maps, each converted when it is read.
+    """Chunks that are slices of arrays or memory maps, each converted to float64 when it is read.
 
     Parameters
     ----------
@@ -139,19 +139,22 @@ class ArrayChunks(Chunks):
         }
         for name, part in self._parts.items():
             if part.ndim not in (1, 2) or (name == "weight" and part.ndim != 1):
-                raise TableError(f"{source}: {name} must have shape (rows,) or (rows, columns), got {part.shape}")
+                raise TableError(
+                    f"{source}: key and value must have shape (rows,) or (rows, columns), and weight (rows,), got "
+                    f"{name} of shape {part.shape}"
+                )
             if part.dtype.kind == "O":
                 self._parts[name] = part = as_real_array(f"{source}: {name}", part, np.inf)
             if part.dtype.kind in "mM":
                 raise TableError(dates_refused(f"{source}: {name}", f"dtype {part.dtype}"))
             if part.dtype.kind not in "fiub":
-                raise TableError(f"{source}: {name} holds {part.dtype}, not real numbers")
+                raise TableError(f"{source}: {name} holds {part.dtype}, not real numbers; convert it to numbers first")
             found = find_inexact(parts[name], part) if part.dtype.kind == "f" else None  # of lists and frames
             if found is not None:
                 raise TableError(f"{source}: {name} holds {would_round(found[1], f'at index {found[0]}')}")
         lengths = {name: len(part) for name, part in self._parts.items()}
         if len(set(lengths.values())) > 1:
-            raise TableError(f"{source}: key, value and weight must have as many rows each, got {lengths}")
+            raise TableError(f"{source}: key, value and weight must have the same number of rows, got {lengths}")
         self.rows, self.flat = lengths["key"], self._parts["value"].ndim == 1
         self.outputs = 1 if self.flat else self._parts["value"].shape[1]
         width = sum(1 if part.ndim == 1 else part.shape[1] for part in self._parts.values())
@@ -159,7 +162,7 @@ class ArrayChunks(Chunks):
         self._first = 0  # row, where this is a part
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the slices."""
+        """Iterate over the chunks, which are slices of the arrays."""
         for start in range(0, self.rows or 0, self._step):
             parts = {}
             for name, array in self._parts.items():
@@ -171,7 +174,10 @@ class ArrayChunks(Chunks):
             yield Chunk(**parts)
 
     def parts(self) -> list[Chunks]:
-        """Return the slices; those of a memory map are pickled with their numbers, unlike files opened by name."""
+        """Return the slices of the arrays as a list of one `ArrayChunks` per chunk, for other processes.
+
+        Slices of a memory map are pickled with their numbers, unlike files that are opened by name.
+        """
         parts: list[Chunks] = []
         for start in range(0, self.rows or 0, self._step):
             slices = {name: array[start : start + self._step] for name, array in self._parts.items()}
@@ -182,7 +188,7 @@ class ArrayChunks(Chunks):
 
     @property
     def shape(self) -> tuple[int, int | None]:
-        """Numbers of key and value columns; the latter is None for one-dimensional values."""
+        """Number of key columns and number of value columns; the latter is None for one-dimensional values."""
         key, value = self._parts["key"], self._parts["value"]
         return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
 
@@ -191,7 +197,7 @@ class ArrayChunks(Chunks):
 
 
 class IteratedChunks(Chunks):
-    """Chunks from an iterable of array pairs, or of triples with weights.
+    """Chunks from an iterable of arrays ``(key, value)`` or ``(key, value, weight)``.
 
     Parameters
     ----------
@@ -205,12 +211,12 @@ class IteratedChunks(Chunks):
         self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks."""
+        """Iterate over the chunks, in the order of the iterable; large arrays are cut into several."""
         for part in self._arrays():
             yield from part
 
     def parts(self) -> list[Chunks]:
-        """Return slices of all arrays, if they can be iterated again."""
+        """Return one `ArrayChunks` per chunk; raise TypeError if the iterable can be read only once."""
         if not self.again:
             raise TypeError(
                 "an iterator can be read only once, and cannot be cut into parts for other processes; give a list of "
@@ -257,7 +263,7 @@ def rows_per_chunk(columns: int, memory: int | None = None) -> int:
 
 
 def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
-    """Raise an error for integers that float64 would round, with their position.
+    """Raise TableError, with the position, if an array holds an integer that float64 would round.
 
     Parameters
     ----------
@@ -273,7 +279,7 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
 
 
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
-    """Raise an error for numbers that are not finite, with their position.
+    """Raise TableError, with the position, if an array holds NaN or infinity.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Chunks of Parquet files and of Arrow streams: the columns that are needed, a bounded number of rows at a time."""
+"""Chunks of Parquet files and Arrow streams: only columns of keys, values and weights, some rows at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ BATCH_ROWS = 1 << 17
 
 
 class ColumnNames:
-    """Names of the columns of keys, values and weights."""
+    """Names of the columns of a file or stream that hold keys, values and weights."""
 
     def __init__(
         self,
@@ -44,7 +44,10 @@ class ColumnNames:
         # A caller who named the columns needs no advice to leave one out.
         self.advice = "name the others as features" if features is None else "convert it to numbers first"
         if len(set(present)) < len(present):
-            raise TableError(f"{source}: two columns have the same name; columns are {', '.join(map(repr, present))}")
+            raise TableError(
+                f"{source}: two columns have the same name; rename one of them. Columns are "
+                f"{', '.join(map(repr, present))}"
+            )
         for name in self.all:
             if name not in present:
                 raise TableError(f"{source}: no column {name!r}; columns are {', '.join(map(repr, present))}")
@@ -56,11 +59,14 @@ class ColumnNames:
 
     @property
     def all(self) -> list[str]:
-        """Names of keys, values and weight, in this order."""
+        """Names of the columns of keys, values and weights, in this order."""
         return [*self.features, *self.target, *self.weight]
 
     def reference(self, kind: str, path: Path, files: Sequence[Path]) -> dict[str, Any]:
-        """Return a reference to these columns of some files, with fingerprints that detect changes of the files."""
+        """Return a dictionary that identifies data files and the columns used, to find them again.
+
+        It has fingerprints of the files, which detect changes.
+        """
         return {
             "kind": kind,
             "path": str(path.resolve()),
@@ -71,13 +77,19 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Convert a table with one of these columns per row into a chunk of contiguous columns."""
+        """Convert a matrix of shape (columns, rows), whose columns are in the order of `all`, to a `Chunk`.
+
+        Columns of the arrays of the chunk are contiguous in memory.
+        """
         d, c = len(self.features), len(self.target)
         return Chunk(table[:d].T, table[d : d + c].T, table[-1] if self.weight else None)
 
 
 class _Collected:
-    """Arrow batches joined into chunks; one table is in memory at a time."""
+    """Buffer that joins Arrow batches into chunks of a fixed number of rows.
+
+    One buffer is in memory at a time.
+    """
 
     def __init__(self, names: ColumnNames, rows: int) -> None:
         self.names, self.filled = names, 0
@@ -86,27 +98,30 @@ class _Collected:
     def add(
         self, batch: Any, source: str, place: Callable[[int, str], str], constants: Mapping[str, float]
     ) -> Iterator[Chunk]:
-        """Copy a batch and columns of one value, and yield each table that is full."""
+        """Copy an Arrow batch into the buffer, and yield a `Chunk` whenever the buffer is full.
+
+        Columns named in `constants` have one value in all rows.
+        """
         start, rows = 0, self.table.shape[1]
         columns = [
             np.full(batch.num_rows, constants[name]) if name in constants else _numbers(batch, source, name)
             for name in self.names.all
         ]
         for column, name in zip(columns, self.names.all, strict=True):
-            check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # of this turn
+            check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # called in this iteration
         while start < batch.num_rows:
             stop = min(batch.num_rows, start + rows - self.filled)
             for i, name in enumerate(self.names.all):
                 part = self.table[i, self.filled : self.filled + stop - start]
                 part[:] = columns[i][start:stop]
-                check_finite(part, source, lambda row, _: place(start + row, name))  # noqa: B023  # of this turn
+                check_finite(part, source, lambda row, _: place(start + row, name))  # noqa: B023  # called in this iteration
             self.filled += stop - start
             start = stop
             if self.filled == rows:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Chunk]:
-        """Yield the last, incomplete table."""
+        """Yield the rows of the buffer as a `Chunk`, if there are any, and start an empty buffer."""
         if self.filled:
             yield self.names.chunk(self.table[:, : self.filled])
             self.filled, self.table = 0, np.empty_like(self.table)
@@ -159,14 +174,17 @@ class ParquetChunks(Chunks):
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks of all files."""
+        """Iterate over the chunks of all files, in the order of the files."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
         for file, constants in zip(self.files, self._constants, strict=True):
             yield from _read(file, None, self._names, collected, constants)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
-        """Return row groups that refer to the files by name; adjacent ones are joined up to the chunk size."""
+        """Return the row groups of the files as a list of `ParquetGroups`, for other processes.
+
+        They refer to the files by name. Adjacent row groups of a file are joined up to the chunk size.
+        """
         parts: list[Chunks] = []
         for file, constants in zip(self.files, self._constants, strict=True):
             metadata = _open(file).metadata
@@ -181,17 +199,17 @@ class ParquetChunks(Chunks):
         return parts
 
     def is_boolean(self, name: str) -> bool:
-        """Tell whether a column of the files holds booleans."""
+        """Return whether a column of the Parquet files holds booleans."""
         schema = _open(self.files[0]).schema_arrow
         return name in schema.names and str(schema.field(name).type) == "bool"
 
     def reference(self) -> dict[str, Any]:
-        """Return the file names, the columns and a fingerprint of each file."""
+        """Return a dictionary with the path, the columns used and a fingerprint of each file, for `reopen`."""
         return self._names.reference("parquet", self.path, self.files)
 
 
 class ParquetGroups(Chunks):
-    """Row groups of a Parquet file, by number; nothing is read before iteration.
+    """Chunks of a range of row groups of one Parquet file; nothing is read before iteration.
 
     Parameters
     ----------
@@ -217,20 +235,23 @@ class ParquetGroups(Chunks):
         self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Read the row groups."""
+        """Iterate over the chunks of these row groups."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
         yield from _read(self.file, self.groups, self._names, collected, self._constants)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
-        """Return these row groups as a single part."""
+        """Return a list of this object alone, as it is not split further."""
         return [self]
 
 
 def _read(
     file: Path, groups: range | None, names: ColumnNames, collected: _Collected, constants: Mapping[str, Any]
 ) -> Iterator[Chunk]:
-    """Yield the full chunks from some row groups of a file; None means all row groups."""
+    """Yield the full chunks from row groups of a Parquet file, or from all of them if `groups` is None.
+
+    The last rows may not fill a chunk; they stay in the buffer `collected`.
+    """
     from pyarrow import ArrowException
 
     parquet = _open(file)
@@ -250,7 +271,7 @@ def _read(
 
 
 class StreamChunks(Chunks):
-    """Chunks of an Arrow stream: frames of pandas, polars, DuckDB, tables and readers of pyarrow.
+    """Chunks of an Arrow stream, such as a frame of pandas, polars or DuckDB, or a table or reader of pyarrow.
 
     Parameters
     ----------
@@ -285,7 +306,7 @@ class StreamChunks(Chunks):
         self._step = rows or rows_per_chunk(len(self._names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the stream; over a new one each time, if the source can make one."""
+        """Iterate over the chunks of the stream; each iteration opens a new stream if the source can make one."""
         from pyarrow import RecordBatchReader
 
         reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
@@ -307,7 +328,7 @@ def _in_stream(start: int, row: int, name: str) -> str:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """List the Parquet files of a path.
+    """Return the Parquet files of a path in order: the file itself, or those in a folder and its partitions.
 
     Parameters
     ----------
@@ -351,12 +372,15 @@ def _open(file: Path) -> Any:
 
 
 def name_in(folder: Path, file: Path) -> str:
-    """Return the name of a file relative to a folder."""
+    """Return the path of a data file relative to `folder`, as text; its bare name if `folder` is no folder."""
     return file.relative_to(folder).as_posix() if file != folder and folder.is_dir() else file.name
 
 
 def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, float | str]]:
-    """Return for each file the values of its partition columns: numbers if all values of a column are."""
+    """Return the values of partition columns, in folder names such as ``year=2020``, of each Parquet file.
+
+    They are numbers if all values of a column are and none is a code such as 007, else text.
+    """
     written: list[dict[str, str]] = []
     for file in files:
         parts = file.relative_to(folder).parent.parts if file != folder else ()
@@ -364,7 +388,8 @@ def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, flo
         written.append({unquote(name): unquote(value) for name, _, value in pairs})
         if list(written[-1]) != list(written[0]):
             raise TableError(
-                f"{file} lies in folders of {list(written[-1])}, and {files[0]} in those of {list(written[0])}"
+                f"{file} lies in folders of {list(written[-1])}, and {files[0]} in those of {list(written[0])}; "
+                "partition all files of a folder by the same columns, in the same order"
             )
     values: list[dict[str, float | str]] = [{} for _ in files]
     for name in written[0]:
@@ -377,13 +402,13 @@ def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, flo
 
 
 def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
-    """Return the kinds of the key columns, None if all of them are numbers."""
+    """Return the kind of each key column (numeric, date or duration); None if all of them are numeric."""
     found = [arrow_kind(schema.field(name).type) if name in schema.names else None for name in names]
     return tuple(kind or "numeric" for kind in found) if any(found) else None
 
 
 def _numbers(batch: Any, source: str, name: str) -> NDArray[Any]:
-    """Convert a column of a batch to numbers; dates and durations become days."""
+    """Return a column of an Arrow batch as an array of numbers; dates and durations become days."""
     column, label = batch.column(name), f"{source}: column {name!r}"
     times = times_of(label, column) if arrow_kind(column.type) else None
     if times is None:

@@ -27,7 +27,7 @@ Names = str | Sequence[str]
 
 
 class NpyChunks(Chunks):
-    """Chunks of a `.npy` file, memory-mapped: a matrix, whose columns are called "0", "1", ..., or named columns.
+    """Chunks of a memory-mapped `.npy` file: a matrix with columns named "0", "1", ..., or a structured array.
 
     Parameters
     ----------
@@ -55,24 +55,29 @@ class NpyChunks(Chunks):
         except Exception as error:  # a damaged header can make NumPy raise nearly anything
             raise TableError(f"{self.path} is truncated or no .npy file of numbers: {error}") from None
         if not isinstance(table, np.ndarray) or table.ndim != (1 if table.dtype.names else 2):
-            raise TableError(f"{self.path}: expected one array, a matrix (rows, columns) or a list of named columns")
+            raise TableError(
+                f"{self.path}: expected one array, a matrix (rows, columns) or a one-dimensional array with named "
+                "columns; save such an array with numpy.save"
+            )
         present = table.dtype.names or [str(i) for i in range(table.shape[1])]
         self._names = names = ColumnNames(str(self.path), present, features, target, weight)
         for name in names.all:
             kind = table.dtype[name] if table.dtype.names else table.dtype
             if kind.kind not in "fiub":
-                raise TableError(f"{self.path}: column {name!r} holds {kind}, not real numbers")
+                raise TableError(
+                    f"{self.path}: column {name!r} holds {kind}, not real numbers; convert it to numbers first"
+                )
         self.rows, self.flat, self.names = len(table), names.flat, tuple(names.features)
         self.outputs = len(names.target)
         self._step = rows or rows_per_chunk(len(names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks of the file."""
+        """Iterate over the chunks of the file, which are ranges of its rows."""
         for part in self._ranges(self.path):
             yield from part
 
     def parts(self) -> list[Chunks]:
-        """Return row ranges that refer to the file by name; one chunk each."""
+        """Return one `NpyRows` per chunk, which refers to the file by name, for other processes."""
         return [*self._ranges(self.path.absolute())]
 
     def _ranges(self, path: Path) -> Iterator[NpyRows]:
@@ -80,12 +85,12 @@ class NpyChunks(Chunks):
             yield NpyRows(path, self._names, start, min(start + self._step, len(self._table)))
 
     def reference(self) -> dict[str, Any]:
-        """Return the file name, the columns and a fingerprint."""
+        """Return a dictionary with the path, the columns used and a fingerprint of the file, for `reopen`."""
         return self._names.reference("npy", self.path, [self.path])
 
 
 class NpyRows(Chunks):
-    """A row range of a `.npy` file: its name and two row numbers; nothing is read before iteration.
+    """One range of rows of a `.npy` file, held by file name and row numbers; nothing is read before iteration.
 
     Parameters
     ----------
@@ -103,7 +108,7 @@ class NpyRows(Chunks):
         self.outputs = len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Read the rows."""
+        """Read the rows from the file, and yield them as a single chunk."""
         names, start = self._names.all, self._start
         block = np.load(self.path, mmap_mode="r", allow_pickle=False)[start : start + (self.rows or 0)]
         numbers = np.empty((len(names), len(block)))
@@ -113,13 +118,13 @@ class NpyRows(Chunks):
 
         for i, name in enumerate(names):
             column = block[name] if block.dtype.names else block[:, int(name)]
-            check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # of this turn
+            check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # called in this iteration
             numbers[i] = column
         check_finite(numbers.T, str(self.path), place)
         yield self._names.chunk(numbers)
 
     def parts(self) -> list[Chunks]:
-        """Return these rows as a single part."""
+        """Return a list of this object alone, as it is not split further."""
         return [self]
 
 
@@ -207,7 +212,7 @@ def open_chunks(
 
 
 def _open_named(source: Any, **options: Any) -> Chunks:
-    """Open a file, a folder or a stream with named columns."""
+    """Open a `.npy` file, a Parquet file or folder, or an Arrow stream as chunks."""
     if not isinstance(source, str | Path):
         return StreamChunks(source, **options)
     path = Path(source)
@@ -215,7 +220,10 @@ def _open_named(source: Any, **options: Any) -> Chunks:
 
 
 def _with_warning(chunks: Chunks) -> Chunks:
-    """Warn of columns that are excluded although they were not named."""
+    """Return the chunks, and warn if columns that hold row labels were excluded from the keys.
+
+    Columns that the caller names are never excluded.
+    """
     if chunks.left_out:
         warn_caller(
             f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns of "
@@ -226,7 +234,7 @@ def _with_warning(chunks: Chunks) -> Chunks:
 
 
 def refuse_keys_alone(key: Any) -> None:
-    """Raise TypeError for keys without values, where chunks of both are required.
+    """Raise TypeError if keys come without values, where an iterable of chunks of both is expected.
 
     Parameters
     ----------
@@ -255,7 +263,7 @@ def refuse_keys_alone(key: Any) -> None:
 
 
 def of_numbers(chunks: Chunks) -> Chunks:
-    """Return chunks, or raise TypeError if key columns are dates or durations.
+    """Return the given chunks if all key columns are numeric; raise TypeError for dates or durations.
 
     Parameters
     ----------
@@ -277,7 +285,7 @@ def of_numbers(chunks: Chunks) -> Chunks:
 
 
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
-    """Open the data that a model refers to, and check that they have not changed.
+    """Open the data files that a saved model refers to; raise TableError if they are missing or have changed.
 
     Parameters
     ----------
