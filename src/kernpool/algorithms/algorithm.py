@@ -86,23 +86,23 @@ class PairSample:
 
     @property
     def keys(self) -> int:
-        """Number of sampled keys; larger for problems that take longer."""
+        """Number of keys in the sample: all, or 256 to 2048, growing with the number of query-key pairs."""
         m, n = self.problem.shape
         return min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))
 
     @property
     def seconds(self) -> float:
-        """Seconds that evaluating the sample takes."""
+        """Estimated time in seconds to evaluate the sample."""
         return 200e-6 + QUERIES * self.keys * (30e-9 + 3e-9 * int(self.problem.key.shape[1]))
 
     @property
     def share(self) -> float:
-        """Fraction of pairs that a tree would visit one by one."""
+        """Estimated fraction of query-key pairs that a kd tree would visit individually."""
         return self._found[0]
 
     @property
     def weight(self) -> float:
-        """Mean sum of the weights of a query."""
+        """Estimated sum of kernel weights of a query over all keys, averaged over the sampled queries."""
         return self._found[1]
 
     @cached_property
@@ -139,7 +139,10 @@ FEWEST_FOR_PRODUCTS = 16  # columns from which on matrix products are faster tha
 
 
 class Gradients(NamedTuple):
-    """Result of `Algorithm.pullback`; derivatives that were not requested are None."""
+    """Gradients with respect to queries, keys, values, log-bandwidths and smoothing; None if not requested.
+
+    The result of `Algorithm.pullback`.
+    """
 
     query: Array | None = None
     key: Array | None = None
@@ -149,14 +152,17 @@ class Gradients(NamedTuple):
 
 
 class Reduce(Protocol):
-    """Signature of the sum over keys: problem to state."""
+    """Signature of `Algorithm.reduce`, which computes kernel sums over all keys for each query."""
 
     def __call__(self, problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-        """Return the state of the problem's centered values."""
+        """Return each query's sums over all keys of the weights and of the weighted, centered values."""
 
 
 class Pullback(Protocol):
-    """Signature of the second pass over the pairs: cotangent to gradients."""
+    """Signature of `Algorithm.pullback`, the backward pass from pooled values to the inputs.
+
+    It is a second pass over the pairs.
+    """
 
     def __call__(
         self,
@@ -167,28 +173,28 @@ class Pullback(Protocol):
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Return the requested gradients."""
+        """Return the gradients named in `wanted`, given the derivatives of a loss by the pooled values."""
 
 
 class Seconds(Protocol):
-    """Signature of the time estimate of an algorithm, on one thread."""
+    """Signature of `Algorithm.seconds`, which estimates the run time of a problem on one thread."""
 
     def __call__(self, problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-        """Return the estimated seconds; infinity for an algorithm that is used on request only.
+        """Return the estimated run time in seconds; infinity for an algorithm to be used on request only.
 
         Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
         algorithms registered before: if they cannot be beaten, there is no need to evaluate a sample, which takes time.
         """
 
 
-# As all costs are called.
+# The arguments of all estimates of time, used or not.
 def only_if_asked(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Return infinity, for algorithms that are used on request only."""
+    """Return an infinite run time, for an algorithm that is used only if a user requests it by name."""
     return float("inf")
 
 
 class Blocks(Protocol):
-    """Block-wise computation of a problem: sums and gradients of one block per call."""
+    """Interface for computing the kernel sums and gradients of one block of queries and keys per call."""
 
     pairs_per_call: int
     keys_per_call: int
@@ -196,15 +202,15 @@ class Blocks(Protocol):
     gradients_use_blas: bool
 
     def prepare(self) -> None:
-        """Compute what all blocks need, so that threads do not compute it concurrently."""
+        """Compute the arrays that all blocks share, before threads process blocks concurrently."""
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Return the state of one block."""
+        """Return the kernel sums of a slice of queries over a slice of keys."""
 
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
-        """Return the contribution of one block to the gradients."""
+        """Return the contribution of a slice of queries and a slice of keys to the requested gradients."""
 
 
 @cache
@@ -214,7 +220,7 @@ def _is_installed(package: str) -> bool:
 
 @dataclass(frozen=True)
 class Algorithm:
-    r"""An algorithm for the sum over keys, with the problems that it supports.
+    r"""Record of a summation algorithm: its functions, and the features of problems that it supports.
 
     Parameters
     ----------
@@ -267,26 +273,27 @@ class Algorithm:
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
-        """Say which feature of the problem this algorithm does not support; None if it supports all."""
+        """Return the reason, as text, why this algorithm cannot compute the problem; None if it can."""
         composition, kernel = problem.similarity.composition, problem.similarity.kernel
         if composition not in self.compositions:
-            return f"does not do composition={composition!r}"
+            return f"does not support composition={composition!r}"
         if problem.attn_mask is not None and not self.attn_mask:
-            return "does not do attn_mask"
+            return "does not support attn_mask"
         if problem.logit_bias is not None and not self.logit_bias:
-            return "does not do a floating-point attn_mask"
+            return "does not support a floating-point attn_mask"
         if not is_compiled(kernel) and not self.own_kernels:
-            return f"has no loop for the kernel {kernel.name!r}"
+            return f"has no compiled loop for the kernel {kernel.name!r}"
         if self.form is not None and not isinstance(kernel.form, self.form):
-            return f"does not do the kernel {kernel.name!r}"
-        fit = FITS[problem.degree]
+            return f"does not support the kernel {kernel.name!r}"
+        fit = f"degree={problem.degree} (a {FITS[problem.degree]} fit)"
         if problem.degree > self.degree:
-            return f"does not do the moments of a {fit} fit"
+            return f"does not support {fit}"
         if kernel.form is not None and problem.degree > self.degree_of_form.get(type(kernel.form), problem.degree):
-            return f"does not do the moments of a {fit} fit with the kernel {kernel.name!r}"
+            return f"does not support {fit} with the kernel {kernel.name!r}"
         fewest, most = self.columns
         if not fewest <= problem.key.shape[1] <= most:
-            return f"does {fewest if fewest == most else f'{fewest} to {most}'} column(s), not {problem.key.shape[1]}"
+            number = fewest if fewest == most else f"{fewest} to {most}"
+            return f"supports {number} column(s) of query and key, not {problem.key.shape[1]}"
         if self.needs is not None and not _is_installed(self.needs[0]):
             return f'needs the package {self.needs[0]}: pip install "kernpool[{self.needs[1]}]"'
         return None
@@ -303,7 +310,7 @@ def _tables() -> dict[str, Any]:
 
 
 def pair_cost(loops: str, kernel: str, columns: int) -> float:
-    """Return the seconds per pair of a query and a key.
+    """Return the run time in seconds per query-key pair, from a table of measurements.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ LINES = 1 << 18  # cells per call of the Fourier transform: 10 ms
 
 @dataclass(frozen=True)
 class Grid:
-    """A periodic grid around the keys.
+    """Periodic grid around the keys, on which sums of weights are convolved with the Gaussian.
 
     Parameters
     ----------
@@ -86,7 +86,10 @@ class Grid:
 
     @classmethod
     def around(cls, low: Array, high: Array, bandwidth: Array, precision: float) -> Grid:
-        """Build a grid around the box of the keys, with periodic images and lost frequencies below the precision."""
+        """Build a grid around the bounding box of the keys that is fine and wide enough for the precision.
+
+        Errors by periodic images and by lost frequencies are below the precision.
+        """
         from scipy.fft import next_fast_len
 
         # Far below the precision, because these errors may add up over all keys and those of finufft are scattered.
@@ -99,7 +102,7 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """Total number of cells."""
+        """Total number of cells of the grid; 2**62 if an axis has too many."""
         return math.prod(self.cells) if max(self.cells) < TOO_MANY else 1 << 62
 
     @property
@@ -113,7 +116,7 @@ class Grid:
 
     @property
     def jitter(self) -> float:
-        """Bound in bandwidths on the shift of a query against the keys by rounding of coordinates.
+        """Upper bound, in bandwidths, on the shift of a query relative to the keys by rounding of coordinates.
 
         Four roundings of coordinates up to the length of the grid, each of half a unit at most.
         """
@@ -121,11 +124,11 @@ class Grid:
         return 2.0 * float(np.finfo(float).eps) * widest * math.sqrt(len(self.cells))
 
     def in_cells(self, points: Array) -> Array:
-        """Return the coordinates of points in units of cells, of shape (d, n)."""
+        """Return the grid coordinates of points, in units of cells, as an array of shape (d, n)."""
         return np.ascontiguousarray(((points - self.low) / self.step).T)
 
     def norm(self, points: Array, strength: Array) -> float:
-        """Return the Euclidean norm of the strengths summed per cell."""
+        """Return the Euclidean norm, over the grid's cells, of the strengths summed within each cell."""
         cells = np.zeros(len(points), dtype=np.intp)
         for a, count in enumerate(self.cells):
             cells *= count
@@ -133,12 +136,12 @@ class Grid:
         return math.sqrt(float(np.sum(np.bincount(cells, weights=strength) ** 2)))
 
     def order(self, points: Array) -> NDArray[np.intp]:
-        """Sort points by their row of the grid, so that consecutive points touch few rows."""
+        """Return the indices that sort points by grid row, so that consecutive points touch few rows."""
         return np.argsort(((points[:, 0] - self.low[0]) / self.step[0]).astype(np.uint16), kind="stable")
 
 
 class Slab:
-    """The rows of the grid that some points touch, and a finufft plan for them."""
+    """Rows of the grid around some points, with a finufft plan to spread from or interpolate to the points."""
 
     def __init__(self, grid: Grid, points: Array, kind: int, within: slice) -> None:
         cells = grid.in_cells(points)
@@ -152,14 +155,17 @@ class Slab:
 
 
 def plan(kind: int, shape: tuple[int, ...], precision: float) -> Any:
-    """Make a finufft plan that spreads (1) or interpolates (2), single-threaded, in double precision."""
+    """Build a single-threaded finufft plan in double precision that spreads (kind 1) or interpolates (kind 2)."""
     from finufft import Plan
 
     return Plan(kind, shape, eps=precision, isign=-1, nthreads=1, spreadinterponly=1, upsampfac=2.0)
 
 
 def rows_of(x: Array, within: slice) -> slice:
-    """Return the rows that points at x of the first axis touch, within the grid; at least as many as finufft needs."""
+    """Return the slice of grid rows that points touch, given their first coordinates `x` in cells.
+
+    It lies `within` the grid, and has at least as many rows as finufft needs.
+    """
     first = int(x.min()) - HALO
     count = max(int(x.max()) + HALO + 1 - first, FEWEST)
     first = max(min(first, within.stop - count), within.start)
@@ -167,7 +173,10 @@ def rows_of(x: Array, within: slice) -> slice:
 
 
 def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: Progress | None = None) -> Field:
-    """Spread keys with strengths (pairs of sums, n) onto the grid; the result has shape (pairs of sums, *cells)."""
+    """Spread keys onto the grid: add the complex strengths of each key to the cells around it.
+
+    Strengths have the shape (pairs of sums, n), the result (pairs of sums, *cells).
+    """
     order, parts = grid.order(key), len(strength)
     blocks = cut(len(key), max(-(-len(key) // KEY_BLOCKS), PIECES[len(grid.cells)]))
     field = np.zeros((parts, *grid.cells), dtype=np.complex128)
@@ -200,7 +209,10 @@ def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: P
 
 
 def convolve(grid: Grid, field: Field, n_jobs: int = 1) -> None:
-    """Convolve a grid with the Gaussian in place, and divide by the transform of the spreading kernel squared."""
+    """Convolve the sums on a grid with the Gaussian, in place, and correct for spreading and interpolation.
+
+    The correction is a division by the squared transform of the spreading kernel.
+    """
     from scipy import fft
 
     for axis, size in enumerate(grid.cells):
@@ -223,7 +235,10 @@ def convolve(grid: Grid, field: Field, n_jobs: int = 1) -> None:
 
 
 def transfer(grid: Grid, axis: int) -> Array:
-    """Return the transform of the Gaussian over the squared one of the spreading kernel, along one axis."""
+    """Return the Fourier multipliers along one axis that convolve with the Gaussian and correct for spreading.
+
+    They are the transform of the Gaussian over the squared one of the spreading kernel.
+    """
     size, width = grid.cells[axis], grid.bandwidth[axis] / grid.step[axis]  # a bandwidth, in cells
     # The spreading kernel at every eighth of a cell; its own transform is a sum over them, exact to its precision. It
     # is asked for in as many dimensions as it is used in, because finufft widens it with the dimension.
@@ -244,7 +259,7 @@ def transfer(grid: Grid, axis: int) -> Array:
 
 
 def interpolate(grid: Grid, field: Field, query: Array) -> Field:
-    """Interpolate a grid at some queries: the sums there, of shape (pairs of sums, m)."""
+    """Interpolate the sums on a grid at some queries; return complex numbers (pairs of sums, m)."""
     slab = Slab(grid, query, 2, slice(0, grid.cells[0]))
     return np.stack([slab.plan.execute(part[slab.rows]) for part in field])
 
@@ -261,7 +276,9 @@ OWN_SHARE = 0.1  # of the sum that the own key may have for it to be subtracted:
 
 @dataclass(frozen=True)
 class TransformSums:
-    """The summed quantities: 1 and each non-constant value column, scaled to equal size, packed as complex pairs.
+    """Key weights and weighted value columns to be summed, packed in pairs as complex numbers.
+
+    Constant value columns are omitted; the others are scaled to equal size.
 
     Parameters
     ----------
@@ -282,7 +299,7 @@ class TransformSums:
 
     @classmethod
     def of(cls, weight: Array, value: Array) -> TransformSums:
-        """Scale the value columns and pack them."""
+        """Build `TransformSums` from key weights and values, scaling and packing the value columns."""
         spread = np.ptp(value, axis=0)
         columns = np.flatnonzero(spread > 0)
         largest = np.abs(value[:, columns]).max(axis=0)
@@ -296,14 +313,14 @@ class TransformSums:
         return cls(strength, largest * size, columns, spread[columns])
 
     def unpacked(self, found: Field) -> tuple[Array, Array]:
-        """Return sums of weights and of weighted values of the included columns."""
+        """Return sums of weights and of the included, weighted value columns from packed complex sums."""
         parts = np.ascontiguousarray(found.T).view(np.float64)
         return parts[:, 0], parts[:, 1 : len(self.columns) + 1] * self.scale
 
 
 @dataclass(frozen=True)
 class Transform:
-    """The sums of all queries inside the grid, and a bound on their error."""
+    """Gaussian sums on a grid, from which those at queries are interpolated, and a bound on their error."""
 
     problem: Problem
     sums: TransformSums
@@ -313,7 +330,7 @@ class Transform:
     error: float
 
     def at(self, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-        """Return denominators, numerators and the part of the denominator that was excluded, for some queries."""
+        """Return denominators, numerators and the weight excluded for leave-one-out, at the queries `rows`."""
         problem, sums = self.problem, self.sums
         denominator, numerator = sums.unpacked(interpolate(self.grid, self.field, problem.query[rows]))
         own = np.zeros(len(rows))
@@ -327,7 +344,7 @@ class Transform:
         return denominator, numerator, own
 
     def certified(self, denominator: Array, numerator: Array, own: Array) -> NDArray[np.bool_]:
-        """Tell whether the error bounds of denominators and pooled values meet the tolerance."""
+        """Return for each query whether the error bounds of its denominator and values meet the tolerance."""
         share = self.problem.tol + ROUNDING
         left = denominator - self.error
         safe = np.where((left > 0) & (own <= OWN_SHARE * denominator), left, np.nan)
@@ -340,7 +357,7 @@ class Transform:
             return np.logical_and(good, np.all(bound <= share * self.sums.spread, axis=1), out=good)
 
     def checked(self, sample: NDArray[np.intp], truth: PoolState) -> Transform:
-        """Increase the error bound if exactly computed queries deviate more than expected."""
+        """Return the transform, its error bound increased if a sample of exact sums deviates by too much."""
         denominator, numerator, _ = self.at(sample)
         unit = np.exp(truth.shift)
         expected, weighted = unit * truth.denominator, unit[:, None] * truth.numerator[:, self.sums.columns]
@@ -354,7 +371,7 @@ class Transform:
 def prepare(
     problem: Problem, exact: Reduce, n_jobs: int, progress: Progress | None
 ) -> tuple[Transform, NDArray[np.intp]] | None:
-    """Transform a problem; return also the queries inside the grid, or None if few could be certified."""
+    """Return the transform of a problem and the indices of queries on its grid; None if it is not worthwhile."""
     weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
     kept = np.flatnonzero(weight)
     if not kept.size:
@@ -387,13 +404,16 @@ def prepare(
 
 
 def by_pairs(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum over all keys for queries without a certificate: isolated ones, for which a tree is efficient."""
+    """Compute kernel sums exactly, by a tree or brute force, for queries without an error certificate.
+
+    Such queries are isolated, and a tree is efficient for them.
+    """
     exact: Reduce = tree.reduce if len(problem.query) >= WORTH_A_TREE else brute.reduce
     return exact(problem, n_jobs, progress)
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, exact: Reduce = by_pairs) -> PoolState:
-    """Sum over all keys by the transform; `exact` computes the queries without a certificate."""
+    """Compute Gaussian sums over all keys by Fourier transform; `exact` computes uncertified queries."""
     m, n = problem.shape
 
     def report(before: int) -> Progress | None:  # n keys, m queries, m answers, brought to the m that callers count in
@@ -431,7 +451,11 @@ DENSE_WINDOW = 100.0  # sum of weights from which on a transform can be certifie
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of a transform that can be certified; parameters as in `Algorithm.seconds`."""
+    """Estimate the run time of the Fourier transform in seconds; infinity if it is not worthwhile.
+
+    It is worthwhile where queries have enough weight for a certificate and brute force takes longer. Parameters are as
+    in `Algorithm.seconds`.
+    """
     transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
     worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
     return transform if worthwhile else float("inf")

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:
-    """Return the shift of shape (m,), and the weights of all pairs, of shape (m, n), in units of ``exp(shift)``."""
+    """Return the (m,) logarithms `shift` of a unit per query, and the (m, n) weights of all pairs in that unit."""
     times = None if _counts_once(problem) else problem.multiplicity()
     similarity = problem.similarity
     if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
@@ -38,17 +38,23 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
 
 
 def _counts_once(problem: Problem) -> bool:
-    """Tell whether all pairs have multiplicity 1, so that no table of ones is needed."""
+    """Return whether every pair counts once: no key weights, leave-one-out, mask or groups.
+
+    No table of ones is needed then.
+    """
     return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.groups))
 
 
 def may_underflow(problem: Problem) -> bool:
-    """Tell whether products of compact profiles can underflow: the smallest, (2e-16)^3, six times and more."""
+    """Return whether products of a compact kernel over columns can underflow: from six columns on.
+
+    The smallest positive factor is (2e-16)^3.
+    """
     return problem.similarity.composition == "product" and problem.key.shape[1] > 5
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights, weighted values, and the moments of `kernpool.core.moments` over all keys."""
+    """Compute kernel sums over all keys for each query by dense NumPy: weights, weighted values and moments."""
     shift, weight = pair_weights(problem)
     columns = [weight @ problem.value]
     if problem.degree:
@@ -72,7 +78,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def reduce_in_blocks(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum as `reduce` does, some rows at a time, so that temporaries reuse allocated memory."""
+    """Compute kernel sums as `reduce` does, for some queries at a time, so that temporaries reuse memory."""
     m, rows = len(problem.query), max(1, PAIRS_AT_ONCE // len(problem.key))
     if rows >= m:
         return reduce(problem, n_jobs, progress)
@@ -92,7 +98,7 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    r"""Differentiate :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`; see `Algorithm`.
+    r"""Compute the gradients of :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, for cotangents g; see `Algorithm`.
 
     The fit is :math:`\hat y_i = \sum_j \omega_{ij} v_j`. If it is local constant, the linear weights omega are the
     pooling weights alpha; if it is local linear, they are
@@ -153,7 +159,7 @@ MOST_PAIRS = 1_000_000  # arrays of 8 MiB; beyond them it runs only if asked for
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of dense blocks."""
+    """Estimate the run time of dense NumPy in seconds; infinity beyond a million pairs."""
     (m, n), d = problem.shape, int(problem.key.shape[1])
     if m * n > MOST_PAIRS:
         return float("inf")

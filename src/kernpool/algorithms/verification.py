@@ -38,23 +38,23 @@ MOST_AT_FIRST = 1 << 16
 
 
 class Faults:
-    """Counts of corrected results in this process, by the name of the algorithm."""
+    """Counts of wrong results that were corrected in this process, by the name of the algorithm."""
 
     def __init__(self) -> None:
         self._lock, self._counts = threading.Lock(), dict[str, int]()
 
     def add(self, algorithm: str, queries: int) -> None:
-        """Count queries with a wrong result."""
+        """Add a number of queries with wrong results to the count of an algorithm."""
         with self._lock:
             self._counts[algorithm] = self._counts.get(algorithm, 0) + queries
 
     def counts(self) -> dict[str, int]:
-        """Return a copy of the counts; empty if there was no wrong result."""
+        """Return a copy of the counts of wrong results by algorithm; empty if there were none."""
         with self._lock:
             return dict(self._counts)
 
     def clear(self) -> None:
-        """Reset the counts."""
+        """Reset the counts of wrong results of all algorithms."""
         with self._lock:
             self._counts.clear()
 
@@ -63,7 +63,7 @@ FAULTS = Faults()
 
 
 def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolState, int]:
-    """Check a state for impossible results, and compute these again by the reference implementation.
+    """Check kernel sums for impossible results, and compute those again by brute force.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
 
 
 def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) -> PoolState:
-    """Verify a few queries of a large call by brute force; if they disagree, compute all again.
+    """Verify a few queries of a large call by brute force; if they disagree, compute all queries again.
 
     The selection depends on the number of queries alone, so that results do not depend on threads.
 
@@ -136,7 +136,7 @@ def _parts(state: PoolState) -> tuple[Array, Array, Array]:
 
 
 def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.bool_]:
-    """Tell for each query whether pooled values are equal up to rounding and `tol`."""
+    """Return for each query whether two results agree in pooled values and weight sums, up to rounding and `tol`."""
     c, spread = problem.value.shape[1], np.ptp(_taking_part(problem), axis=0)
     with np.errstate(all="ignore"):
         mine, right = (state.numerator[:, :c] / state.denominator[:, None] for state in (found, exact))
@@ -157,7 +157,7 @@ def _slack(problem: Problem) -> float:
 
 
 def _impossible(problem: Problem, state: PoolState) -> Rows:
-    """Return the queries whose sums cannot be those of non-negative weights."""
+    """Return the indices of queries whose sums cannot be those of non-negative weights."""
     # Means lie within the range of a sample, as a rule; only where some do not, all values are looked at.
     suspects = _outside(problem, state, _taking_part(problem, 1 + len(problem.value) // SAMPLE_VALUES), None)
     if not suspects.size:
@@ -166,7 +166,7 @@ def _impossible(problem: Problem, state: PoolState) -> Rows:
 
 
 def _taking_part(problem: Problem, step: int = 1) -> Array:
-    """Return the values of every k-th key of positive weight; at least one."""
+    """Return the values of keys of positive weight among every `step`-th key; at least one row."""
     value, weight = problem.value[::step], problem.key_weight
     if weight is None or (kept := weight[::step] > 0).all():
         return np.ascontiguousarray(value)
@@ -174,7 +174,7 @@ def _taking_part(problem: Problem, step: int = 1) -> Array:
 
 
 def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
-    """Return the suspects, or all queries, whose means are outside the range of these values."""
+    """Return the indices of queries, all or suspects, whose means are outside the range of these values."""
     low, high = column_range(value)
     margin = _slack(problem) * (high - low)
     low, high = low - margin, high + margin
@@ -195,7 +195,7 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
 
 
 def _may_be_empty(problem: Problem) -> bool:
-    """Tell whether a window may have no key of positive weight."""
+    """Return whether the window of a query may have no key of positive weight."""
     if problem.similarity.kernel.is_compact or problem.attn_mask is not None or problem.logit_bias is not None:
         return True
     weight = problem.key_weight

@@ -31,7 +31,7 @@ DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns
 
 
 def pair_seconds(problem: Problem) -> float:
-    """Return the seconds per pair in compiled loops."""
+    """Estimate the run time of brute force in seconds per query-key pair."""
     similarity = problem.similarity
     d, c, kernel = int(problem.key.shape[1]), int(problem.value.shape[1]), similarity.kernel
     in_logarithms = kernel.is_compact and may_underflow(problem)
@@ -50,9 +50,9 @@ def pair_seconds(problem: Problem) -> float:
     return seconds + 0.3e-9 * (c - 1)
 
 
-# As all costs are called.
+# The arguments of all estimates of time, used or not.
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Estimate the time of visiting every pair; parameters as in `Algorithm.seconds`."""
+    """Estimate the run time of brute force in seconds; parameters as in `Algorithm.seconds`."""
     m, n = problem.shape
     return CALL + m * (SECONDS_PER_QUERY + n * pair_seconds(problem))
 
@@ -61,7 +61,7 @@ Array = NDArray[np.float64]
 
 
 class DenseBlocks:
-    """Blocks computed by the reference implementation."""
+    """Kernel sums and gradients of blocks by the reference implementation in dense NumPy."""
 
     pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
     keys_per_call = 1 << 12
@@ -71,16 +71,16 @@ class DenseBlocks:
         self.problem = problem
 
     def prepare(self) -> None:
-        """Do nothing: blocks need only the problem."""
+        """Do nothing: dense blocks need no shared arrays."""
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Return the state of one block."""
+        """Return the kernel sums of a slice of queries over a slice of keys."""
         return reference.reduce(self.problem.block(queries, keys))
 
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
-        """Return the contribution of one block to the gradients."""
+        """Return the contribution of a slice of queries and a slice of keys to the requested gradients."""
         part = state.rows(queries)
         return reference.pullback(self.problem.block(queries, keys), part, cotangent[queries], wanted)
 
@@ -96,17 +96,21 @@ def _blocks(problem: Problem) -> Blocks:
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights and weighted values over all keys."""
+    """Compute kernel sums over all keys for each query, by brute force in blocks on threads."""
     return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
 
 
 def reduce_densely(problem: Problem) -> PoolState:
-    """Sum by the reference implementation in small dense blocks: slow, independent of all compiled loops."""
+    """Compute kernel sums by dense NumPy in small blocks: slow, but independent of all compiled loops."""
     return _sum_blocks(problem, DenseBlocks(problem))
 
 
 def reduce_staged(problem: Problem) -> PoolState:
-    """Sum by the staged tiles, which support every kernel: a single loop to compile, independent of the others."""
+    """Compute kernel sums by the one compiled loop that supports every built-in kernel.
+
+    That loop, the staged tiles, is independent of all other loops, and the only one to be compiled. Problems that no
+    compiled loop supports run through the reference implementation.
+    """
     if isinstance(blocks := _blocks(problem), DenseBlocks):
         return _sum_blocks(problem, blocks)
     blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it
@@ -142,10 +146,11 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute gradients; each block of keys visits all queries, so that no two threads share a sum per key.
+    """Compute the gradients of pooling by brute force, over every query-key pair.
 
-    Sums per query are added up block after block, in order. Where keys are too few for that, a pass of its own sums per
-    query, and so does one where nothing else is wanted.
+    Each block of keys visits all queries, so that no two threads share a sum per key. Sums per query are added up block
+    after block, in order. Where keys are too few for that, a pass of its own sums per query, and so does one where
+    nothing else is wanted.
     """
     (m, n), blocks = problem.shape, _blocks(problem)
     sums = {

@@ -41,7 +41,7 @@ _NONE = np.empty(0)
 
 
 class FusedMoments:
-    """The fused loop of a local linear problem, and its arrays."""
+    """Sums for local linear fits by a fused loop: distance, kernel and sums of a pair in registers."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
@@ -58,7 +58,7 @@ class FusedMoments:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Tell whether there is a fused loop for this problem."""
+        """Return whether a fused loop can compute the local linear sums of this problem."""
         similarity, d = problem.similarity, problem.key.shape[1]
         code = CODES[similarity.kernel.name]
         radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
@@ -66,7 +66,7 @@ class FusedMoments:
         return code in fused_local_linear.KERNELS and radial and plain and d <= fused_local_linear.COLUMNS
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries may be imprecise."""
+        """Return the kernel sums of some queries over a slice of keys, and flags of imprecise queries."""
         own = self.own[queries] - keys.start
         m = len(own)
         denominator, numerator = np.zeros(m), np.zeros((m, self.problem.layout.width))
@@ -91,20 +91,23 @@ Array = NDArray[np.float64]
 
 
 class FusedGradients:
-    """The fused loops for gradients of a problem; their arrays are those of the local linear sums."""
+    """Gradients of weighted means in one to three columns, by fused loops.
+
+    The arrays are those of the local linear sums.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.arrays = problem, FusedMoments(replace(problem, degree=1))
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Tell whether there are fused loops for this problem."""
+        """Return whether fused loops can compute the gradients of this problem."""
         return not problem.degree and FusedMoments.can_do(replace(problem, degree=1))
 
     def add(
         self, queries: slice, keys: slice, inverse: Array, intercept: Array, slopes: Array, sums: dict[str, Array]
     ) -> None:
-        """Add the contribution of some queries to the gradients.
+        """Add the contribution of a slice of queries and a slice of keys to the gradients, in place.
 
         Parameters
         ----------
@@ -149,7 +152,7 @@ ALLOWED = {4: 1e-6, 8: 5e-13}  # half of the guaranteed accuracy, by bytes of a 
 
 
 class FusedKeys(NamedTuple):
-    """Keys, values and weights of a problem, column by column.
+    """Keys, values and weights as the fused loops need them: transposed, in float32 or float64.
 
     Parameters
     ----------
@@ -187,7 +190,10 @@ class FusedKeys(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, dtype: np.dtype[Any], *, products: bool = True) -> FusedKeys:
-        """Return the keys of a problem, for products if these are faster and precise for most queries."""
+        """Build the `FusedKeys` of a problem, for distances from either products or differences of coordinates.
+
+        By products if these are allowed, faster, and precise for most queries.
+        """
         (m, d), n = problem.query.shape, len(problem.key)
         if not (products and d >= FEWEST_FOR_PRODUCTS[dtype.itemsize] and is_gaussian(problem)):
             return _for_differences(problem, dtype)
@@ -198,7 +204,7 @@ class FusedKeys(NamedTuple):
         return keys if doubtful.mean() <= MOST_DONE_AGAIN else _for_differences(problem, dtype)
 
     def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return queries in the format of the loops, and the initial values of their exponents."""
+        """Return scaled queries for the fused loops, and the term of each one's exponents common to all keys."""
         dtype = self.key.dtype
         if self.radius is None:
             moved = np.ldexp(query, -self.unit) if self.unit.any() else query
@@ -206,7 +212,7 @@ class FusedKeys(NamedTuple):
         return _centered(query, self.center, self.multiplier, -2.0, dtype)
 
     def errors(self, offset: NDArray[Any], denominator: Array | float, keys: int) -> Array:
-        """Return a bound on the error of pooled values by matrix products, in units of their range.
+        """Return error bounds of pooled values, relative to the values' range, for distances from products.
 
         An exponent s = |x - y|^2 in units of ln 2 is off by a quarter of an epsilon times (|x| + |y|)^2. It moves a
         mean by its size times the mean absolute deviation of the values, at most half of their range. And |y| is at
@@ -234,7 +240,7 @@ def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
 def _centered(
     rows: Array, center: Array, multiplier: Array, factor: float, dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return ``factor * (rows - center) * multiplier``, and the squared norms without the factor."""
+    """Return rows as ``factor * (rows - center) * multiplier``, and their squared norms without `factor`."""
     out, square = np.empty(rows.shape, dtype), np.empty(len(rows), dtype)
     fused_means.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
     return out, square
@@ -260,7 +266,10 @@ def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -
 
 
 def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Return weighted values, weights, and the unit of the values."""
+    """Return values times key weights, key weights, and the binary exponent that scales each value column.
+
+    Values are transposed; weights are empty if keys have none.
+    """
     value, weight = problem.value, problem.key_weight
     unit = np.zeros(value.shape[1], dtype=int)
     if dtype == np.float32:
@@ -278,7 +287,7 @@ MOST_BEFORE_PRODUCTS = {32: {8: 20, 4: 32}, 16: {8: 15, 4: 15}}
 
 
 class FusedPairs:
-    """The fused loops of a problem, and its arrays in their precision."""
+    """Weighted means by fused loops: the compiled loop of a problem, and its arrays in float32 or float64."""
 
     def __init__(self, problem: Problem, *, products: bool = True) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
@@ -319,7 +328,7 @@ class FusedPairs:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Tell whether there is a fused loop for this problem."""
+        """Return whether a fused loop supports this problem and is the fastest method for it."""
         similarity, d = problem.similarity, problem.key.shape[1]
         radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
         code = CODES[similarity.kernel.name]
@@ -332,11 +341,11 @@ class FusedPairs:
 
     @cached_property
     def by_differences(self) -> FusedPairs:
-        """The loops for queries for which products are not precise enough."""
+        """Fused loop with distances from differences, for queries whose products are too imprecise."""
         return FusedPairs(self.problem, products=False)
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries may be imprecise."""
+        """Return the kernel sums of some queries over a slice of keys, and flags of imprecise queries."""
         all_keys, own, offset = self.keys, self.own[queries] - keys.start, self.offset[queries]
         m, n, padding = len(own), keys.stop - keys.start, -len(own) % self.rows  # rows of zeros, which are not used
         denominator, numerator = np.zeros(m + padding), np.zeros((m + padding, len(all_keys.value)))
@@ -367,5 +376,5 @@ class FusedPairs:
 
 
 def _padded(x: NDArray[Any], rows: int, fill: float = 0.0) -> NDArray[Any]:
-    """Return an array as loops take it, padded with zero rows."""
+    """Return a contiguous, read-only array with `rows` rows of the fill value appended."""
     return read_only(np.concatenate([x, np.full((rows, *x.shape[1:]), fill, x.dtype)]) if rows else x)

@@ -30,12 +30,12 @@ UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
 
 
 def is_gaussian(problem: Problem) -> bool:
-    """Tell whether the kernel is the Gaussian, for which the two compositions agree."""
+    """Return whether the kernel is Gaussian, so that its radial and product forms over columns agree."""
     return isinstance(problem.similarity.kernel.form, Gaussian)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as loops take it: contiguous and read-only."""
+    """Return a contiguous, read-only view of an array, or of a copy where it is not contiguous."""
     # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
     # compilations of two seconds each were seen.
     view = np.ascontiguousarray(array).view()
@@ -44,7 +44,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def narrow_type(problem: Problem) -> np.dtype[Any]:
-    """Return the dtype to compute pairs in: float32 if the inputs are float32 and in its range."""
+    """Return the dtype to compute pairs in: float32 if the inputs are float32 and in its range, else float64."""
     if problem.dtype == np.float64:
         return problem.dtype
     farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
@@ -52,14 +52,14 @@ def narrow_type(problem: Problem) -> np.dtype[Any]:
 
 
 def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
-    """Return an upper bound of the squared scaled distances: that between the corners of their box."""
+    """Return an upper bound on squared scaled distances of queries from keys, by their bounding box."""
     query_low, query_high, key_low, key_high = problem.ends
     extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
     return float(np.sum((extent * scale) ** 2))
 
 
 def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return keys and values column by column, computed once for all loops that need them."""
+    """Return keys and values transposed to (columns, keys), cached with the problem if it has a cache."""
 
     def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
@@ -71,7 +71,7 @@ Array = NDArray[np.float64]
 
 
 class Products:
-    """Sums of a problem of many columns by matrix products."""
+    """Kernel sums in many columns, with squared distances by matrix products."""
 
     def __init__(self, problem: Problem, width: int) -> None:
         self.problem, self.narrow = problem, width == 32
@@ -90,7 +90,7 @@ class Products:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Tell whether matrix products are possible, and faster than differences."""
+        """Return whether matrix products support this problem, and are faster than differences."""
         similarity = problem.similarity
         radial = similarity.composition == "radial" or is_gaussian(problem)
         enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
@@ -98,7 +98,7 @@ class Products:
 
     @staticmethod
     def is_precise(problem: Problem) -> bool:
-        """Tell, from the keys alone, whether at most few queries will need the slower, more precise loops."""
+        """Return whether matrix products are precise for most queries, judging by the spread of the keys."""
         scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
         squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
         narrow = narrow_type(problem) == np.float32
@@ -107,7 +107,7 @@ class Products:
         )
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state of one block, and which of its queries are not precise enough."""
+        """Return the kernel sums of some queries over a slice of keys, and flags of imprecise queries."""
         problem = self.problem
         query, mask = read_only(problem.query[queries]), problem.attn_mask
         center = query.mean(axis=0)
@@ -144,7 +144,7 @@ class Products:
 
 
 class ProductGradients:
-    """Gradients of a problem of many columns by matrix products.
+    """Gradients of Gaussian pooling in many columns, by matrix products.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class ProductGradients:
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
 
     def near_enough(self, queries: slice) -> NDArray[np.bool_]:
-        """Tell for which queries squared distances are accurate to 1e-6 (float32) or 5e-13, as for the sums."""
+        """Return flags of queries with squared distances accurate to 1e-6 (float32) or 5e-13, as for the sums."""
         query = self.problem.query[queries]
         center = query.mean(axis=0)
         own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
@@ -186,7 +186,10 @@ class ProductGradients:
         cotangent: Array,
         sums: dict[str, Array],
     ) -> None:
-        """Add the contribution of a block to sums per query, and to (columns, keys) per key and value."""
+        """Add the gradients of a slice of queries and a slice of keys to `sums`, in place.
+
+        Those by queries have a row per query; those by keys and values are (columns, keys).
+        """
         query = self.problem.query[queries]
         found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
         # One unit for the products of slopes and values of all columns, since these are added up.

@@ -32,7 +32,7 @@ _NO_TABLE = np.empty((0, 0))
 
 
 class CompiledBlocks:
-    """Blocks of a problem with a built-in kernel, computed by compiled loops."""
+    """Kernel sums and gradients of blocks by compiled loops, for a problem with a built-in kernel."""
 
     keys_per_call = 1 << 18
 
@@ -54,22 +54,25 @@ class CompiledBlocks:
 
     @cached_property
     def columns(self) -> tuple[Array, Array]:
-        """Keys and values in the format of staged tiles; computed only if these are needed."""
+        """Keys and values transposed to (columns, keys) for the staged loops, computed on first use."""
         return transposed(self.problem)
 
     @cached_property
     def products(self) -> ProductGradients | None:
-        """Gradients by matrix products, if they are possible and faster; else None."""
+        """Computation of gradients by matrix products; None if it is impossible or slower."""
         return ProductGradients(self.problem, narrow_type(self.problem)) if self.gradients_use_blas else None
 
     @cached_property
     def fused_gradients(self) -> FusedGradients | None:
-        """Gradients by fused loops, if there are some; else None."""
+        """Computation of gradients by fused loops; None if they do not support the problem."""
         return FusedGradients(self.problem) if FusedGradients.can_do(self.problem) else None
 
     @cached_property
     def faster(self) -> list[FusedPairs | FusedMoments | Products]:
-        """Loops to be tried before the staged tiles; for gradients none."""
+        """Faster loops for the kernel sums, to be tried in this order before the staged tiles.
+
+        Gradients do not use them.
+        """
         problem = self.problem
         if self.uses_blas:
             narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
@@ -79,7 +82,10 @@ class CompiledBlocks:
         return [FusedPairs(problem)] if FusedPairs.can_do(problem) else []
 
     def prepare(self) -> None:
-        """Compute the arrays of the first loops; loops for the remaining rows compute theirs on demand."""
+        """Create the fastest loops with their arrays, before threads start.
+
+        Slower loops, for queries that these leave, compute their arrays on first use.
+        """
         if not self.faster:
             self.columns  # noqa: B018  # made by being asked for
 
@@ -98,7 +104,7 @@ class CompiledBlocks:
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Return the state of one block: by the fastest loops, and imprecise queries by the next ones."""
+        """Return the kernel sums of a block by the fastest loop, and of imprecise queries by slower ones."""
         first, *others = (*self.faster, self)
         state, doubtful = first.sums(queries, keys)
         rows = np.flatnonzero(doubtful)
@@ -111,7 +117,7 @@ class CompiledBlocks:
         return state
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the state by staged tiles, which are precise for all queries."""
+        """Return the kernel sums of a block by the staged tiles, and all-false flags of imprecise queries."""
         state = self._staged(queries, keys)
         return state, np.zeros(len(state.shift), dtype=bool)
 
@@ -123,7 +129,10 @@ class CompiledBlocks:
         return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:
-        """Solve the local fits of all queries, once for all blocks; concurrent calls are harmless."""
+        """Return the local fits of all queries, solved once for all blocks.
+
+        Concurrent calls are harmless.
+        """
         solved = self.solved
         if solved is None or solved[0] is not state:
             self.solved = solved = (state, solve(state, self.problem.layout))
@@ -132,7 +141,7 @@ class CompiledBlocks:
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
-        """Return the contribution of one block to the gradients."""
+        """Return the contribution of a slice of queries and a slice of keys to the requested gradients."""
         shift, denominator = state.shift[queries], state.denominator[queries]
         occupied = denominator > 0
         inverse = np.divide(1.0, denominator, where=occupied, out=np.zeros_like(denominator))
@@ -173,7 +182,7 @@ class CompiledBlocks:
 
 
 def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
-    """Return the kernel arguments of staged tiles: bandwidths, code, infinite support and products of columns."""
+    """Return the kernel as arguments of staged loops: bandwidths, code, infinite support, product over columns."""
     similarity = problem.similarity
     return (
         read_only(similarity.bandwidth),
@@ -185,12 +194,15 @@ def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
 
 
 def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
-    """Return the moment arguments of loops: for a local linear, and for a local quadratic fit."""
+    """Return whether loops need the moments of local linear and of local quadratic fits: each True or None."""
     return True if problem.degree >= 1 else None, True if problem.degree >= 2 else None
 
 
 def sum_items(first: Problem, stack: Stack) -> PoolState:
-    """Return the states of problems of the first one's shape, its rows first, of centered values."""
+    """Return the kernel sums of a stack of problems shaped like the first one, one problem after another.
+
+    They are sums of centered values.
+    """
     (items, m), width = stack.own.shape, first.layout.width
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))
     mask = np.empty((items, 0, 0), dtype=bool)

@@ -61,7 +61,10 @@ def _polynomial_32(f):
 
 @ordered_loop
 def exp2(t):
-    """Compute 2**t to 6e-16; zero below the exponent range, clamped above it, where only irrelevant keys can be."""
+    """Compute 2**t to a relative error of 6e-16; zero below the range of exponents, clamped above it.
+
+    Above it only irrelevant keys can be.
+    """
     t = t if t > -1023.0 else -1023.0
     t = t if t < 1023.0 else 1023.0
     rounded = t + _ROUND_64
@@ -74,7 +77,10 @@ def exp2(t):
 
 @ordered_loop
 def exp2_minus_64_unclamped(s):
-    """Compute 2**-s to 5e-16 for -1021 <= s <= 1021, unchecked: checking would take a fifth of the time."""
+    """Compute 2**-s for -1021 <= s <= 1021 to a relative error of 5e-16, without a check of s.
+
+    A check would take a fifth of the time.
+    """
     rounded = _ROUND_64 - s
     p = _polynomial_64((_ROUND_64 - rounded) - s)
     return np.int64(np.float64(p).view(np.int64) + (np.float64(rounded).view(np.int64) << np.int64(52))).view(
@@ -84,7 +90,7 @@ def exp2_minus_64_unclamped(s):
 
 @ordered_loop
 def exp2_minus_32_unclamped(s):
-    """Compute 2**-s in float32, to 2e-7, for -125 <= s <= 125, unchecked."""
+    """Compute 2**-s in float32 for -125 <= s <= 125 to a relative error of 2e-7, without a check of s."""
     rounded = _ROUND_32 - s
     p = _polynomial_32((_ROUND_32 - rounded) - s)
     return np.int32(np.float32(p).view(np.int32) + (np.float32(rounded).view(np.int32) << np.int32(23))).view(
@@ -94,27 +100,30 @@ def exp2_minus_32_unclamped(s):
 
 @ordered_loop
 def exp2_minus_64(s):
-    """Compute 2**-s for s >= 0 to 6e-16, without branch or product: the integer is added to the exponent bits.
+    """Compute 2**-s for s >= 0 to a relative error of 6e-16, clamped to at least 2**-1021.
 
-    Beyond s = 1021 it stays at 2**-1021 instead of zero. A sum of such numbers alone is tiny, and they change no larger
-    sum.
+    There is neither a branch nor a product: the integer is added to the exponent bits. Beyond s = 1021 it stays at
+    2**-1021 instead of zero. A sum of such numbers alone is tiny, and they change no larger sum.
     """
     return exp2_minus_64_unclamped(s if s < _SMALLEST_64 else _SMALLEST_64)
 
 
 @ordered_loop
 def exp2_minus_32(s):
-    """Compute 2**-s for s >= 0 in float32, to 3e-7; never below 2**-125."""
+    """Compute 2**-s for s >= 0 in float32 to a relative error of 3e-7, clamped to at least 2**-125."""
     return exp2_minus_32_unclamped(s if s < _SMALLEST_32 else _SMALLEST_32)
 
 
 def exp2_minus(s, bounded):
-    """Compute 2**-s in the width of s, unclamped if `bounded` is 1; for compiled code only."""
+    """Compute 2**-s in the float width of s; without clamping s if `bounded` is 1.
+
+    Callable from compiled code only.
+    """
     raise NotImplementedError
 
 
 @by_type(exp2_minus)
-def _by_width(s, bounded):  # noqa: ARG001  # an argument of what is made
+def _by_width(s, bounded):  # noqa: ARG001  # an argument of the compiled function
     narrow, clamped, unclamped = s == types.float32, exp2_minus_64, exp2_minus_64_unclamped
     if narrow:
         clamped, unclamped = exp2_minus_32, exp2_minus_32_unclamped
@@ -135,7 +144,7 @@ LOG2_E = 1.0 / LN_2
 
 @bare_part
 def sine_of_quarter_turns(v):
-    """Compute sin(pi v / 2) for 0 <= v <= 1 to rounding, by its Taylor series."""
+    """Compute sin(pi v / 2) for 0 <= v <= 1 to machine precision, by its Taylor series."""
     x = 0.5 * math.pi * v
     s = x * x
     p = 1.0
@@ -146,7 +155,7 @@ def sine_of_quarter_turns(v):
 
 @strict_loop
 def squared_column(out, q, key, h, divide, add):
-    """Write u**2 of one column into `out`, or add it."""
+    """Write or add to `out` the squared differences, in bandwidths, between a query and keys in one column."""
     inverse = 1.0 / h
     if divide:  # as NumPy does it: fl(|q - k| / h) <= 1 exactly if fl(|q - k|) <= h
         for j in range(out.size):
@@ -164,7 +173,7 @@ def squared_column(out, q, key, h, divide, add):
 
 @bare_part
 def on_edge(s):
-    """Tell whether some u is so near to 1 that rounding decides whether it is inside the support."""
+    """Return whether a squared distance is so near 1 that rounding decides if a key is in the support."""
     near = 0
     for j in range(s.size):
         near += 1 if abs(s[j] - 1.0) < EDGE else 0
@@ -173,7 +182,7 @@ def on_edge(s):
 
 @strict_loop
 def resolve_edges(s, boxcar):
-    """Make pairs near the edge of the support agree with the reference: move them clearly out or in."""
+    """Move squared distances near a support's edge clearly in or out, in place, as the reference decides."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if u > 1.0 or (u == 1.0 and not boxcar):
@@ -184,7 +193,10 @@ def resolve_edges(s, boxcar):
 
 @bare_part
 def exponents(out, s, code):
-    """Convert s = u**2 to the exponent of 2 of a kernel of infinite support; `correct` applies the bounded factor."""
+    """Write the logarithm to base 2 of a kernel of infinite support at squared distances `s` in bandwidths.
+
+    `correct` applies the bounded factor that some kernels have.
+    """
     if code == GAUSSIAN:
         for j in range(s.size):
             out[j] = -0.5 * LOG2_E * s[j]
@@ -197,7 +209,7 @@ def exponents(out, s, code):
 
 @bare_part
 def correct(weight, exponent, code):
-    """Multiply the exponential of the logistic kernel by its bounded factor 1 / (1 + exp(-u))**2."""
+    """Multiply weights by the kernel's bounded factor: 1 / (1 + exp(-u))**2 (logistic) or 1/2 (Laplace)."""
     if code == LOGISTIC:
         for j in range(weight.size):
             tail = 1.0 + exp2(exponent[j])
@@ -209,7 +221,10 @@ def correct(weight, exponent, code):
 
 @bare_part
 def powers(out, s, inner, outer):
-    """Compute powers 2, 4, 5 and 6 of z = 1 - u**inner from s = u**2: z**2 (a + z**2 (b + z (c + z d))), a single 1."""
+    """Write the kernel (1 - u**inner)**outer, zero beyond u = 1, at s = u**2; `outer` is 2, 4, 5 or 6.
+
+    With z = 1 - u**inner it is z**2 (a + z**2 (b + z (c + z d))), where one of a, b, c, d is 1 and the others are 0.
+    """
     a, b = 1.0 if outer == 2 else 0.0, 1.0 if outer == 4 else 0.0
     c, d = 1.0 if outer == 5 else 0.0, 1.0 if outer == 6 else 0.0
     for j in range(s.size):
@@ -220,7 +235,7 @@ def powers(out, s, inner, outer):
 
 @bare_part
 def profiles(out, s, code):
-    """Convert s = u**2 to K(u) of a compact kernel."""
+    """Write the values K(u) of a compact kernel, given squared distances s = u**2 in bandwidths."""
     if code == BOXCAR:
         for j in range(s.size):
             out[j] = 1.0 if s[j] <= 1.0 else 0.0
@@ -250,19 +265,22 @@ def profiles(out, s, code):
 
 
 def first_stage(out, s, code, infinite):
-    """Convert s = u**2 to the profile of a compact kernel, or to the exponent of another; compiled code only."""
+    """Write the values of a compact kernel, or the base-2 logarithms of another, at squared distances `s`.
+
+    Callable from compiled code only.
+    """
     raise NotImplementedError
 
 
 @by_type(first_stage)
-def _by_support(out, s, code, infinite):  # noqa: ARG001  # arguments of what is made
+def _by_support(out, s, code, infinite):  # noqa: ARG001  # arguments of the compiled function
     stage = profiles if infinite is types.none else exponents
     return lambda out, s, code, infinite: stage(out, s, code)  # noqa: ARG005  # as it is called
 
 
 @bare_part
 def slopes(out, s, code):
-    """Convert s = u**2 to (d log K / du) / u, where K > 0 and u > 0."""
+    """Write (d log K / du) / u, a log-kernel's slope over distance, at s = u**2, where K > 0 and u > 0."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if code == GAUSSIAN:
@@ -289,10 +307,11 @@ def slopes(out, s, code):
 
 @bare_part
 def tile_distances(s, q, key, first, bandwidth, code, infinite):
-    """Compute squared distances in bandwidths; at a kernel's edge, on the same side of it as the reference.
+    """Write the squared distances, in bandwidths, of one query from a tile of keys to `s`.
 
-    Multiplying by 1 / h is faster than dividing by h and rounds differently. That matters for u = 1 alone, which
-    gridded data do reach; a tile with such a distance is done again with divisions.
+    At the edge of a kernel's support they are on the same side as in the reference. Multiplying by 1 / h is faster than
+    dividing by h and rounds differently. That matters for u = 1 alone, which gridded data do reach; a tile with such a
+    distance is done again with divisions.
     """
     for divide in range(2):  # one call for both: each is compiled into every loop that has distances
         for a in range(q.size):
@@ -305,12 +324,12 @@ def tile_distances(s, q, key, first, bandwidth, code, infinite):
 
 @bare_part
 def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, infinite, product, unit):
-    """Compute kernel weights of one query and one tile of keys, in units of 2**unit; `exponent` keeps the logits.
+    """Write the kernel weights of one query and a tile of keys, in units of 2**unit, to `weight`.
 
-    The first pass makes exponents or profiles, the second multiplies bounded factors onto the exponentials. Each stage
-    is called in one place, for radial kernels and for products over columns: a second one costs a second to compile.
-    For the same reason `infinite` is True or None, not False: what is for kernels of infinite support alone is not
-    compiled for others (2.7 s of a first call in place of 3.4).
+    `exponent` keeps the logits. The first pass makes exponents or profiles, the second multiplies bounded factors onto
+    the exponentials. Each stage is called in one place, for radial kernels and for products over columns: a second one
+    costs a second to compile. For the same reason `infinite` is True or None, not False: what is for kernels of
+    infinite support alone is not compiled for others (2.7 s of a first call in place of 3.4).
     """
     together = 1 if product else q.size  # columns
     made = column if product else exponent if infinite is not None else weight
@@ -337,7 +356,10 @@ def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, in
 
 @bare_loop
 def count_impossible(denominator, numerator, low, high):
-    """Count sums that are not of a positive finite weight and a mean between `low` and `high`; NaN fails, too."""
+    """Count sums whose weight is not positive and finite, or whose mean is not between `low` and `high`.
+
+    NaN counts, too.
+    """
     count = 0
     for c in range(low.size):  # by columns: with the rows inside the loop is a vector's
         least, most = low[c], high[c]

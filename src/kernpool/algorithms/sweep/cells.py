@@ -31,7 +31,9 @@ CLOSEST = 1e-280  # edges no farther apart than this have no table: slots per un
 
 @dataclass(frozen=True)
 class Edges:
-    """Sorted cell edges: cell i, of ``len(edge) + 1``, holds the numbers ``edge[i - 1] <= x < edge[i]``.
+    """Sorted edges that cut the line into cells: cell i has the numbers ``edge[i - 1] <= x < edge[i]``.
+
+    There are ``len(edge) + 1`` cells.
 
     Parameters
     ----------
@@ -46,20 +48,20 @@ class Edges:
 
     @property
     def low(self) -> Array:
-        """Lower ends of all cells but the first and the last."""
+        """Smallest number of each bounded cell: all but the first and the last."""
         return self.edge[:-1]
 
     @property
     def high(self) -> Array:
-        """Upper ends of all cells but the first and the last."""
+        """Largest number of each bounded cell: all but the first and the last."""
         return np.nextafter(self.edge[1:], -np.inf)
 
     def starting_at(self, x: Array) -> Index:
-        """Return the indices of the cells that start at these edges."""
+        """Return the index of the cell that starts at each of these edges."""
         return np.searchsorted(self.edge, x, side="left") + 1
 
     def slots(self) -> tuple[float, float, NDArray[np.int32]]:
-        """Return a lookup table of equal slots: its origin, slots per length, and the number of edges before each.
+        """Return a lookup table to find cells: its origin, slots per length, and number of edges before each slot.
 
         Rounding keeps the order. So an edge in an earlier slot than a number is below it, whatever the last digit does,
         and only the edges in its own slot have to be compared.
@@ -72,7 +74,7 @@ class Edges:
 
 
 def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -> Edges | None:
-    """Cut a line into cells at the ends of windows and at inner points, with a maximum width inside windows.
+    """Cut the line into cells at window ends and inner points, with a maximum width of cells inside windows.
 
     Parameters
     ----------
@@ -109,14 +111,14 @@ def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -
 
 
 def join_windows(low: Array, stop: Array) -> tuple[Array, Array]:
-    """Merge overlapping windows of one length: the first number of each union, and the first beyond it."""
+    """Merge overlapping windows of equal length; return each union's first number and the first beyond it."""
     low, stop = np.sort(low), np.sort(stop)
     apart = low[1:] > stop[:-1]
     return low[np.append(True, apart)], stop[np.append(apart, True)]
 
 
 def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Array]:
-    """Find the first number inside each window, and the first beyond it, to the last bit.
+    """Return the first float inside each query's kernel window, and the first float beyond it, exactly.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ NONE = np.empty(0)
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of the line for the queries of a problem.
+    """Cells of the line between queries and window ends, in which the moments of keys are summed.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ class Cells:
 
     @classmethod
     def make(cls, problem: Problem, low: Array, stop: Array, keys: int, lowest: float, highest: float) -> Cells | None:
-        """Build cells for windows ``low <= x < stop``; None if too many would be needed for the number of keys."""
+        """Build `Cells` for windows ``low <= x < stop``; None if no keys are in range or too many cells are needed."""
         kernel, h = problem.similarity.kernel, float(problem.similarity.bandwidth[0])
         query = problem.query[:, 0]
         begin, end = join_windows(low, stop)
@@ -233,11 +235,11 @@ class Cells:
         return cls(edges, block, start, center, half_width, h, terms)
 
     def no_moments(self, values: int) -> Array:
-        """Return zero moments."""
+        """Return zeros as the moments of all cells, of shape (values, cells, terms, 2)."""
         return np.zeros((values, len(self.block), self.terms, 2))
 
     def sum_moments(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> Array:
-        """Compute the moments of keys; those of chunks of keys can be added."""
+        """Compute the moments of the keys in each cell; moments of chunks of keys can be added."""
         parts = cut(len(key), max(KEYS_PER_PART, -(-len(key) // PARTS)))
         moments = np.stack([self.no_moments(value.shape[1])] * len(parts))
         low, scale, slots = self.edges.slots()
@@ -256,7 +258,7 @@ class Cells:
 
 
 def count_terms(form: Form | None, half_width: float) -> int:
-    """Return the number of moments that makes the series of cells exact to rounding; it is even.
+    """Return the number of moments, an even one, that makes the power series of cells exact to rounding.
 
     The series of a Laplace kernel omits the fraction ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
     functions; by Cramer's inequality it omits ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.
@@ -274,7 +276,10 @@ def count_terms(form: Form | None, half_width: float) -> int:
 
 
 def _best_width(problem: Problem, keys: int, cuts: int, extent: float, window: float) -> float:
-    """Return the width of cells in bandwidths: narrow ones need fewer moments, wide ones are fewer per query."""
+    """Return the width of cells, in bandwidths, with the smallest estimated run time.
+
+    Narrow cells need fewer moments, wide ones are fewer per query.
+    """
     m, n, form = len(problem.query), keys, problem.similarity.kernel.form
     share = min(1.0, window / extent)  # of the cells that a query looks at
     best, least = 1.0, np.inf

@@ -35,7 +35,10 @@ QUERIES_PER_CALL = 64
 
 
 def pool_cells(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_] | None:
-    """Pool into `out`, and return the queries to be computed key by key; None, without changes, if impossible."""
+    """Write kernel sums of few queries to `out` by moments of cells; return flags of queries still to compute.
+
+    Those are to be computed key by key. The result is None, and `out` unchanged, if cells cannot be used.
+    """
     key = problem.key[:, 0]
     few = FewQueries.of(problem, len(key), float(key.min()), float(key.max()))
     if few is None:
@@ -46,7 +49,7 @@ def pool_cells(problem: Problem, out: PoolState, n_jobs: int, progress: Progress
 
 @dataclass
 class FewQueries:
-    """Cells for few queries, and the moments of the keys added so far.
+    """Kernel sums of few queries over chunks of keys, accumulated as moments of cells.
 
     Keys may come in chunks: moments add up, and nothing is done per query before the end.
 
@@ -73,9 +76,10 @@ class FewQueries:
 
     @classmethod
     def of(cls, problem: Problem, keys: int, lowest: float, highest: float) -> FewQueries | None:
-        """Build cells for so many keys between two numbers; None if impossible, or if many cells are needed.
+        """Build `FewQueries` for `keys` keys from `lowest` to `highest`; None if cells cannot be used.
 
-        Where keys are more than those of the problem, all of them have weight one.
+        Cells cannot be used for local fits, for kernels that are neither polynomial, Gaussian nor Laplace, and where
+        many would be needed. Where keys are more than those of the problem, all of them have weight one.
         """
         kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
         if not isinstance(kernel.form, Exponential | Gaussian | Polynomial) or problem.degree:
@@ -94,11 +98,11 @@ class FewQueries:
         return cls(problem, share, low, stop, cells, cells.no_moments(problem.value.shape[1]))
 
     def add(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> None:
-        """Add keys and their values."""
+        """Add a chunk of keys, with weights and values, to the moments of the cells."""
         self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
 
     def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_]:
-        """Pool into `out`, and return the queries to be computed key by key, with empty states."""
+        """Write kernel sums to `out`; zero those of queries to be computed key by key, and return their flags."""
         problem, cells, moment = self.problem, self.cells, self.moment
         kernel, query = problem.similarity.kernel, problem.query[:, 0]
         if kernel.is_compact:
@@ -120,7 +124,7 @@ class FewQueries:
         return undone
 
     def _cells_in_reach(self, weight: Array) -> tuple[Index, Index]:
-        """Return for each query the range of cells that can matter; empty if its nearest cell is far."""
+        """Return each query's range of cells of non-negligible weight; empty if its nearest cell is far."""
         problem, cells = self.problem, self.cells
         query, h, kernel = problem.query[:, 0], cells.bandwidth, problem.similarity.kernel
         low, high = cells.edges.low, cells.edges.high
@@ -164,7 +168,10 @@ def _series_queries(
 def _laplace_queries(
     problem: Problem, cells: Cells, moment: Array, first: Index, middle: Index, last: Index, out: PoolState
 ) -> Work:
-    """Sum cells of a Laplace kernel: weights ``exp(-d) exp(s)`` to the right and ``exp(-d) exp(-s)`` to the left."""
+    """Return the function that sums a Laplace kernel over cells for a slice of queries.
+
+    A key has the weight ``exp(-d) exp(s)`` for queries to the right of its cell, ``exp(-d) exp(-s)`` to the left.
+    """
     query, power = problem.query[:, 0], np.arange(cells.terms)
     series = np.cumprod(1.0 / np.maximum(power, 1.0))
     sums = np.concatenate([moment[:1, :, :, 0], moment[..., 1]])  # of weight, and of weight times each value
@@ -181,7 +188,10 @@ def _laplace_queries(
 
 
 def _coefficients(form: Form | None, terms: int) -> Array:
-    """Return recurrence factors of Hermite functions, or a polynomial in powers of ``abs(u)`` and ``1 - abs(u)``."""
+    """Return the coefficients for `make_series`: Hermite recurrence factors, or those of a polynomial kernel.
+
+    The polynomial is in powers of ``abs(u)``, and in those of ``1 - abs(u)``.
+    """
     if not isinstance(form, Polynomial):
         return -1.0 / np.arange(1.0, terms + 1.0)[None, :]
     inner, outer = form.inner, form.outer
@@ -194,14 +204,17 @@ def _coefficients(form: Form | None, terms: int) -> Array:
 
 
 def _farthest_reach(problem: Problem, share: float) -> float:
-    """Return the reach in bandwidths of a query whose nearest cell is as far and as light as possible."""
+    """Return the largest distance, in bandwidths, at which a key can matter to a query computed from cells.
+
+    That is for a query whose nearest cell is as far and as light as possible.
+    """
     weight, kernel = problem.key_weight, problem.similarity.kernel
     lightest = 1.0 if weight is None else float(weight.min() or weight[weight > 0].min())
     return float(radius(kernel, np.array(FARTHEST[type(kernel.form)]), np.array(lightest * share)))
 
 
 def _leave_self_out(problem: Problem, self_index: Index, out: PoolState, done: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Exclude each query's own key; return the queries that lose digits, as less than half would remain."""
+    """Subtract each query's own key (leave-one-out); return flags of queries that lose more than half."""
     weight = problem.key_weight
     u = np.abs(problem.query[:, 0] - problem.key[self_index, 0]) / problem.similarity.bandwidth[0]
     self_weight = 1.0 if weight is None else weight[self_index]

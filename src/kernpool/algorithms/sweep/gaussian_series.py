@@ -29,7 +29,7 @@ CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
 class TaylorCells(NamedTuple):
-    """Cells of keys with their smallest and largest key, start and moments."""
+    """Cells of sorted keys: their smallest and largest key, index of the first key, and Taylor moments."""
 
     low: Array
     high: Array
@@ -38,7 +38,7 @@ class TaylorCells(NamedTuple):
 
 
 def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
-    """Join bins of keys into cells, and compute their moments."""
+    """Join bins of sorted keys into cells, and compute the Taylor moments of each cell."""
     keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
     low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
@@ -55,12 +55,15 @@ def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
 
 
 def share_of(line: SortedColumn, tol: float) -> float:
-    """Return the fraction of a sum that may be omitted: `tol`; half of it if the query's own key is excluded later."""
+    """Return the fraction of a query's weight that may be omitted: `tol`, or half of it for leave-one-out."""
     return 0.5 * tol if line.leave_out else tol
 
 
 def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; queries to be computed key by key are marked."""
+    """Write Gaussian sums of sorted one-dimensional queries to `out`; flag those that need direct summation.
+
+    Flagged queries are to be computed key by key.
+    """
     queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
 
@@ -80,7 +83,7 @@ def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, pr
 def pool_moments(
     line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Pool with the moments of a local linear or quadratic fit; otherwise as `pool_weights`."""
+    """Write Gaussian sums and moments for local linear or quadratic fits to `out`; else as `pool_weights`."""
     keys, queries, h = line.keys, line.queries, line.bandwidth
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
     runs = loops.join(queries.low, queries.high, queries.offset, BLOCK * h, QUERIES_PER_BLOCK)

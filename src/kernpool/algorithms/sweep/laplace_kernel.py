@@ -22,7 +22,10 @@ QUERIES_PER_CALL, GROUPS_PER_CALL = 1 << 14, 1 << 11
 
 
 def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool into `out`; queries to be computed key by key are marked."""
+    """Write Laplace-kernel sums of sorted one-dimensional queries to `out`; flag those that need direct summation.
+
+    Flagged queries are to be computed key by key.
+    """
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward, total = (np.empty((bins, 1 + len(keys.value))) for _ in range(3))
 
@@ -49,7 +52,7 @@ def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Prog
 
 
 def pool_moments(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Pool with the moments of a local linear fit; otherwise as `pool_weights`."""
+    """Write Laplace-kernel sums and moments for local linear fits to `out`; otherwise as `pool_weights`."""
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward = (np.empty((bins, 1 + out.numerator.shape[1])) for _ in range(2))
     total = np.empty((bins, 1 + len(keys.value)))

@@ -1,8 +1,8 @@
-"""Moments of local fits as value columns, and marks of queries that have to be computed again.
+"""Moments of local fits as value columns, and flags of queries that have to be computed again.
 
 Sums of powers of offsets from one point of the line are sums of value columns: they are pooled once and then moved to
-every query. A query that has to be computed pair by pair is marked by `loops.near.UNDONE` in the array of its
-denominator.
+every query. A query that has to be computed pair by pair is flagged by `loops.near_pairs.UNDONE` in the array of
+its denominator.
 """
 
 import numpy as np
@@ -14,7 +14,9 @@ Array = NDArray[np.float64]
 
 
 def with_moments(value: Array, offset: Array, degree: int) -> Array:
-    """Append the moments of keys to their values, in the order of `Layout`.
+    """Append the powers of keys' offsets, and their products with values, to the value columns.
+
+    Their order is that of `Layout`.
 
     Parameters
     ----------
@@ -44,12 +46,12 @@ def with_moments(value: Array, offset: Array, degree: int) -> Array:
 
 
 def take_marks(state: PoolState) -> NDArray[np.bool_]:
-    """Return which queries are marked, and empty their states."""
+    """Return flags of queries to be computed again, which have negative denominators, and zero their sums."""
     undone: NDArray[np.bool_] = state.denominator < 0.0
     clear(state, undone)
     return undone
 
 
 def clear(state: PoolState, rows: NDArray[np.bool_]) -> None:
-    """Empty the states of some queries."""
+    """Set the numerators and denominators of the flagged queries to zero, in place."""
     state.denominator[rows], state.numerator[rows] = 0.0, 0.0

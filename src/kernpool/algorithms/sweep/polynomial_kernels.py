@@ -43,7 +43,10 @@ FARTHEST, TERMS_OF_HIGH = 1.39, 1.0 / 670.0
 def pool_polynomial(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
-    """Pool into `out`; queries to be computed key by key are marked."""
+    """Write polynomial-kernel sums of sorted one-dimensional queries to `out`; flag those that need direct summation.
+
+    Flagged queries are to be computed key by key.
+    """
     keys, queries, h = line.keys, line.queries, line.bandwidth
     height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
@@ -87,7 +90,7 @@ def pool_polynomial(
 
 
 def derivatives(inner: int, outer: int) -> Array:
-    """Return the coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for positive and negative u.
+    """Return the polynomial coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for u > 0 and u < 0.
 
     Returns
     -------
@@ -113,7 +116,10 @@ FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel
 def pool_panels(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Pool with moments into `out`, where all queries are marked; those to be computed key by key stay marked."""
+    """Write polynomial-kernel sums for local fits to `out`, panel by panel; queries without exact sums stay flagged.
+
+    All queries are flagged before. Those that stay so are to be computed key by key.
+    """
     keys, queries, h, width = line.keys, line.queries, line.bandwidth, WIDTH[degree]
     starts = join(queries.low, queries.high, queries.offset, width * h, len(queries.x))
     low, high = queries.low[starts[:-1]], queries.high[starts[1:] - 1]
@@ -139,7 +145,7 @@ def pool_panels(
 
 
 def _cut(line: SortedColumn, key_bins: slice, query_groups: slice, middle: float, degree: int) -> SortedColumn:
-    """Return a part of a line with the values of a state with moments, about the middle."""
+    """Return a slice of sorted keys and queries, with moments about `middle` as further value columns."""
     keys, queries = line.keys, line.queries
     start, stop = int(keys.offset[key_bins.start]), int(keys.offset[key_bins.stop])
     begin, end = int(queries.offset[query_groups.start]), int(queries.offset[query_groups.stop])

@@ -36,7 +36,7 @@ CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit
 
 @dataclass(frozen=True)
 class Bins:
-    """Numbers in consecutive bins: no number of a bin is larger than one of the next.
+    """Numbers sorted into consecutive bins: no number of a bin is larger than one of the next.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Bins:
 
 
 def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
-    """Sort numbers into bins.
+    """Sort numbers into consecutive bins of about `size` numbers each.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
 
 
 def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
-    """Sort into equal bins by counting; return the original indices, the numbers, and the ends of bins."""
+    """Sort numbers into bins of equal width by counting; return original indices, numbers and ends of bins."""
     n, low, high = len(x), float(x.min()), float(x.max())
     narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
     if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
@@ -151,7 +151,7 @@ def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Arr
 def _divide_overfull(
     order: NDArray[np.integer], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
 ) -> NDArray[np.int64]:
-    """Sort the bins that are too large, in place, and return the offsets with new cuts in them."""
+    """Sort the numbers of overfull bins in place, and return bin offsets that cut those bins further."""
     (overfull,) = np.nonzero(np.diff(offset) > OVERFULL * size)
     if not len(overfull):
         return offset
@@ -182,7 +182,7 @@ _NONE = np.empty(0)
 
 
 class SortedKeys(NamedTuple):
-    """Keys in bins for compiled loops; an empty weight means one each; values are (columns, n)."""
+    """One-dimensional keys sorted into bins, with weights (empty for one each) and values (columns, n)."""
 
     x: Array
     weight: Array
@@ -192,13 +192,13 @@ class SortedKeys(NamedTuple):
     high: Array
 
     def bins_between(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the range of bins that holds all keys from `low` to `high`."""
+        """Return the first bin that holds keys from `low` to `high`, and the one after the last."""
         first = np.searchsorted(self.high, low, side="left")
         return first, np.maximum(first, np.searchsorted(self.low, high, side="right"))
 
 
 class SortedQueries(NamedTuple):
-    """Queries in groups for compiled loops: original indices, and own keys (-1 for none)."""
+    """One-dimensional queries sorted into groups, with original indices and own keys (-1 for none)."""
 
     x: Array
     order: NDArray[np.integer]
@@ -211,7 +211,7 @@ class SortedQueries(NamedTuple):
 
 @dataclass(frozen=True)
 class SortedColumn:
-    """Binned keys and queries of a problem of one column.
+    """Keys and queries of a one-dimensional problem, sorted into bins.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ class SortedColumn:
     def arrange(
         cls, problem: Problem, key_bin: float, query_group: float, queries_per_block: int, n_jobs: int
     ) -> SortedColumn:
-        """Bin keys and queries of a problem, with these numbers per bin and group."""
+        """Sort a problem's keys and queries into bins of about `key_bin` keys and `query_group` queries."""
         own, made_of = problem.self_index, (problem.key, problem.value, problem.key_weight, key_bin)
         keys, source = problem.prepare("bins", made_of, partial(_keys_in_bins, problem, key_bin, n_jobs))
         groups = make_bins(problem.query[:, 0], query_group, n_jobs)
@@ -267,7 +267,7 @@ class SortedColumn:
 
 
 def _keys_in_bins(problem: Problem, key_bin: float, n_jobs: int) -> tuple[SortedKeys, NDArray[np.integer]]:
-    """Bin the keys of positive weight; also return their original indices."""
+    """Return the keys of positive weight, sorted into bins, and their original indices."""
     kept = None
     key, weight = problem.key[:, 0], problem.key_weight
     if weight is not None and not weight.all():

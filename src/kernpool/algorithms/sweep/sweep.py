@@ -54,7 +54,7 @@ FEW_UNDONE = 16  # queries that are sooner compared with every key than keys are
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights and weighted values over all keys."""
+    """Compute kernel sums over all keys for each query, in one column, without visiting every pair."""
     from kernpool.algorithms.brute import brute  # not before they are needed: they load Numba
     from kernpool.algorithms.sweep import few_queries, windows
     from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
@@ -67,7 +67,10 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     undone: NDArray[np.bool_] | None = None
 
     def report(start: int, stop: int) -> Progress | None:
-        """Convert group counts into query counts; the second half of the progress is for recomputed queries."""
+        """Return a callback that maps the progress of a step to the queries from `start` to `stop`.
+
+        The second half of the progress is for recomputed queries. The result is None without a callback.
+        """
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
     if isinstance(kernel.form, Flat):
@@ -93,14 +96,14 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def are_few(m: int, n: int) -> bool:
-    """Tell whether there are so few queries that keys need not be binned."""
+    """Return whether queries are so few, one per 64 keys or fewer, that keys need not be sorted into bins."""
     return n >= FEW_QUERIES * m
 
 
 def _sum_in_order(
     problem: Problem, line: SortedColumn, result: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
-    """Sum with the method for the kernel's form; queries that must be recomputed are marked."""
+    """Write kernel sums to `result` by the method for the kernel's family; flag queries to be recomputed."""
     from kernpool.algorithms.sweep import gaussian_series, laplace_kernel, polynomial_kernels
 
     form = problem.similarity.kernel.form
@@ -119,7 +122,7 @@ def _sum_in_order(
 
 
 def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
-    """Sort keys and queries of a problem of one column into bins.
+    """Sort keys and queries of a one-column problem into bins whose sizes balance the costs of a sum.
 
     A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
     fewer pairs near the ends of windows are visited one by one.
@@ -134,7 +137,7 @@ def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
 
 
 def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
-    """Sum with the constant kernel, and return the queries that have lost digits."""
+    """Write sums with the constant kernel to `result`, and return flags of queries that have lost digits."""
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight
     # About the weighted mean, from where moments move to any query without cancelling.
@@ -171,7 +174,7 @@ CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells t
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of a pass along the line; parameters as in `Algorithm.seconds`."""
+    """Estimate the run time of the sweep in seconds; parameters as in `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
         per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
@@ -197,7 +200,7 @@ WANTED = frozenset({"query", "key", "value"})
 
 
 def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
-    """Tell whether the requested gradients can be computed from series, faster than from pairs."""
+    """Return whether the requested gradients can be computed from Taylor series, faster than from pairs."""
     own = problem.self_index
     return (
         isinstance(problem.similarity.kernel.form, Gaussian)
@@ -227,7 +230,7 @@ def differentiate_by_series(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute the gradients of Gaussian pooling in linear time from series; parameters as in `Algorithm.pullback`.
+    """Compute the gradients of Gaussian pooling in linear time by series; parameters as in `Algorithm.pullback`.
 
     Weights change by their offsets from the query, so the gradient by a query is made of the sums of a local linear
     fit,
@@ -294,7 +297,7 @@ def _by_series(
 
 
 def _exchanged(problem: Problem, answer: Array, degree: bool) -> Problem:
-    """Return the problem with the roles of keys and queries exchanged."""
+    """Return the problem with keys as queries, queries as keys, and `answer` as the values."""
     own = None
     if problem.self_index is not None:
         own = np.full(len(problem.key), -1)
@@ -323,7 +326,7 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute gradients by series where possible, and over the pairs within windows elsewhere."""
+    """Compute the gradients of pooling in one column, by Taylor series if possible, else over pairs in windows."""
     from kernpool.algorithms.sweep import windows
 
     if applies(problem, state, wanted):

@@ -1,10 +1,10 @@
-"""Windows on a line: brute force over only those keys that can matter to a query.
+"""Windows of keys in one column: brute force over only those keys that can matter to a query.
 
 On a sorted line, the keys within some radius of a query follow each other. For a compact kernel the radius is the
 bandwidth. For one of infinite support it reaches from the nearest key to where the weight beyond is at most `tol` of
 the weight of that key. So it also holds far from all keys, where every weight by itself underflows.
 
-`QueryBlocks` are neighbouring queries that use the same keys; see `loops/near.py`.
+`QueryBlocks` are neighbouring queries that use the same keys; see `loops/near_pairs.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROWS = 256  # queries, or keys, whose windows are joined to one
 def spans(
     line: SortedColumn, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return the range of keys in the window of each of some queries."""
+    """Return where the window of each of some queries starts and stops among the sorted keys, in whole bins."""
     keys, q = line.keys, line.queries.x[rows]
     nearest, share = np.zeros(len(rows)), np.ones(len(rows))
     if not kernel.is_compact:
@@ -60,7 +60,7 @@ def pool_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """Pool the queries at these positions of the line over the keys in their windows, into their rows of `out`.
+    """Write kernel sums of some sorted queries, over the keys in their windows, to their rows of `out`.
 
     Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     """
@@ -85,7 +85,7 @@ def pool_windows(
 
 
 def _in_order(problem: Problem, line: SortedColumn, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
-    """Return the problem with keys and queries, or some of them, in the order of the line."""
+    """Return the problem with keys, and all or some queries, in the order in which they were sorted."""
     keys, queries = line.keys, line.queries
     return replace(
         problem,
@@ -106,7 +106,7 @@ def differentiate_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate over the pairs within windows; at most the machine epsilon of each sum is omitted."""
+    """Compute gradients over the pairs within windows; at most the machine epsilon of each sum is omitted."""
     queries = line.queries
     part_of = state.rows(queries.order)
     cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
@@ -145,7 +145,7 @@ def differentiate_windows(
 
 @dataclass(frozen=True)
 class QueryBlocks:
-    """Blocks of queries, in the order of the line.
+    """Blocks of neighbouring sorted queries, and the runs of bins of keys that each block uses.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class QueryBlocks:
     low, high : ndarray of shape (blocks,)
         Smallest and largest query of each.
     runs : ndarray of shape (blocks, 6)
-        At which bin each run of keys starts, to be filled in; see `loops/near.py`.
+        At which bin each run of keys starts, to be filled in; see `loops/near_pairs.py`.
     """
 
     place: NDArray[np.int64]
@@ -164,16 +164,16 @@ class QueryBlocks:
 
     @classmethod
     def cut(cls, line: SortedColumn, part: slice, width: float, most: int) -> QueryBlocks:
-        """Cut a part of the queries into blocks of limited width and count."""
+        """Cut a slice of the sorted queries into blocks of limited width and number of queries."""
         size = part.stop - part.start
         place, low, high = np.empty(size + 1, np.int64), np.empty(size), np.empty(size)
         number = loops.cut_blocks(line.queries.x, part.start, part.stop, width, most, place, low, high)
         return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
 
     def add_near(self, line: SortedColumn, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
-        """Sum over near keys with a kernel of height 1; return the sums, and the weight of each block's near keys.
+        """Return the kernel sums of queries over the near keys of their block, and these keys' weight.
 
-        `total` has the sums of weight and of weight times value of every bin of keys.
+        The kernel has height 1. `total` has the sums of weight and of weight times value of every bin of keys.
         """
         keys, columns = line.keys, 1 + len(line.keys.value)
         near, near_weight = np.empty(len(self.place), np.int64), np.empty(len(self.low))
@@ -188,7 +188,7 @@ class QueryBlocks:
     def write_out(
         self, line: SortedColumn, found: Array, height: float, inner: int, outer: int, out: PoolState
     ) -> None:
-        """Subtract each query's own key, and copy sums to the original rows of the queries."""
+        """Subtract each query's own key (leave-one-out), and copy its sums to its original row of `out`."""
         keys, queries = line.keys, line.queries
         if line.leave_out:
             loops.take_own_out(

@@ -52,7 +52,7 @@ def _plant(
 
 
 class PreparedTree:
-    """Queries and keys of a problem in kd order, with the tree and its loops."""
+    """A problem prepared for a sum by the tree: kd tree over keys, queries in kd order, compiled loops."""
 
     def __init__(self, problem: Problem, n_jobs: int = 1, leaf: int = LEAF, tile: int = TILE) -> None:
         self.problem, self.tile = problem, tile
@@ -79,7 +79,7 @@ class PreparedTree:
             self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
 
     def blocks(self) -> list[slice]:
-        """Cut the queries into blocks of whole tiles: up to 16 tiles each, fewer if there are few queries."""
+        """Return slices that cut the queries into blocks of up to 16 tiles, fewer if there are few queries."""
         tiles = -(-len(self.query) // self.tile)
         return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))
 
@@ -138,7 +138,7 @@ class Block:
         self.buffers_32 = np.empty(self.buffers.shape, np.float32)
 
     def compact(self) -> Iterator[None]:
-        """Sum for a kernel of compact support."""
+        """Compute the sums of the block for a kernel of compact support, yielding between the steps."""
         tree, profile = self.tree, self.profile
         tiles, collapse = np.arange(self.tiles), profile.collapses
         buffer, collapsed = (
@@ -169,7 +169,10 @@ class Block:
             self.denominator[again], self.numerator[again], collapsed[again] = 0.0, 0.0, 0.0
 
     def infinite(self) -> Iterator[None]:
-        """Sum for a kernel of infinite support: the nearest leaf first, which bounds how far a query must look."""
+        """Compute the sums of the block for a kernel of infinite support, yielding between the steps.
+
+        The nearest leaf comes first, which bounds how far a query must look.
+        """
         tree, profile = self.tree, self.profile
         nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
         yield from self.follow(nearest, 0, self.tiles)
@@ -196,7 +199,10 @@ class Block:
         self.denominator += self.far
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
-        """Restart queries whose nearest leaf has almost no weight: their nearest key determines the unit."""
+        """Restart the sums of queries far from their nearest leaf, in the unit of their nearest key's weight.
+
+        Their nearest leaf has almost no weight. The unit stays 1 where the nearest key's weight is far from underflow.
+        """
         tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
         tree_visit.find_nearest_key(
             far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
@@ -213,7 +219,7 @@ class Block:
         self.pairs_seen += len(rows) * tree.key.shape[2]
 
     def learn(self) -> None:
-        """Use the sums so far as lower bounds of the denominators."""
+        """Raise the lower bounds of the queries' denominators to the sums so far."""
         known = (self.denominator > UNDERFLOW) & (self.least < np.inf)
         exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
         np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
@@ -221,7 +227,11 @@ class Block:
     def follow(
         self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
     ) -> Iterator[None]:
-        """Process visits `place` to `count`; queries may omit up to `budget`, and far leaves may be in float32."""
+        """Add the keys of listed leaves to the sums of their queries, for the visits `place` to ``count - 1``.
+
+        A query may omit leaves, up to the fraction `budget` of its sum. Leaves of a log-fraction below `far_leaf` may
+        be summed in float32.
+        """
         planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
         queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
         while place < count:
@@ -253,7 +263,7 @@ class Block:
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
-        """Sum the first of these pairs by the staged loops of brute force."""
+        """Add the first `count` pairs of a query and a leaf to the sums, by the staged loops of brute force."""
         tree, profile = self.tree, self.profile
         tree_pairs.sum_stages(
             pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
@@ -265,7 +275,7 @@ class Block:
 def visit_blocks(
     planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[PoolState, int]:
-    """Sum over keys for some blocks of queries; return the state of all and the number of pairs visited."""
+    """Compute kernel sums by the tree for some blocks of queries; return them and the number of pairs visited."""
     m, c = len(planted.query), planted.problem.value.shape[1]
     state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
 
@@ -291,7 +301,7 @@ SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciproca
 def put_in_order(
     problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
 ) -> Problem:
-    """Return the problem with queries and keys in order."""
+    """Return the problem with its queries and keys rearranged in kd order."""
     own = None
     if problem.self_index is not None:
         place = np.empty(len(key), dtype=np.int64)
@@ -309,10 +319,10 @@ def put_in_order(
 
 
 def weakest(problem: Problem, state: PoolState) -> PoolState:
-    """Return the state with each denominator replaced by the smallest sum that must be precise, for `find_reach`.
+    """Return the pooling state with denominators replaced by each query's smallest sum that must be precise.
 
-    With moments that may be the mean square of an offset: where the nearest keys coincide with the query, the next ones
-    determine the slope, however small their weight.
+    It is for `find_reach`. With moments that may be the mean square of an offset: where the nearest keys coincide with
+    the query, the next ones determine the slope, however small their weight.
     """
     if not problem.degree:
         return state
@@ -321,13 +331,13 @@ def weakest(problem: Problem, state: PoolState) -> PoolState:
 
 
 def mean_squares(problem: Problem, state: PoolState) -> Array:
-    """Return the sums of squared offsets, column by column."""
+    """Return each query's weighted sums of squared offsets of keys, one for each column of the keys."""
     diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
     return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
-    """Return the largest reach of a query of each block, in bandwidths; -1 if all are empty."""
+    """Return for each block of queries the distance in bandwidths beyond which no key matters; -1 if all are empty."""
     occupied = state.denominator > 0
     if profile.infinite:
         least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
@@ -339,7 +349,7 @@ def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
 
 
 def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
-    """Cut the rows of consecutive near blocks into slices of limited size."""
+    """Yield slices of at most `most` rows that cover the blocks flagged as near."""
     edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
     for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         for piece in cut(min(last, rows) - first, most):

@@ -31,7 +31,9 @@ ROWS_PER_CALL = 1 << 14  # below this a node is put in order in one call, of 2 m
 
 
 class KdTree(NamedTuple):
-    """Keys in leaves, and boxes, masses and moments of the nodes, which are numbered by `node_names`.
+    """A kd tree: keys grouped by leaf, and bounding boxes, weights and moments of all nodes.
+
+    Nodes are numbered by `node_names`.
 
     Parameters
     ----------
@@ -60,12 +62,15 @@ class KdTree(NamedTuple):
 
 
 def node_names(first: Any, last: Any, leaves: int) -> Any:
-    """Return the row of the node of leaves first ... last - 1 in all arrays of nodes; inner middles are unique."""
+    """Return the array index of the tree node that has the leaves `first` to ``last - 1``.
+
+    A leaf's index is its own number; an inner node's is made from the middle of its leaves, which is unique.
+    """
     return np.where(last - first == 1, first, leaves + (first + last) // 2)
 
 
 def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array, Order]:
-    """Sort points into kd order, in leaves of `size`.
+    """Sort points into the order of the leaves of a kd tree, with `size` points per leaf.
 
     Parameters
     ----------
@@ -108,7 +113,7 @@ def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array
 
 
 def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs: int) -> tuple[KdTree, Order]:
-    """Build the tree of a problem's keys.
+    """Build a kd tree over the keys of a problem.
 
     Parameters
     ----------
@@ -167,7 +172,7 @@ def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs:
 
 
 def _sum_leaves(tree: KdTree, leaves: slice, scale: Array) -> None:
-    """Compute boxes, masses and moments of some leaves from their keys."""
+    """Compute the bounding boxes, weights and moments of some leaves from their keys, in place."""
     key, weight = tree.key[leaves], tree.weight[leaves]
     low, high = key.min(axis=2), key.max(axis=2)
     center = low + 0.5 * (high - low)
@@ -187,7 +192,7 @@ def _sum_leaves(tree: KdTree, leaves: slice, scale: Array) -> None:
 
 
 def _join_nodes(tree: KdTree, scale: Array) -> None:
-    """Compute boxes, masses and moments of inner nodes bottom-up, one depth at a time."""
+    """Compute the bounding boxes, weights and moments of inner nodes from their children, bottom-up."""
     leaves = len(tree.key)
     first, last = np.array([0]), np.array([leaves])
     levels = []
@@ -209,7 +214,7 @@ def _join_nodes(tree: KdTree, scale: Array) -> None:
 
 
 def _moved(tree: KdTree, node: Order, center: Array, scale: Array) -> Array:
-    """Return the moments of nodes about other centers."""
+    """Return the moments of tree nodes about other centers than the nodes' own."""
     way = ((tree.center[node] - center) * scale)[:, None, :]
     moments = tree.moments[node]
     weight, first = moments[:, :, :1], moments[:, :, 1:-1]
@@ -222,7 +227,7 @@ FUSED_POWERS = (1, 2, 3)  # of 1 - u**2
 
 
 class Profile(NamedTuple):
-    """Kernel, bandwidth and composition for compiled code.
+    """Kernel, bandwidths and composition of a problem, encoded as numbers for compiled code.
 
     Parameters
     ----------
@@ -253,7 +258,7 @@ class Profile(NamedTuple):
 
 
 def profile_of(problem: Problem) -> Profile:
-    """Convert the similarity of a problem for compiled code."""
+    """Build the `Profile` of a problem: kernel, bandwidths and composition, encoded for compiled code."""
     similarity = problem.similarity
     kernel, form = similarity.kernel, similarity.kernel.form
     bandwidth = np.ascontiguousarray(similarity.bandwidth)
@@ -273,13 +278,13 @@ def profile_of(problem: Problem) -> Profile:
 
 
 def boxes_of(points: Array, rows: int) -> tuple[Array, Array]:
-    """Return the bounding boxes of runs of so many points: lower and upper corners."""
+    """Return the lower and upper corners of the bounding boxes of every `rows` consecutive points."""
     starts = np.arange(0, len(points), rows)
     return np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
 
 
 def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
-    """Return the distances between boxes, in bandwidths and in the norm of the kernel."""
+    """Return the smallest distances between pairs of boxes, in bandwidths and in the norm of the kernel."""
     with np.errstate(over="ignore"):
         gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
         if profile.norm == MAXIMUM:
@@ -288,7 +293,7 @@ def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profi
 
 
 def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> NDArray[np.int64]:
-    """Return for each point a leaf that is likely the nearest: all descend to the nearer half at once."""
+    """Return for each point a leaf that is likely the nearest, by descending to the nearer half of the tree."""
     leaves = len(tree.key)
     first, last = np.zeros(len(points), dtype=np.int64), np.full(len(points), leaves)
     while (last - first > 1).any():
@@ -314,7 +319,9 @@ NEVER = 1.0
 
 
 class LeafCopies(NamedTuple):
-    """Keys of each leaf, scaled for the fused loops; the arrays of keys are empty where there are no such loops.
+    """Copies of the keys of each leaf, centered and scaled for the fused loops.
+
+    The arrays of keys are empty where there are no such loops.
 
     Parameters
     ----------
@@ -344,7 +351,10 @@ class LeafCopies(NamedTuple):
 
 
 def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
-    """Make the scaled copies; those in float32 only for kernels that have far keys."""
+    """Build the `LeafCopies` of a tree: its keys, centered and scaled in float64 and float32.
+
+    Those in float32 are only for kernels that have far keys.
+    """
     (leaves, d, size), c = tree.key.shape, tree.value.shape[1]
     near, far = leaves * profile.fused, leaves * (profile.fused and profile.infinite)
     copies = LeafCopies(
@@ -377,7 +387,9 @@ def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
 
 
 def _lowest(radius: Array, profile: Profile) -> Array:
-    """Return `LeafCopies.lowest` of leaves whose boxes have these radii, half of their diagonals.
+    """Return per leaf the smallest exponents for which the float64 and the float32 loops are valid.
+
+    As `LeafCopies.lowest`; `radius` is half of the diagonal of a leaf's box.
 
     A query is compared with the box of a leaf, not with its keys, so the box must bound their distances: whatever point
     of the box is nearest to the query, no key is farther from that point than the diagonal, ``2 * radius``. So if the
@@ -399,5 +411,5 @@ def _lowest(radius: Array, profile: Profile) -> Array:
 
 
 def _power_of_two(x: Array) -> Array:
-    """Return the power of two below x > 0, and 1 for 0."""
+    """Return the largest power of two not above each x > 0, and 1 for x = 0."""
     return np.where(x > 0, np.ldexp(1.0, np.frexp(x)[1] - 1), 1.0)

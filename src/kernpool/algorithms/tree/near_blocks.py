@@ -25,10 +25,10 @@ THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on ke
 
 
 def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
-    """Sum with moments, given the state without; only keys in reach of some query of a block are visited.
+    """Compute the sums of local linear fits over keys of non-negligible weight, given each query's sum of weights.
 
-    Squares of offsets may be so small compared with the weights that omitted keys matter for them: such queries are
-    summed again, with the reach that they need.
+    Only keys in reach of some query of a block are visited. Squares of offsets may be so small compared with the
+    weights that omitted keys matter for them: such queries are summed again, with the reach that they need.
     """
     state = _within_reach(problem, weights, n_jobs, progress)
     if problem.similarity.kernel.is_compact:
@@ -77,7 +77,7 @@ def differentiate_near(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate over the keys within reach, block by block."""
+    """Compute the gradients of pooling over keys of non-negligible weight, by blocks of queries and keys."""
     profile = profile_of(problem)
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)

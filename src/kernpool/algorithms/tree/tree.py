@@ -23,12 +23,12 @@ from kernpool.kernels.registry import Gaussian
 
 
 def _in_logarithms(problem: Problem) -> bool:
-    """Tell whether weights underflow within the support, so that brute force in logarithms is needed."""
+    """Return whether weights may underflow within the support, so that only logarithms (brute force) work."""
     return problem.similarity.kernel.is_compact and may_underflow(problem)
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Sum weights and weighted values over the keys of non-negligible weight."""
+    """Compute kernel sums for each query over the keys of non-negligible weight, by a kd tree."""
     if _in_logarithms(problem):
         return brute.reduce(problem, n_jobs, progress)
     from kernpool.algorithms.tree.blocks import (
@@ -54,7 +54,7 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate over the keys of non-negligible weight."""
+    """Compute the gradients of pooling over the keys of non-negligible weight, by blocks in kd order."""
     if _in_logarithms(problem):
         return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
     from kernpool.algorithms.tree.near_blocks import differentiate_near
@@ -66,7 +66,7 @@ PER_PLACE, NEAR_PAIR = 0.3e-6, 0.8e-9  # of a key or a query in kd order; of a p
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the time of building a tree and visiting near leaves; parameters as in `Algorithm.seconds`."""
+    """Estimate the run time of the tree in seconds; parameters as in `Algorithm.seconds`."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     building = 1.5e-3 + PER_PLACE * (m + n)
     # On a line the sweep is faster wherever kernels add up: local lines at 10 000 keys take it 7 to 27 ms with compact
@@ -78,7 +78,7 @@ def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> f
 
 
 def _pair_seconds(problem: Problem) -> float:
-    """Return the seconds per pair in a visited leaf, including its part of the traversal."""
+    """Estimate the seconds per query-key pair in a visited leaf, including its part of the traversal."""
     similarity, d = problem.similarity, int(problem.key.shape[1])
     if problem.degree:  # leaves are small, and sums of moments are by stages
         return 4.5 * pair_seconds(problem)

@@ -33,7 +33,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class FarPairs:
-    """Pairs of far queries and keys; the pairs of a query are consecutive.
+    """Query-key pairs of non-negligible weight for queries far from all keys, grouped by query.
 
     Parameters
     ----------
@@ -57,16 +57,16 @@ class FarPairs:
     log_weight: Array
 
     def sums(self, terms: Array) -> Array:
-        """Sum the terms of each query."""
+        """Sum an array with one row per pair over the pairs of each query."""
         return np.asarray(np.add.reduceat(terms, self.start, axis=0))
 
     def spread(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Repeat one row per query for each of its pairs."""
+        """Repeat the row of each query for each of its pairs."""
         return np.repeat(rows, np.diff(self.start, append=len(self.query)), axis=0)
 
 
 def far_pairs(problem: Problem) -> FarPairs:
-    """Find the pairs of non-negligible weight.
+    """Find the query-key pairs of non-negligible weight for queries that are far from all keys.
 
     Parameters
     ----------
@@ -102,12 +102,15 @@ def far_pairs(problem: Problem) -> FarPairs:
 
 
 def is_product(similarity: KernelLogits) -> bool:
-    """Tell whether the weight is a product over columns; the Gaussian, where both agree, is not."""
+    """Return whether weights are products over columns; False for the Gaussian.
+
+    For the Gaussian, the product over columns and the radial kernel agree.
+    """
     return similarity.composition == "product" and similarity.kernel is not GAUSSIAN
 
 
 def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
-    """Return pairs whose logit may be among the best, up to rounding: query, key, logit, log-multiplicity."""
+    """Return queries, keys, logits and log-multiplicities of pairs whose logit may be near the largest."""
     m, n = problem.shape
     top, slack_per_logit = np.full(m, -np.inf), 16.0 * (problem.key.shape[1] + 4) * EPSILON
     parts = []
@@ -130,7 +133,7 @@ def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
 
 
 def _best(score: Array, start: Index, query: Index) -> Index:
-    """Return for each pair the index of the first pair of its query with the largest score."""
+    """Return for each pair the index of its query's pair with the largest score, the first one of equals."""
     counts = np.diff(start, append=len(query))
     is_top = score == np.repeat(np.maximum.reduceat(score, start), counts)
     place = np.where(is_top, np.arange(len(score)), len(score))
@@ -138,7 +141,7 @@ def _best(score: Array, start: Index, query: Index) -> Index:
 
 
 def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Array, Array]:
-    """Return differences of logits from those of the best keys, without key weights, and their error bounds."""
+    """Return each pair's logit minus that of its query's best key, without key weights, and error bounds."""
     similarity, d = problem.similarity, problem.key.shape[1]
     groups = [slice(a, a + 1) for a in range(d)] if is_product(similarity) else [slice(0, d)]
     gap, error = np.zeros(len(query)), np.zeros(len(query))
@@ -167,7 +170,7 @@ def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Arra
 
 
 def _distances(query: Array, key: Array, best: Array, bandwidth: Array) -> tuple[Array, Array, Array]:
-    """Return distances in bandwidths, their differences from those of the best keys, and the error of these."""
+    """Return pairs' distances in bandwidths, the same minus the best key's distance, and the difference's error."""
     d = len(bandwidth)
     factor, power = np.frexp(bandwidth[0] / bandwidth)
     rest = np.ldexp(weighted_least_squares.ratio(np.full(d, bandwidth[0]), bandwidth)[1], -power)
@@ -209,7 +212,7 @@ NEAREST_KEY_ROUNDS = 3  # of finding the nearest key among those that rounded lo
 
 
 def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Index, Array]:
-    """Return the log-weights relative to the largest one, the index of that, and its logarithm.
+    """Return log-weights of some keys of each query, relative to its largest, and that one's index and value.
 
     Parameters
     ----------
@@ -268,7 +271,10 @@ def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Inde
 
 
 def _gap(kernel: Kernel, u: Array, nearer: Array, logit: Array, each: Index, best: Index) -> Array:
-    """Return differences of logits from those of the best key, for some columns; `nearer` is the difference of u."""
+    """Return each key's logit minus that of the query's best key, for some columns, accurate far from all keys.
+
+    `nearer` is u less that of the best key.
+    """
     base = logit[each, best][:, None]
     gap = logit - base
     if kernel.log_slope is None:

@@ -26,7 +26,7 @@ SAME = 1e-8  # relative difference of sums that is taken for rounding
 
 
 class QueryResiduals(NamedTuple):
-    """Residuals of the values of pairs, and other terms of the gradients, one row per pair.
+    """Residuals, weights and slopes of local fits, the terms of gradients, one row per query-key pair.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class QueryResiduals(NamedTuple):
 
 
 def find_far(state: PoolState) -> NDArray[np.intp]:
-    """Return the queries so far from all keys that rounded logits are too imprecise.
+    """Return the indices of queries so far from all keys that rounded logits are too imprecise.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def differentiate_far(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Differentiate a problem whose queries are all far; parameters as in `Algorithm.pullback`."""
+    """Compute gradients for queries that are all far from every key; parameters as in `Algorithm.pullback`."""
     m, n = problem.shape
     shapes = {"query": problem.query, "log_bandwidth": problem.query, "key": problem.key, "value": problem.value}
     found = {name: np.zeros(shapes[name].shape) for name in wanted}
@@ -99,7 +99,7 @@ def differentiate_far(
 def _terms(
     problem: Problem, pairs: FarPairs, state: PoolState, cotangent: Array, wanted: frozenset[str]
 ) -> dict[str, Array]:
-    """Return the contribution of each pair to the requested gradients."""
+    """Return the contribution of each query-key pair to the requested gradients."""
     terms = {}
     g = cotangent[pairs.query]
     fit = _fit(problem, pairs, state, g)
@@ -127,7 +127,7 @@ def _terms(
 def _slopes(
     problem: Problem, u: Array, nearer: Array, best: NDArray[np.intp], centered: NDArray[np.bool_]
 ) -> tuple[Array, Array, Array]:
-    """Return ``d log K / d u`` of pairs and columns, and it and u times it relative to the nearest key.
+    """Return ``d log K / d u`` of pairs and columns, and it and u times it minus those of the nearest key.
 
     `nearer` is u less that of the nearest key. Pairs that are not `centered` keep theirs whole.
     """
@@ -151,7 +151,7 @@ def _slopes(
 
 
 def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.intp]) -> Array:
-    """Return slope over distance relative to that of the nearest key, from the difference of distances."""
+    """Return the log-kernel's slope over distance minus that of the nearest key, avoiding cancellation."""
     distance = np.sqrt(np.sum(u * u, axis=1))
     nearest, steepness = distance[best], log_slope(distance)
     further = np.sum(nearer * (u + u[best]), axis=1) / (distance + nearest)
@@ -162,7 +162,10 @@ def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.
 
 
 def _fit(problem: Problem, pairs: FarPairs, state: PoolState, g: Array) -> QueryResiduals:
-    """Fit the pairs; where the state belongs to other keys or values, use its fit."""
+    """Return residuals and weights of local fits to the pairs of each query.
+
+    Where the state belongs to other keys or values, the fit is that of the state.
+    """
     rows = pairs.query[pairs.start]
     of_state = state.rows(rows)
     value = problem.value[pairs.key]
@@ -212,7 +215,7 @@ def _either(which: NDArray[np.bool_], a: NDArray[Any], b: NDArray[Any]) -> NDArr
 
 
 def _solve(pairs: FarPairs, value: Array, offset: Array, problem: Problem) -> LocalFit:
-    """Solve the local fits; constant where all keys of relevant weight are at one point."""
+    """Return local fits of the values; constant ones where all keys of relevant weight are at one point."""
     d, c = offset.shape[1], value.shape[1]
     columns = [value, offset]
     columns += [offset[:, a] * offset[:, b] for a in range(d) for b in range(a, d)]
@@ -230,6 +233,6 @@ def _solve(pairs: FarPairs, value: Array, offset: Array, problem: Problem) -> Lo
 
 
 def _residual(pairs: FarPairs, value: Array, offset: Array, fit: LocalFit) -> Array:
-    """Return values minus the fit."""
+    """Return the values of pairs minus the local fit of their query at the key."""
     plane = np.einsum("pd,pdc->pc", offset, pairs.spread(fit.slope))
     return np.asarray(value - pairs.spread(fit.intercept) - plane)

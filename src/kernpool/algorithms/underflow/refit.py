@@ -27,7 +27,7 @@ JITTER = 4.0 * EPSILON  # rounding of a key, relative to its size
 
 
 def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
-    """Fit queries from the keys themselves where the sums have lost their planes to rounding.
+    """Recompute local linear fits from the keys, for queries whose sums have lost the plane to rounding.
 
     Parameters
     ----------
@@ -77,7 +77,10 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
 
 
 class _Near(NamedTuple):
-    """Some keys of each query, in the form of `fit_planes`: offsets from the heaviest one, and that of the query."""
+    """Some keys of each query as arguments of `fit_planes`, with offsets from the heaviest of them.
+
+    The offset of the query from the heaviest key is `at`.
+    """
 
     log_weight: Array
     level: Array
@@ -99,7 +102,7 @@ def _near(problem: Problem, rows: Index, keys: Index) -> _Near:
 
 
 class _Keys:
-    """The keys of a problem, for fits to the nearest of them."""
+    """The keys of a problem, and local planes fitted to each query's keys of largest weight."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -113,13 +116,16 @@ class _Keys:
         self.by_tree = plain and len(self.kept) > SCANNED
 
     def numbers(self, count: int) -> int:
-        """Return the number of floats needed per query."""
+        """Return how many floats a fit to `count` keys needs per query."""
         width = 2 * self.problem.key.shape[1] + self.problem.value.shape[1] + 2
         return int(max(width * count, 0 if self.by_tree else len(self.problem.key)))
 
     @cached_property
     def rank(self) -> int:
-        """Number of directions in which all keys determine a slope, from a subset if that has full rank."""
+        """Number of directions in which all keys together determine a slope.
+
+        A subset of the keys is enough if that has full rank.
+        """
         rank = 0
         for step in (max(1, len(self.kept) // 256), 1):
             key = self.problem.key[self.kept[::step]]
@@ -136,7 +142,7 @@ class _Keys:
         return rank
 
     def fit(self, rows: Index, count: int, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Fit some queries with so many keys, write reliable results into `parts`, and say which are."""
+        """Fit some queries to `count` keys each, write reliable fits to `parts`, and return flags of reliable ones."""
         keys, others = self._nearest(rows, count)
         near = _near(self.problem, rows, keys)
         value, heaviest = self.problem.value[keys], self.problem.value[near.heaviest]
@@ -154,7 +160,7 @@ class _Keys:
         return np.asarray(sure)
 
     def _nearest(self, rows: Index, count: int) -> tuple[Index, Array]:
-        """Return keys of the largest weights, -1 for none, and a bound on the log-weight of all others."""
+        """Return each query's keys of largest weight, -1 for none, and a bound on the others' log-weights."""
         if count == len(self.kept):
             return np.repeat(self.kept[None], len(rows), axis=0), np.full(len(rows), -np.inf)
         return self._by_tree(rows, count) if self.by_tree else self._by_scan(rows, count)

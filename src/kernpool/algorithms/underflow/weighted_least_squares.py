@@ -40,7 +40,7 @@ NOISE = 1e-12  # size of a difference, relative to its terms, that is treated as
 
 
 class LocalPlanes(NamedTuple):
-    """Local linear fits of B queries.
+    """Local linear fits of B queries: values at the heaviest key, slopes and ranks.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LocalPlanes(NamedTuple):
 
 
 def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, reach: Array) -> LocalPlanes:
-    r"""Minimise :math:`\sum_j w_j (v_j - \beta_0 - \beta \cdot t_j)^2` for each of B queries.
+    r"""Fit planes: minimise :math:`\sum_j w_j (v_j - \beta_0 - \beta \cdot t_j)^2` for each of B queries.
 
     Parameters
     ----------
@@ -105,9 +105,10 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
 
 
 class _Step(NamedTuple):
-    """An elimination step: whether a pivot was found, its key and column (d for the intercept), remaining row and `x`.
+    """One elimination step: the pivot's key and column, if found, its row, and what is left of the column.
 
-    `x` is what is left of the column, so that a row is the sum over the steps of x times `row`.
+    The column is d for the intercept. `x` is what is left of the column, so that a row is the sum over the steps of x
+    times `row`.
     """
 
     found: NDArray[np.bool_]
@@ -118,7 +119,7 @@ class _Step(NamedTuple):
 
 
 def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], Array]:
-    """Choose the pivot keys; return also the logarithm of the least weighted square of a pivot."""
+    """Choose pivot keys that span each plane; return the steps and the log of the least weighted squared pivot."""
     count, _, d = offset.shape
     each = np.arange(count)
     dependent = np.abs(offset) <= floor
@@ -143,7 +144,7 @@ def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], 
 def _eliminate(
     table: Array, noise: Array, left: Array, place: NDArray[np.intp], column: NDArray[np.intp], found: NDArray[np.bool_]
 ) -> _Step:
-    """Subtract the multiples of a pivot row from all others, in place."""
+    """Subtract the multiples of a pivot row from all rows, in place; return the elimination step."""
     (count, keys, d), each = table.shape, np.arange(len(table))
     x, rounding = np.ones((count, keys)), np.zeros((count, keys))
     if column[0] < d:
@@ -162,7 +163,7 @@ def _eliminate(
 
 
 def _equations(steps: list[_Step], log_weight: Array) -> tuple[Array, Array, Array]:
-    """Return the coordinates of all keys in the pivot rows, those times relative weights, and the normal equations."""
+    """Return keys' coordinates in terms of pivot keys, those times relative weights, and the normal equations."""
     each, size = np.arange(len(log_weight)), len(steps)
     share = np.empty((*log_weight.shape, size))
     weighted = np.empty_like(share)
@@ -183,7 +184,10 @@ def _equations(steps: list[_Step], log_weight: Array) -> tuple[Array, Array, Arr
 
 
 def _solve(design: Array, right: Array) -> Array:
-    """Solve by elimination without pivoting: up to row scaling the design is symmetric positive definite."""
+    """Solve the normal equations of all queries by elimination without pivoting.
+
+    Up to row scaling the design is symmetric positive definite.
+    """
     design, right = design.copy(), right.copy()
     size = design.shape[1]
     for k in range(size):
@@ -197,7 +201,7 @@ def _solve(design: Array, right: Array) -> Array:
 
 
 def _slopes(steps: list[_Step], level: Array, reach: Array) -> Array:
-    """Compute the slope of a plane with these values; the shortest one if several fit equally well."""
+    """Return slopes of planes from their values at the pivot keys; the shortest if several fit equally well."""
     (count, d), outputs, each = reach.shape, level.shape[2], np.arange(len(reach))
     along = np.zeros_like(level)  # values as rows are: sums over the steps of x times this
     for k, step in enumerate(steps):
@@ -230,7 +234,7 @@ _HALVES = 2.0**27 + 1.0  # splits 53 binary digits in two halves, whose products
 
 
 def exact_sum(a: Array, b: Array) -> Pair:
-    """Return ``a + b`` exactly, as a pair of floats.
+    """Return ``a + b`` exactly, as an unevaluated sum of two floats ``(high, low)``.
 
     Examples
     --------
@@ -243,7 +247,7 @@ def exact_sum(a: Array, b: Array) -> Pair:
 
 
 def exact_product(a: Array, b: Array) -> Pair:
-    """Return ``a * b`` exactly, as a pair of floats.
+    """Return ``a * b`` exactly, as an unevaluated sum of two floats ``(high, low)``.
 
     Examples
     --------
@@ -257,26 +261,26 @@ def exact_product(a: Array, b: Array) -> Pair:
 
 
 def add(a: Pair, b: Pair) -> Pair:
-    """Return the sum of two float pairs."""
+    """Return the sum of two double-double numbers, which are pairs ``(high, low)`` of floats."""
     high, low = exact_sum(a[0], b[0])
     return _joined(high, low + (a[1] + b[1]))
 
 
 def multiply(a: Pair, b: Pair) -> Pair:
-    """Return the product of two float pairs."""
+    """Return the product of two double-double numbers, which are pairs ``(high, low)`` of floats."""
     high, low = exact_product(a[0], b[0])
     return _joined(high, low + (a[0] * b[1] + a[1] * b[0]))
 
 
 def ratio(a: Array, b: Array) -> Pair:
-    """Return ``a / b`` of floats as a float pair."""
+    """Return the quotient ``a / b`` of floats as a double-double number ``(high, low)``."""
     high = a / b
     product, error = exact_product(high, b)
     return high, ((a - product) - error) / b
 
 
 def sum_of_exact(a: Pair, b: Pair) -> Pair:
-    """Return the sum of two float pairs to full precision, even where their high parts cancel."""
+    """Return the sum of two double-double numbers to full precision, even if their high parts cancel."""
     high, low = exact_sum(a[0], b[0]), exact_sum(a[1], b[1])
     first, rest = exact_sum(high[0], low[0])
     return _joined(first, rest + (high[1] + low[1]))

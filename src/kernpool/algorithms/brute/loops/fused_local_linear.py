@@ -27,7 +27,7 @@ HALF_BIT, BIT = 0.5 / LN_2, 1.0 / LN_2
 
 @ordered_loop
 def weight_of(s, code, bounded):
-    """Return the weight of a pair, without the height of the kernel, from its squared distance in bandwidths.
+    """Return the kernel weight at squared distance `s`, in bandwidths, as a fraction of the weight at zero.
 
     Exponents out of range give zero and not a clamped weight, which large offsets would make visible.
     """
@@ -37,7 +37,11 @@ def weight_of(s, code, bounded):
 
 @bare_part
 def with_pair(sums, w, t, v, columns):
-    """Add a pair to fourteen sums: of weights and values, then per column; sums beyond `columns` are unchanged."""
+    """Return the running sums of a local linear fit with one query-key pair added.
+
+    There are fourteen: of weights and values, then those of each column. Sums of columns beyond `columns` are
+    unchanged.
+    """
     weight, value, a, aa, av, b, ab, bb, bv, c, ac, bc, cc, cv = sums
     wa = w * t[0]
     weight, value, a, aa, av = weight + w, value + w * v, a + wa, aa + wa * t[0], av + wa * v
@@ -52,7 +56,7 @@ def with_pair(sums, w, t, v, columns):
 
 @bare_part
 def put(sums, i, denominator, numerator, columns):
-    """Add the sums of a tile to those of a query, in the order of `kernpool.core.moments`."""
+    """Add the sums over a tile of keys to those of query `i`, in the column order of `kernpool.core.moments`."""
     weight, value, a, aa, av, b, ab, bb, bv, c, ac, bc, cc, cv = sums
     denominator[i] += weight
     row = numerator[i]
@@ -86,7 +90,7 @@ _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
 def specialise(code: int, columns: int, weighted: int, own: int, bounded: int) -> Callable[..., Any]:
-    """Return the loop for a kernel and a number of columns.
+    """Return the compiled loop of local linear sums for a kernel, a number of columns and these options.
 
     Parameters
     ----------
@@ -111,7 +115,7 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Cal
 
     @loop
     def block(query, key, value, weight, place, mine, mine_weight, scale, denominator, numerator):
-        """Sum over a block of queries and keys into the last two arguments."""
+        """Add each query's local linear sums over a block of keys to `denominator` and `numerator`."""
         use_widest_vectors()
         n = key.shape[1]
         s0, s1, s2 = scale[0], scale[second], scale[third]
@@ -141,7 +145,7 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Cal
 
 @bare_part
 def add_per_key(out, changes, key, places, scale):
-    """Add the contributions of four queries to gradients by one column of a tile of keys."""
+    """Add the contributions of four queries to the gradients by one coordinate of a tile of keys."""
     use_widest_vectors()
     c0, c1, c2, c3 = changes[0], changes[1], changes[2], changes[3]
     q0, q1, q2, q3 = places[0], places[1], places[2], places[3]
@@ -153,7 +157,7 @@ def add_per_key(out, changes, key, places, scale):
 
 @bare_part
 def add_shares(out, shares, slopes):
-    """Add the contributions of four queries to gradients by the values of a tile of keys."""
+    """Add the contributions of four queries to the gradients by the values of a tile of keys."""
     use_widest_vectors()
     w0, w1, w2, w3 = shares[0], shares[1], shares[2], shares[3]
     s0, s1, s2, s3 = slopes[0], slopes[1], slopes[2], slopes[3]
@@ -167,7 +171,7 @@ ROWS = 4  # queries that are added together, as `add_per_key` and `add_shares` a
 def specialise_gradients(
     code: int, columns: int, weighted: int, own: int, bounded: int, per_key: int
 ) -> Callable[..., Any]:
-    """Return the gradient loop for a kernel and a number of columns.
+    """Return the compiled loop of gradients for a kernel, a number of columns and these options.
 
     Parameters
     ----------
@@ -195,7 +199,7 @@ def _make_gradients(code: int, columns: int, weighted: int, own: int, bounded: i
         query, key, value, weight, place, mine, mine_weight, scale, inverse, intercept, slope,
         by_query, by_bandwidth, by_key, by_value,
     ):  # fmt: skip
-        """Add the gradients of a block to the last four arguments; an empty array is not computed.
+        """Add the gradients of weighted means in a block to the `by_*` arrays, skipping empty ones.
 
         See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.tiles` for every kernel.
         """

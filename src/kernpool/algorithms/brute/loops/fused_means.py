@@ -27,7 +27,10 @@ AT_ONCE = 8  # columns
 
 @bare_loop
 def center_rows(rows, center, multiplier, factor, out, square):
-    """Write centered and scaled rows times a factor, and the squared norms of the rounded coordinates."""
+    """Write centered and scaled rows times `factor` to `out`, and the squared norms of the rows to `square`.
+
+    Norms are without the factor, and of coordinates as rounded to the dtype of `out`.
+    """
     for i in range(rows.shape[0]):
         total = 0.0
         for a in range(rows.shape[1]):
@@ -39,7 +42,7 @@ def center_rows(rows, center, multiplier, factor, out, square):
 
 @bare_part
 def with_column(s, q, k, scale, way):
-    """Add the contribution of one column to an exponent."""
+    """Return the exponent of a query-key pair's weight with the contribution of one coordinate added."""
     if way == PRODUCTS:
         return s + q * k
     u = q - k if way == EVEN else (q - k) * scale
@@ -48,7 +51,7 @@ def with_column(s, q, k, scale, way):
 
 @bare_part
 def with_columns(s, q, k, scale, columns, way):
-    """Add the contributions of one to eight columns to an exponent; the arguments are tuples of eight."""
+    """Return the exponent of a pair's weight with one to eight coordinates added; arguments are tuples of eight."""
     s = with_column(s, q[0], k[0], scale[0], way)
     if columns > 1:
         s = with_column(s, q[1], k[1], scale[1], way)
@@ -69,7 +72,10 @@ def with_columns(s, q, k, scale, columns, way):
 
 @bare_part
 def at(x, a, most):
-    """Return eight consecutive items as a tuple; those beyond `most` repeat the last one and are not used."""
+    """Return the items ``x[a]``, ``x[a + 1]``, ... as a tuple of eight, repeating the last of `most` items.
+
+    Repeated items are not used.
+    """
     e = most - 1
     return (
         x[a],
@@ -85,14 +91,17 @@ def at(x, a, most):
 
 @bare_part
 def keys_at(tiles, j):
-    """Return key j of each tile."""
+    """Return the eight coordinates of key `j`, given the arrays of eight columns."""
     k0, k1, k2, k3, k4, k5, k6, k7 = tiles
     return k0[j], k1[j], k2[j], k3[j], k4[j], k5[j], k6[j], k7[j]
 
 
 @bare_part
 def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, way):
-    """Write the contributions of the columns from `begin` on to the exponents of two queries, eight at a time."""
+    """Write to `buffer` the exponents of two queries and a tile of keys, over the coordinates from `begin` on.
+
+    Eight coordinates are added at a time.
+    """
     # With two queries, each key is loaded once for both. With four, LLVM no longer vectorises the loop.
     use_widest_vectors()
     size, zero = last - first, key.dtype.type(0.0)
@@ -124,25 +133,33 @@ TILE = 512  # float32 sums of more keys than this lose a digit
 
 
 def scales(code: int, bandwidth: np.ndarray) -> np.ndarray:
-    """Return factors of differences so that, with s = sum u**2, a weight is 2**-s, 2**-sqrt(s) (Laplace) or 1 - s."""
+    """Return each column's factor that turns differences of coordinates into the loops' scaled distances.
+
+    With s the sum of squares of scaled differences, a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or 1 - s
+    (Epanechnikov), without the height of the kernel. For all kernels but the first two, scaled distances are in
+    bandwidths.
+    """
     factor = {GAUSSIAN: math.sqrt(0.5 / LN_2), LAPLACE: 1.0 / LN_2}.get(code, 1.0)
     return factor / bandwidth
 
 
 def height(code: int) -> float:
-    """Return the kernel at zero, a factor that the loops omit."""
+    """Return the kernel's value at distance zero, a constant factor that the fused loops omit."""
     return {EPANECHNIKOV: 0.75, LAPLACE: 0.5}.get(code, 1.0)
 
 
 def is_bounded(code: int, square: float, dtype: np.dtype) -> bool:
-    """Tell whether no exponent can overflow if scaled pairs are at most sqrt(`square`) apart."""
+    """Return whether the exponents of weights stay in range if squared scaled distances are at most `square`.
+
+    False for the Epanechnikov kernel, which has no exponent.
+    """
     farthest = np.sqrt(square) if code == LAPLACE else square
     return code != EPANECHNIKOV and bool(farthest < (120.0 if dtype == np.float32 else 1000.0))
 
 
 @ordered_loop
 def weight_of(s, factor, one, code, way, bounded):
-    """Return the weight of a pair, from its exponent.
+    """Return the kernel weight of a query-key pair from its exponent, a scaled squared distance.
 
     Products may round an exponent below zero. By a little that does no harm; far from the center it may leave the range
     of the exponentials, and weights are then anything, NaN included: `FusedKeys.errors` finds such queries.
@@ -156,7 +173,10 @@ def weight_of(s, factor, one, code, way, bounded):
 
 @ordered_loop
 def pair(s, offset, square, q, k, scale, place, mine, one, kind):
-    """Return the weight of a pair, from the exponent of its later columns and from the columns in registers."""
+    """Return the kernel weight of a query-key pair; zero if the key is the query's own (leave-one-out).
+
+    The exponent `s` has the contributions of later columns; those of the columns in registers are added.
+    """
     code, columns, later, way, own, bounded = kind
     if code == LAPLACE and columns == 1 and later == 0:  # without a root
         w = exp2_minus(abs((q[0] - k[0]) * scale[0]), bounded)
@@ -169,7 +189,7 @@ def pair(s, offset, square, q, k, scale, place, mine, one, kind):
 
 @ordered_loop
 def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator):
-    """Add the remaining weight of own keys after one unit has been excluded."""
+    """Add each query's own key with the weight that remains after leave-one-out has excluded one unit."""
     code, _, _, way, _, bounded = kind
     for i in range(query.shape[0]):
         j = mine[i]
@@ -185,7 +205,10 @@ def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale,
 
 @bare_part
 def with_pair(weights, values, weight, times, column, j, weighted, one_value):
-    """Add a pair to the sums of a query; values are summed here only if they have one column."""
+    """Return a query's sums of weights and of weighted values with one key added.
+
+    Values are summed here only if they have one column.
+    """
     if one_value == 1:
         values += weight * column[j]
     return weights + (weight * times[j] if weighted == 1 else weight), values
@@ -193,7 +216,10 @@ def with_pair(weights, values, weight, times, column, j, weighted, one_value):
 
 @bare_part
 def add_sums(denominator, numerator, rows, weights, values, one_value):
-    """Add the sums of two or four rows to the results; a repeated row comes with zeros."""
+    """Add the sums of two or four queries to their rows of `denominator` and `numerator`.
+
+    A repeated row comes with zeros. Values are added only if they have one column.
+    """
     for r in range(len(rows)):
         denominator[rows[r]] += weights[r]
         if one_value == 1:
@@ -207,7 +233,7 @@ def specialise(
     code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
     rows: int,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return the loops for a kernel, numbers of columns and a float width.
+    """Return the compiled loop of weighted means for a kernel, numbers of columns, a float width and options.
 
     Parameters
     ----------
@@ -242,7 +268,10 @@ def _make(
 
     @loop
     def block(query, offset, key, square, value, weight, place, mine, mine_weight, scale, denominator, numerator):
-        """Sum over a block of queries and keys into the last two arguments; weighted keys come with weighted values."""
+        """Add each query's sums over a block of keys to `denominator` and `numerator`.
+
+        If keys have weights, their values come multiplied by them.
+        """
         use_widest_vectors()
         n = key.shape[1]
         front, back = np.zeros((2, TILE), key.dtype), np.zeros((2, TILE), key.dtype)
@@ -308,7 +337,7 @@ def _make(
 
 @bare_part
 def add_values(weights, row, value, first, last, numerator, i):
-    """Add the weighted values of a tile to two rows."""
+    """Add the weighted values of a tile of keys to the numerators of two consecutive queries."""
     use_widest_vectors()
     w, u, zero = weights[row], weights[row + 1], weights.dtype.type(0.0)
     for v in range(value.shape[0]):
@@ -322,5 +351,5 @@ def add_values(weights, row, value, first, last, numerator, i):
 
 
 def exponent_of(x: np.ndarray) -> np.ndarray:
-    """Return the exponent of the power of two below x > 0; zero for zero."""
+    """Return the binary exponent of each number, ``floor(log2(x))``, and zero for x = 0."""
     return np.where(x > 0, np.frexp(x)[1] - 1, 0)

@@ -40,7 +40,7 @@ NEAR = 1.0 + 1e-6  # squared distance up to which a key may turn out to be in th
 
 @bare_part
 def center_queries(query, center, scale, left, offset):
-    """Write the left factor ``-2 x`` of squared distances, and the squared norms of the queries."""
+    """Write centered and scaled queries times -2 to `left`, and their squared norms to `offset`."""
     m, d = query.shape
     for i in range(m):
         squares = 0.0
@@ -53,7 +53,7 @@ def center_queries(query, center, scale, left, offset):
 
 @bare_part
 def add_row(weight, i, first, value, key_weight, mask, own, own_weight, denominator, numerator):
-    """Sum the weights and weighted values of a tile of keys for query i."""
+    """Add the weights and weighted values of a tile of keys to the sums of query `i`."""
     zero, total = value.dtype.type(0.0), value.dtype.type(0.0)
     if mask.size or key_weight.size or first <= own[i] < first + weight.size:
         multiply(weight, first, key_weight, mask, own[i], own_weight[i])
@@ -70,7 +70,7 @@ def add_row(weight, i, first, value, key_weight, mask, own, own_weight, denomina
 # Rows are left to parts that make no arrays: nothing counts references then, which takes a third of the time.
 @bare_part
 def add_gaussian(distances, low, first, offset, square, weight, mask, no_mask, rest):
-    """Sum over the rows of a tile of products, for the Gaussian."""
+    """Add the Gaussian sums of a tile of queries and keys, given the matrix of products -2 q.k."""
     value, key_weight, own, own_weight, denominator, numerator = rest
     zero = weight.dtype.type(0.0)
     for r in range(distances.shape[0]):
@@ -84,7 +84,10 @@ def add_gaussian(distances, low, first, offset, square, weight, mask, no_mask, r
 
 @bare_part
 def add_others(distances, low, first, offset, square, weight, mask, no_mask, rest, code, exponent, near):
-    """Sum over the rows of a tile of products, for any kernel, and key weights near or in its support."""
+    """Add the kernel sums of a tile of queries and keys, given products -2 q.k, for kernels but the Gaussian.
+
+    `near` gets the sum of key weights in the support of the kernel, or just outside of it.
+    """
     value, key_weight, own, own_weight, denominator, numerator = rest
     zero = weight.dtype.type(0.0)
     for r in range(distances.shape[0]):
@@ -109,7 +112,7 @@ def add_others(distances, low, first, offset, square, weight, mask, no_mask, res
 def _make(gaussian: int) -> Callable[..., Any]:
     @loop
     def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
-        """Sum over a block into the last three arguments, and return the largest squared radius of a key.
+        """Write a block's kernel sums to the last three arguments; return the largest squared norm of a key.
 
         Products and weights have the width of the values; coordinates are centered and scaled in float64. `near` is the
         sum of key weights in the support, or just outside of it.
@@ -161,7 +164,10 @@ def slopes_of_pairs(
     ratio, low, first, offset, square, value, key_weight, mask, own, own_weight, inverse, middle,
     cotangent, weight, by_row, by_column, by_value,
 ):  # fmt: skip
-    """Turn a tile of products into R, in place; write its sums by rows and columns, and the gradient by values."""
+    """Replace a tile of products by R, the loss's derivatives by the logits, and write its row and column sums.
+
+    Write the gradient by values as well. R is defined in `algorithms/brute/matrix_products.py`.
+    """
     zero, last = value.dtype.type(0.0), first + ratio.shape[1]
     by_column[:] = zero
     by_value[:] = zero
@@ -213,7 +219,7 @@ def gradient_block(
     by_key,
     by_value,
 ):
-    """Add the gradients of a block to the last three arguments; an empty array is not computed.
+    """Add the gradients of Gaussian pooling in a block to the `by_*` arrays, skipping empty ones.
 
     Those by queries and keys are in units of the scaled coordinates. Queries with an inverse of zero are excluded.
     """

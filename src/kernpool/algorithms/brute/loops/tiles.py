@@ -1,7 +1,7 @@
 """Staged tiles: compiled sums and gradients of one block, for every built-in kernel.
 
-Each query goes through the keys in tiles of 512, whose weights `kernpool.algorithms.loops.tiles` computes stage by
-stage. Measured: 1.2e9 Gaussian pairs per second and core in float64. Arrays of keys and values are transposed,
+Each query goes through the keys in tiles of 512, whose weights `kernpool.algorithms.loops.kernel_weights` computes
+stage by stage. Measured: 1.2e9 Gaussian pairs per second and core in float64. Arrays of keys and values are transposed,
 (columns, n), so that inner loops run along memory. An empty array stands for None.
 
 `reduce_stack` sums many small problems of one shape in one call. The moments of a local quadratic fit are added to
@@ -16,9 +16,10 @@ from kernpool.execution.compilation import always_inline, bare_part, loop
 
 @bare_part
 def add_products(total, weight, offset, product, q, key, value, first, bandwidth):
-    """Append the sums of products of three and four offsets, and of two with values, to those of `add_moments`.
+    """Add the moments that only local quadratic fits need, over a tile of keys, to `total`.
 
-    `offset` and `product` are buffers, of shapes (columns, at least the tile) and of the tile.
+    They are the weighted sums of products of three and four offsets, and of two offsets and a value, and come after
+    those of `add_moments`. `offset` and `product` are buffers, of shapes (columns, at least the tile) and of the tile.
     """
     values, d, size = value.shape[0], q.size, weight.size
     third = values + d + d * (d + 1) // 2 + d * values
@@ -62,7 +63,11 @@ UNDERFLOW_OF_MOMENTS = 1e-100
 
 @bare_part
 def multiply(weight, first, key_weight, mask, own, own_weight):
-    """Apply key weights, mask and the own key to a tile that starts at key `first`; empty arrays mean no factor."""
+    """Multiply kernel weights of a tile of keys by key weights and mask, in place.
+
+    The tile starts at key `first`. The query's own key gets `own_weight` instead of its key weight. Empty arrays mean
+    no factor.
+    """
     inside = first <= own < first + weight.size
     own_kernel = weight[own - first] if inside else 0.0
     if key_weight.size:
@@ -94,7 +99,7 @@ def reduce_block(
     denominator,
     numerator,
 ):
-    """Compute the state of a block of queries over a block of keys, into the last three arguments.
+    """Write the kernel sums of a block of queries over a block of keys to `shift`, `denominator`, `numerator`.
 
     `moments` and `quadratic` are None for fits without them; their code is not compiled then.
     """
@@ -154,7 +159,7 @@ def reduce_block(
 
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
-    """Append the sums of a tile for a local linear fit (`kernpool.core.moments`) to those of the values."""
+    """Add the moments of a local linear fit, over a tile of keys, to `total`, after the sums of the values."""
     always_inline()
     values, d, size = value.shape[0], q.size, weight.size
     second = values + d
@@ -185,7 +190,7 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
 
 @bare_part
 def residuals(weight, residual, value, first, inverse, intercept, cotangent):
-    """Divide the weights of a tile by the denominator, and sum its residuals from a constant, times the cotangent."""
+    """Divide the weights of a tile by the denominator, and write each key's residual times the cotangent."""
     size = weight.size
     for j in range(size):
         weight[j] *= inverse
@@ -198,7 +203,7 @@ def residuals(weight, residual, value, first, inverse, intercept, cotangent):
 
 @bare_part
 def tilt_shares(share, residual, weight, q, key, first, bandwidth, base, tilt, along):
-    """Set the linear weights of a tile in a local linear fit, and subtract its slope from the residuals."""
+    """Write the weights of a tile's values in a local linear fit, and subtract its slope from the residuals."""
     size = weight.size
     for j in range(size):
         share[j] = base
@@ -218,7 +223,7 @@ def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
     unit, inverse_denominator, intercept, base, slope, tilt, cotangent, by_query, by_bandwidth, by_key, by_value,
 ):  # fmt: skip
-    """Add the gradients of a block to the last four arguments; an empty array is not computed.
+    """Add the gradients of a block of queries and keys to the `by_*` arrays, skipping empty ones.
 
     See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
     """
@@ -319,7 +324,10 @@ def reduce_stack(
     denominator,
     numerator,
 ):
-    """Compute the states of all problems, into the last three arguments; the others are stacked `reduce_block` ones."""
+    """Write the kernel sums of a stack of problems of one shape to `shift`, `denominator` and `numerator`.
+
+    Arrays are those of `reduce_block`, stacked along a first axis; all problems share bandwidth, kernel and degree.
+    """
     for i in range(query.shape[0]):
         reduce_block(
             query[i],

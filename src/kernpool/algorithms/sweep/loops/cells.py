@@ -27,7 +27,7 @@ LEAST_HEIGHT = 1e-3
 
 @part
 def find_cells(x, begin, size, low, scale, slots, edge, cell):
-    """Find the cells of some numbers; see `Edges.slots`."""
+    """Write the cell index of each of `size` numbers to `cell`, by the lookup table of `Edges.slots`."""
     last = slots.size - 2.0
     for j in range(size):
         cell[j] = int(min(max((x[begin + j] - low) * scale, 0.0), last))
@@ -44,10 +44,11 @@ def find_cells(x, begin, size, low, scale, slots, edge, cell):
 
 @loop
 def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
-    """Add ``w s**p``, and that times the value, to the moments of the cells of keys.
+    """Add the weighted powers of keys' positions, alone and times values, to the moments of their cells.
 
-    Moments are (columns, cells, terms, 2), of an even number of terms: four numbers that lie side by side are one
-    vector. That, and indices without a sign, makes 10 terms take 12 ns; plain loops over terms and columns took 40 ns.
+    These are ``w s**p``, and that times the value. Moments are (columns, cells, terms, 2), of an even number of terms:
+    four numbers that lie side by side are one vector. That, and indices without a sign, makes 10 terms take 12 ns;
+    plain loops over terms and columns took 40 ns.
     """
     cell, s = np.empty(TILE, np.int64), np.empty(TILE)
     inverse = 1.0 / h
@@ -81,7 +82,7 @@ def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
 
 @loop
 def join_cells(low, high, width):
-    """Join consecutive cells to blocks of limited width; write the block of each cell, and where blocks start.
+    """Join consecutive cells into blocks of limited width; return each cell's block and each block's first cell.
 
     The first cell and the last, which are unbounded, are blocks by themselves, as is a cell that is wider.
     """
@@ -99,7 +100,7 @@ def join_cells(low, high, width):
 
 @loop
 def accumulate(start, moment, prefix, suffix):
-    """Compute cumulative sums of moments, as rows, from the start of each block and from its end."""
+    """Write cumulative sums of cell moments within blocks: from the start to `prefix`, from the end to `suffix`."""
     for c in range(moment.shape[0]):
         for b in range(start.size - 1):
             for k in range(start[b], start[b + 1]):
@@ -114,7 +115,7 @@ def accumulate(start, moment, prefix, suffix):
 
 @part
 def make_series(series, d, side, half_width, polynomial, coefficient):
-    """Compute the coefficients of ``K(d + side s)`` in powers of s; return a bound on the size of its terms."""
+    """Write the coefficients of the kernel ``K(d + side s)`` in powers of s; return a bound on its terms."""
     terms = series.size
     if polynomial:
         # Near the edge of the support in powers of the distance from there: small weights keep their digits.
@@ -146,9 +147,10 @@ def pool_queries(
     query, first, middle, last, block, start, center, half_width, prefix, suffix, h, polynomial, coefficient,
     denominator, numerator,
 ):  # fmt: skip
-    """Pool queries over cells ``first`` to ``middle``, on their left, and ``middle`` to ``last``, on their right.
+    """Write kernel sums of queries from moments of cells, by power series; flag those that need direct summation.
 
-    Queries to be computed key by key are marked.
+    Cells ``first`` to ``middle`` are on the left of a query, ``middle`` to ``last`` on its right. Flagged queries have
+    the denominator `UNDONE`, and are to be computed key by key.
     """
     terms, columns = coefficient.shape[1], prefix.shape[0]
     series, total = np.empty(terms), np.empty(columns)
@@ -182,7 +184,10 @@ def pool_queries(
 
 @loop
 def pool_laplace(query, first, middle, last, center, h, leftward, rightward, denominator, numerator):
-    """Pool queries over cells by ``exp(-|q - k| / h)``; each cell is one number per direction."""
+    """Write the Laplace-kernel sums of queries over cells, from one number per cell and direction.
+
+    Weights are ``exp(-|q - k| / h)``, times the height 1/2.
+    """
     rate = LOG2_E / h
     for c in range(leftward.shape[0]):
         for i in range(query.size):
@@ -199,20 +204,26 @@ def pool_laplace(query, first, middle, last, center, h, leftward, rightward, den
 
 @strict_loop
 def bin_of(x, low, scale, last):
-    """Return the bin of a number. Rounding is monotone, so bins are in order whatever the last digit is."""
+    """Return the index, at most `last`, of the bin of equal width that holds the number `x`.
+
+    Rounding is monotone, so bins are in order whatever the last digit is.
+    """
     return min(int((x - low) * scale), last)
 
 
 @strict_loop
 def count(x, low, scale, last, shift, counts):
-    """Count the numbers in each bucket of 2**shift bins."""
+    """Count the numbers in each bucket of 2**shift bins, adding to `counts`."""
     for i in range(x.size):
         counts[bin_of(x[i], low, scale, last) >> shift] += 1
 
 
 @bare_part
 def count_below(ascending, x):
-    """Count the numbers below x; np.searchsorted would take a second to compile."""
+    """Return how many elements of a sorted array are below x.
+
+    `np.searchsorted` would take a second to compile.
+    """
     first, last = 0, ascending.size
     while first < last:
         middle = (first + last) // 2
@@ -225,7 +236,7 @@ def count_below(ascending, x):
 
 @bare_loop
 def starts(place):
-    """Convert counts per part and bin into the index where each part starts to write into each bin."""
+    """Replace counts of numbers, per part and bin, by the index where each part starts to write into each bin."""
     total = 0
     for b in range(place.shape[1]):
         for i in range(place.shape[0]):
@@ -236,7 +247,7 @@ def starts(place):
 
 @strict_loop
 def scatter(x, first, low, scale, last, shift, place, order, ordered):
-    """Write numbers and their original indices to their buckets."""
+    """Write each number and its original index to the next free position of its bucket."""
     for i in range(x.size):
         b = bin_of(x[i], low, scale, last) >> shift
         p = place[b]
@@ -247,7 +258,7 @@ def scatter(x, first, low, scale, last, shift, place, order, ordered):
 
 @strict_loop
 def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
-    """Write the numbers of a bucket and their original indices to their bins, and find where these end."""
+    """Write the numbers of one bucket, with original indices, to their bins; write where the bins end."""
     for i in range(start[bucket], start[bucket + 1]):
         end[bin_of(x[i], low, scale, last)] += 1
     total = start[bucket]
@@ -265,7 +276,7 @@ def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order,
 
 @bare_loop
 def extremes(x, offset, low, high):
-    """Find the smallest and the largest number of each bin."""
+    """Write the smallest and the largest number of each bin to `low` and `high`."""
     for b in range(low.size):
         smallest, largest = x[offset[b]], x[offset[b]]
         for i in range(offset[b] + 1, offset[b + 1]):
@@ -276,7 +287,10 @@ def extremes(x, offset, low, high):
 
 @loop
 def cuts(x, size):
-    """Cut sorted numbers into bins of about `size`; a run of at least as many equal numbers is its own bin."""
+    """Return the start indices of bins of about `size` sorted numbers; long runs of ties are bins of their own.
+
+    Long runs are those of at least `size` equal numbers.
+    """
     found = np.empty(x.size, dtype=np.int64)
     number, start, i = 0, 0, 0
     while i < x.size:
@@ -296,7 +310,7 @@ def cuts(x, size):
 
 @bare_loop
 def gather(source, order, start, stop, out):
-    """Copy rows of `source` in this order, from index `start` to `stop`, as columns."""
+    """Write the rows of `source` that ``order[start:stop]`` lists to the columns ``start:stop`` of `out`."""
     for c in range(out.shape[0]):
         for i in range(start, stop):
             out[c, i] = source[order[i], c]

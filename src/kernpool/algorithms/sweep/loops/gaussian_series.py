@@ -36,7 +36,7 @@ FEW_QUERIES = 16  # of a block, up to which each has its own series of one term
 
 @loop
 def join(low, high, offset, width, most):
-    """Join neighbouring bins into runs of limited width and count; return where the runs start.
+    """Join neighbouring bins into runs of limited width and number of points; return where runs start.
 
     A bin that is wider, or holds more, is a run by itself.
     """
@@ -53,7 +53,10 @@ def join(low, high, offset, width, most):
 
 @bare_loop
 def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scratch, moment):
-    """Compute the moments of a cell; unused if it is a sparse bin wider than half a bandwidth."""
+    """Write the Taylor moments of a cell's keys and values to `moment`.
+
+    They are not used if the cell is a sparse bin wider than half a bandwidth.
+    """
     power, s = scratch[0], scratch[1]
     center = middle_of(cell_low[cell], cell_high[cell])
     for c in range(moment.shape[1]):
@@ -81,7 +84,7 @@ def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scrat
 
 @bare_part
 def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
-    """Return the range of cells that can matter to queries from `low` to `high`; empty if they are far from all."""
+    """Return the range of cells of non-negligible weight for queries from `low` to `high`; empty if all are far."""
     after = count_below(cell_low, 0.5 * low + 0.5 * high)
     nearest, weight = np.inf, 0.0
     for cell in range(max(after - 1, 0), min(after + 1, cell_low.size)):
@@ -97,7 +100,7 @@ def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
 
 @bare_part
 def add_series(local, scratch, moment, cell, distance, terms):
-    """Add ``exp(t**2 / 2)`` times a cell's sum, as a power series in t about a point at this distance."""
+    """Add a cell's Gaussian sum times ``exp(t**2 / 2)`` to `local`, a power series about a query block's middle."""
     base = exp2(-0.5 * LOG2_E * distance * distance)
     for c in range(moment.shape[1]):
         # Taylor coefficients of sum_p M_p (d + t)**p at t = 0, by repeated synthetic division.
@@ -118,7 +121,11 @@ def add_series(local, scratch, moment, cell, distance, terms):
 def pool_blocks(
     query, block, block_low, block_high, cell_low, cell_high, cell_offset, moment, h, total, tol, scratch, local, found
 ):
-    """Pool blocks of queries, each by one series, or by one per query if these are few; some are marked."""
+    """Write Gaussian sums of queries to `found`, by a power series per block; flag those that need direct summation.
+
+    Queries of a block with few of them have a series each. Flagged queries, whose sum of weights is `UNDONE`, are to be
+    computed key by key.
+    """
     for k in range(block.size - 1):
         low, high, i = block_low[k], block_high[k], block[k]
         together = block[k + 1] - i > FEW_QUERIES or high == low
@@ -156,7 +163,10 @@ NEAR_FOURTH = 3e-4  # mean fourth power of distances, in that of widths of a cel
 
 @part
 def add_products(local, terms, t, size, found, column):
-    """Append higher moments of a tile of queries to those of `add_moments`, ordered as in `kernpool.core.moments`."""
+    """Write the moments that only local quadratic fits need, for a tile of queries, to `found`.
+
+    They come after those of `add_moments`, in the order of `kernpool.core.moments`.
+    """
     columns = local.shape[0]
     third, fourth = 2 * columns + 1, 2 * columns + 2
     for c in range(columns):
@@ -181,7 +191,7 @@ def add_products(local, terms, t, size, found, column):
 
 @part
 def mark_near(columns, width, h, size, found, column):
-    """Mark queries whose keys are so near that digits of fourth powers are lost."""
+    """Flag queries whose keys are so near that their fourth-order moments lose digits."""
     ratio = width / h
     least = NEAR_FOURTH * ratio * ratio * ratio * ratio
     for j in range(column, column + size):
@@ -191,7 +201,7 @@ def mark_near(columns, width, h, size, found, column):
 
 @part
 def take_own_out(columns, own_value, mine, removed, u, found, i):
-    """Subtract the moments of a query's own key, and mark the query if little of them remains."""
+    """Subtract a query's own key (leave-one-out) from its higher moments; flag the query if little remains."""
     second, third, fourth = columns + 1, 2 * columns + 1, 2 * columns + 2
     square = u * u
     # Those of second order have been taken out already.
@@ -214,7 +224,10 @@ def pool_run(
     query, start, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t, weight,
     found, column, quadratic,
 ):  # fmt: skip
-    """Pool some queries by one series; return False, without changes, where that would not be exact."""
+    """Write Gaussian moments of neighbouring queries by one power series; return False if it is inexact.
+
+    `found` is unchanged then.
+    """
     first, last = reach_of(cell_low, cell_high, moment, low, high, h, total, tol)
     if cell_offset[last] - cell_offset[first] <= FEW:
         return False
@@ -260,7 +273,10 @@ def pool_run(
 
 @part
 def add_moments(local, terms, t, size, found, column):
-    """Compute moments of a tile of queries: for a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F."""
+    """Write the moments of local linear fits, for a tile of queries, to `found` by differentiating series.
+
+    For a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F.
+    """
     columns = local.shape[0]
     for c in range(columns):
         for j in range(size):
@@ -283,9 +299,10 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
     moment, runs, first_run, last_run, h, total, tol, leave_out, quadratic, denominator, numerator,
 ):  # fmt: skip
-    """Pool runs of groups of queries; queries to be computed key by key are marked.
+    """Write Gaussian sums for local fits of groups of queries; flag those that need direct summation.
 
-    `quadratic` is None if there is no local quadratic fit; its code is not compiled then.
+    Flagged queries are to be computed key by key. `quadratic` is None if there is no local quadratic fit; its code is
+    not compiled then.
     """
     columns = moment.shape[1]
     local, scratch = np.empty((columns, TERMS if quadratic is None else MOMENTS)), np.empty(MOMENTS)

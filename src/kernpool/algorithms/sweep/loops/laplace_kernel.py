@@ -26,7 +26,10 @@ UNDERFLOW = 1e-280
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
-    """Sum weights, and weights times value, of each bin: as seen from its right end, from its left end, and plain."""
+    """Write each bin's Laplace-kernel sums at its right end and at its left end, and its plain sums.
+
+    Sums are of weights, and of weights times each value. Plain ones have no kernel.
+    """
     rate = LOG2_E / h
     for b in range(first_bin, last_bin):
         for c in range(total.shape[1]):
@@ -45,7 +48,10 @@ def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftwa
 
 @bare_loop
 def scan(low, high, first_bin, last_bin, h, leftward, rightward):
-    """Add to each bin the decayed sums of the bins before it, in both directions; bins counted from either end."""
+    """Accumulate exponentially decaying sums from bin to bin, in both directions, in place.
+
+    Bins are counted from either end.
+    """
     bins, columns, rate = low.size, leftward.shape[1], LOG2_E / h
     for k in range(max(first_bin, 1), last_bin):
         decay = exp2((high[k - 1] - high[k]) * rate)
@@ -59,7 +65,7 @@ def scan(low, high, first_bin, last_bin, h, leftward, rightward):
 
 @bare_loop
 def find_runs(low, high, block_low, block_high, runs):
-    """Find the near bins of each block: those neither to the left of all its queries nor to the right of all."""
+    """Write, for each block of queries, the range of bins that are neither left nor right of all its queries."""
     near, end = 0, 0
     for k in range(runs.shape[0]):
         near = walk(high, block_low[k], near)
@@ -70,7 +76,7 @@ def find_runs(low, high, block_low, block_high, runs):
 
 @bare_loop
 def finish(low, high, runs, block, query, h, leftward, rightward, found):
-    """Add the sums from the left and the right to the near sums in `found`; mark those that underflow."""
+    """Add the decayed sums of all bins left and right to the sums over near keys; flag queries that underflow."""
     rate = LOG2_E / h
     for k in range(runs.shape[0]):
         near, end = runs[k, NEAR], runs[k, END]
@@ -94,7 +100,7 @@ TIED = 32  # equal keys of a bin, from which on they are summed as one
 
 @part
 def add_key(sums, weight, value, j, times, t):
-    """Add a key at this offset, with this multiplicity, to a row of sums."""
+    """Add a key at offset `t`, with kernel weight `times`, to a row of local linear sums."""
     values = value.shape[0]
     times *= weight[j] if weight.size else 1.0
     sums[0] += times
@@ -107,7 +113,10 @@ def add_key(sums, weight, value, j, times, t):
 
 @part
 def add_moved(sums, source, decay, distance, side, values):
-    """Add the sums of all keys on one side (-1 or 1), moved to a greater distance; `source` counts distances."""
+    """Add the local linear sums of all keys on one side, as seen from `distance` farther away, to a row.
+
+    The side is -1 or 1; `source` has sums of distances, without a sign.
+    """
     first = 1 + values
     sums[0] += decay * source[0]
     sums[first] += side * decay * (source[first] + distance * source[0])
@@ -119,7 +128,10 @@ def add_moved(sums, source, decay, distance, side, values):
 
 @loop
 def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
-    """Sum over each bin: with distances from its right end, from its left end, and of weights and values alone."""
+    """Write each bin's local linear sums about its right end and about its left end, and plain sums.
+
+    The plain ones are of weights and values alone.
+    """
     for b in range(first_bin, last_bin):
         for c in range(leftward.shape[1]):
             leftward[b, c], rightward[b, c] = 0.0, 0.0
@@ -138,7 +150,10 @@ def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h,
 
 @loop
 def scan_moments(low, high, first_bin, last_bin, h, leftward, rightward):
-    """Add to each bin the decayed sums of the bins before it, in both directions; bins counted from either end."""
+    """Accumulate decaying local linear sums from bin to bin, in both directions, in place.
+
+    Bins are counted from either end.
+    """
     values = (leftward.shape[1] - 3) // 2
     for k in range(max(first_bin, 1), last_bin):
         distance = (high[k] - high[k - 1]) / h
@@ -150,7 +165,7 @@ def scan_moments(low, high, first_bin, last_bin, h, leftward, rightward):
 
 @part
 def add_run(sums, x, weight, value, start, stop, q, h, own, own_weight, times):
-    """Add consecutive keys one by one; the own key has the weight `own_weight`."""
+    """Add consecutive keys one by one to a query's local linear sums; its own key has weight `own_weight`."""
     values = value.shape[0]
     for first in range(start, stop, times.size):
         size = min(times.size, stop - first)
@@ -187,7 +202,10 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, offset, low, high,
     first_group, last_group, h, leftward, rightward, total, leave_out, denominator, numerator,
 ):  # fmt: skip
-    """Pool groups of queries; queries to be computed key by key are marked."""
+    """Write Laplace-kernel sums for local linear fits of queries; flag those that need direct summation.
+
+    Flagged queries underflow, or lose digits by the subtraction of their own key. They are to be computed key by key.
+    """
     bins, values = low.size, value.shape[0]
     sums, times = np.empty(leftward.shape[1]), np.empty(TILE)
     after, before = count_below(high, group_low[first_group]), 0

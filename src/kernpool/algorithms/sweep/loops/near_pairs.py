@@ -25,7 +25,7 @@ LAPLACE, GAUSSIAN = 0, -1  # in place of the inner power of a polynomial
 
 @bare_loop
 def cut_blocks(x, start, stop, width, most, place, low, high):
-    """Cut binned queries into blocks of neighbours, of limited width and count; return the number of blocks.
+    """Cut binned queries into blocks of limited width and number of queries; return the number of blocks.
 
     `place` gets where each block starts and, behind the last, where that stops; `low` and `high` its ends.
     """
@@ -45,13 +45,16 @@ def cut_blocks(x, start, stop, width, most, place, low, high):
 
 @strict_loop
 def middle_of(low, high):
-    """Return the middle of a cell or block, rounded alike at each call, since h may be tiny compared with it."""
+    """Return the middle of a cell or block, with the same rounding at each call.
+
+    The bandwidth h may be tiny compared with it.
+    """
     return 0.5 * low + 0.5 * high
 
 
 @bare_part
 def walk(ascending, x, i):
-    """Count the numbers below x, by doubling steps from a guess."""
+    """Return how many elements of a sorted array are below x, by doubling steps from the guess `i`."""
     first, last, step = i, i, 1
     while first > 0 and ascending[first - 1] >= x:
         last, first, step = first - 1, max(first - step, 0), 2 * step
@@ -68,13 +71,16 @@ def walk(ascending, x, i):
 
 @bare_part
 def is_tied(offset, low, high, b):
-    """Tell whether a bin holds many keys, all equal."""
+    """Return whether bin `b` has many keys, at least `TIED`, that are all equal."""
     return high[b] == low[b] and offset[b + 1] - offset[b] >= TIED
 
 
 @bare_loop
 def reserve(offset, runs, near):
-    """Write where the near keys of each block will start and the last ones stop, in multiples of `WIDTH`."""
+    """Write where the near keys of each query block start in a buffer, and where the last ones stop.
+
+    Starts are multiples of `WIDTH`.
+    """
     at = 0
     for k in range(runs.shape[0]):
         near[k] = at
@@ -86,17 +92,17 @@ def reserve(offset, runs, near):
 
 @bare_part
 def copy(source, out):
-    """Copy `source` into `out`."""
+    """Copy as many elements of `source` into the array `out` as it holds."""
     for j in range(out.size):
         out[j] = source[j]
 
 
 @bare_loop
 def collect(x, weight, value, offset, low, high, total, runs, near, near_x, times, near_weight):
-    """Copy the near keys of every block, many equal ones as one; blocks are padded with keys of zero weight.
+    """Copy the near keys of every query block into buffers, padded by keys of zero weight.
 
-    `total` has the sums of weight and of weight times value of every bin, `times` gets the same of each key, and
-    `near_weight` of each block.
+    A bin of many equal keys becomes one key. `total` has the sums of weight and of weight times value of every bin,
+    `times` gets the same of each key, and `near_weight` of each block.
     """
     columns = times.shape[0]
     for k in range(runs.shape[0]):
@@ -140,16 +146,17 @@ def collect(x, weight, value, offset, low, high, total, runs, near, near_x, time
 
 @lru_cache
 def pairs(inner: int, outer: int) -> Callable[..., Any]:
-    """Build the loop over pairs for a kernel: ``(1 - |u|**inner)**outer`` in its support, or Laplace.
+    """Build the loop over near pairs for the kernel ``(1 - |u|**inner)**outer``, or for the Laplace kernel.
 
-    `inner` and `outer` are compile-time constants, so that only one of the branches is compiled.
+    A polynomial kernel is zero outside of its support. `inner` and `outer` are compile-time constants, so that only one
+    of the branches is compiled.
     """
     # The boxcar has an edge: fl(|q - x|) <= h is what NumPy finds of |q - x| / h <= 1, without a division.
     compile_loop = strict_loop if outer == 0 and inner != LAPLACE else bare_loop
 
     @compile_loop
     def add_pairs(query, block, near, near_x, times, h, found):
-        """Sum weights, and weights times value, over the near keys of each query of each block."""
+        """Write the sums of weights and of weighted values over the near keys of each query to `found`."""
         rate, inverse = LOG2_E / h, 1.0 / h
         for k in range(near.size - 1):
             # Slices, because an index that might be negative would be tested for that, pair by pair.
@@ -188,7 +195,7 @@ def pairs(inner: int, outer: int) -> Callable[..., Any]:
 
 @strict_loop
 def weight_of(q, x, h, inner, outer):
-    """Return the weight of a pair, up to a constant factor, rounded as NumPy does so that the support agrees."""
+    """Return the kernel weight of a pair, up to a constant factor, with the support as NumPy rounds it."""
     u = abs(q - x) / h
     if inner == LAPLACE:
         return exp2(-LOG2_E * u)
@@ -201,7 +208,10 @@ def weight_of(q, x, h, inner, outer):
 
 @bare_loop
 def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
-    """Subtract own keys from the sums; a sum that loses most of itself is recomputed, or marked if it is long."""
+    """Subtract each query's own key (leave-one-out); recompute or flag queries that lose more than half.
+
+    A sum of a polynomial kernel over few keys is recomputed here; all others are flagged, to be computed key by key.
+    """
     columns = found.shape[0]
     for k in range(runs.shape[0]):
         first, last = offset[runs[k, NEAR]], offset[runs[k, END]]
@@ -233,7 +243,7 @@ def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, 
 
 @bare_loop
 def write_out(found, order, start, denominator, numerator):
-    """Copy the sums to the original rows of the queries."""
+    """Copy the sums of sorted queries to their original rows of `denominator` and `numerator`."""
     # Writing query by query during the summation was slower: the scattered writes took longer than all other work.
     for i in range(found.shape[1]):
         row = order[start + i]

@@ -50,9 +50,10 @@ EDGE_SHARE = 1e-5
 
 @bare_loop
 def join(offset, low, high, width, start, cell_of):
-    """Join neighbouring bins into cells of limited width; bins of equal keys stay alone. Return the number of cells.
+    """Join neighbouring bins of keys into cells of limited width; return the number of cells.
 
-    `start` gets the first bin of each cell and, behind the last, the number of bins; `cell_of` the cell of each bin.
+    Bins of many equal keys stay alone. `start` gets the first bin of each cell and, behind the last, the number of
+    bins; `cell_of` the cell of each bin.
     """
     number, alone = 0, True
     for b in range(low.size):
@@ -68,10 +69,11 @@ def join(offset, low, high, width, start, cell_of):
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
-    """Compute bin moments about the center of their cell, ``sum w (-s)**p / p!``, into prefix and suffix.
+    """Write the moments of each bin of keys about the center of its cell, ``sum w (-s)**p / p!``.
 
-    Those of the weights come first, then those of weight times value, column by column. `scratch` has a row for powers,
-    one for positions and one for each column of values, of a tile of keys that is filled up with weights of zero.
+    They are written twice, as prefix and as suffix. Moments of the weights come first, then those of weight times
+    value, column by column. `scratch` has a row for powers, one for positions and one for each column of values, of a
+    tile of keys that is filled up with weights of zero.
     """
     power, s = scratch[0], scratch[1]
     tile = s.size
@@ -110,7 +112,7 @@ def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, 
 
 @bare_loop
 def add_up(moment, cell_of, side, first, last):
-    """Accumulate the moments of the bins within each cell, counted from either end of the line."""
+    """Accumulate the moments of bins within each cell, in place, from the left end or the right (`side`)."""
     for k in range(max(first, 1), last):
         b, before = (k, k - 1) if side == PREFIX else (cell_of.size - 1 - k, cell_of.size - k)
         if cell_of[b] == cell_of[before]:
@@ -121,7 +123,10 @@ def add_up(moment, cell_of, side, first, last):
 
 @bare_loop
 def find_runs(offset, low, high, block_low, block_high, h, split, runs):
-    """Find where the bins of each run start, for every block of queries; see the sketch above."""
+    """Write, for every block of queries, the bins at which the runs of near and far keys start.
+
+    See the sketch in the docstring of the module.
+    """
     near, far_left, hole, far_right, right, end = 0, 0, 0, 0, 0, 0
     for k in range(runs.shape[0]):
         first, last = block_low[k], block_high[k]
@@ -143,14 +148,17 @@ def find_runs(offset, low, high, block_low, block_high, h, split, runs):
 
 @bare_part
 def visit_all(runs, k):
-    """Classify all keys in reach of a block as near."""
+    """Reclassify all keys in reach of query block `k` as near, so that they are summed one by one."""
     for run in range(FAR_LEFT, END):
         runs[k, run] = runs[k, END]
 
 
 @bare_part
 def count_terms(t, terms):
-    """Return how many terms of a polynomial in t matter; coefficients are below 1000 times the weight of the keys."""
+    """Return how many terms of a power series in t are not negligible, at most `terms`.
+
+    Coefficients are below 1000 times the weight of the keys.
+    """
     number, size = 1, 1e3 * t
     while number < terms and size > NOTHING:
         number += 1
@@ -162,7 +170,7 @@ def count_terms(t, terms):
 def add_far(
     low, high, start, cell_of, moment, runs, block_low, block_high, h, polynomial, slope, local, degree, far_weight
 ):
-    """Compute the series of each block for the sums over its far keys, the number of terms, and the keys' weight.
+    """Write each query block's power series for the sums over its far keys, its degree, and the keys' weight.
 
     With ``s`` the position of a key about the center of its cell, ``d`` the distance of the centers and ``t`` the
     position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times
@@ -209,7 +217,10 @@ def add_far(
 
 @strict_loop
 def is_empty(q, x, first, last, h):
-    """Tell whether none of some keys is in the window of a query: ``fl(|q - x| / h) < 1`` without a division."""
+    """Return whether none of the keys `first` to ``last - 1`` is in the window of query `q`.
+
+    A key is in it if ``fl(|q - x| / h) < 1``, which is found without a division.
+    """
     for j in range(first, last):
         if abs(q - x[j]) < h:
             return False
@@ -221,7 +232,7 @@ def finish(
     x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
     near_weight, found,
 ):  # fmt: skip
-    """Add the far sums to the near ones in `found`; distinguish empty queries from those to be recomputed."""
+    """Add sums over far keys to those over near keys; flag queries that need direct summation, zero empty ones."""
     for k in range(runs.shape[0]):
         middle, least = middle_of(block_low[k], block_high[k]), LEAST_SHARE * far_weight[k]
         for i in range(block[k] - block[0], block[k + 1] - block[0]):
@@ -246,7 +257,7 @@ MOST, PAIRS = 256, 1 << 20  # queries of a run, and pairs: a few milliseconds
 
 @loop
 def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, weight):
-    """Find distance and weight of the nearest included key of each query; infinity without one.
+    """Write the distance and weight of each query's nearest included key; infinite distance if none.
 
     With `elsewhere`, of the keys that do not coincide with the query: they alone determine a slope, however small their
     weight.
@@ -274,7 +285,7 @@ def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, w
 
 @loop
 def join_ranges(first, last, starts):
-    """Join neighbouring queries into runs whose joint window is hardly larger than each; return where runs start."""
+    """Join neighbouring queries with nearly the same window into runs; return where the runs start."""
     number, low, high, shortest = 0, 0, 0, 0
     for i in range(first.size):
         low, high, shortest = min(low, first[i]), max(high, last[i]), min(shortest, last[i] - first[i])

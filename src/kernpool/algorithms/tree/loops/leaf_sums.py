@@ -69,7 +69,7 @@ _ZERO_32 = np.float32(0.0)
 
 @lru_cache
 def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Build the loop over leaves in float64.
+    """Build the compiled float64 loop that adds the keys of leaves to the sums of queries.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
     def sum_near(
         pairs, count, key, key_weight, value, center, factor, query, own, own_weight, denominator, numerator, buffers
     ):  # fmt: skip
-        """Add leaves to queries."""
+        """Add keys of leaves to sums of queries, for listed query-leaf pairs; return how many were not summed."""
         size, current, edgy = key.shape[2], -1, 0
         weight, buffer = buffers[0], buffers[1]
         for r in range(count):
@@ -155,7 +155,11 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
 
 @lru_cache
 def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Build the loop over leaves in float32, for a kernel of infinite support; see `near_loop` and the error above."""
+    """Build the compiled float32 loop that adds the keys of distant leaves to the sums of queries.
+
+    It is for a kernel of infinite support. Parameters are as in `near_loop`; the error is derived in the module's
+    docstring.
+    """
     last = columns - 1
 
     @bare_loop
@@ -163,7 +167,10 @@ def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
         pairs, count, key, value, weight_unit, value_unit, center, factor, query, own, own_weight, denominator,
         numerator, buffers,
     ):  # fmt: skip
-        """Add leaves to queries, given as -2 q about their center; the weight at the center is factored out."""
+        """Add keys of distant leaves to sums of queries, for listed query-leaf pairs, in float32.
+
+        Queries are taken as -2 q about the center of the leaf; the weight at the center is factored out.
+        """
         size, current = key.shape[2], -1
         weight, buffer = buffers[0], buffers[1]
         for r in range(count):
@@ -228,7 +235,7 @@ def list_pairs(
     visits, place, count, query, lower, upper, scale, norm, code, infinite, far_leaf, budget, lowest, log_mass, unit,
     least, spent, pairs, sizes,
 ):  # fmt: skip
-    """List the pairs of some visits by their kind, until the lists are full; return the next visit.
+    """List query-leaf pairs by the loop that sums them, until a list is full; return the index of the next visit.
 
     Parameters
     ----------
@@ -289,7 +296,7 @@ def sum_stages(
     pairs, count, key, key_weight, value, query, own, own_weight, unit, bandwidth, code, infinite, product,
     denominator, numerator,
 ):  # fmt: skip
-    """Add leaves to queries pair by pair, for every kernel, by the staged loops of brute force."""
+    """Add keys of leaves to sums of queries, for listed query-leaf pairs, by the loop that does every kernel."""
     size, current, keys = key.shape[2], 0, key[0]
     weight, s, exponent, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for r in range(count):
@@ -318,9 +325,10 @@ def sum_stages(
 def add_nodes(
     nodes, count, visits, visit_count, query, own, size, center, moments, scale, code, denominator, numerator, collapsed
 ):  # fmt: skip
-    """Add nodes to the sums of their queries, and own leaves to the visits; return the number of these.
+    """Add whole tree nodes to the sums of queries by their moments; return the new number of leaf visits.
 
-    On the way down to the own key of a query, if it is there, the other halves are added.
+    Leaves with the own key of a query are added to the visits. On the way down to the own key of a query, if it is
+    there, the other halves are added.
     """
     leaves, d = center.shape[0] // 2, query.shape[1]
     t = np.empty(d)

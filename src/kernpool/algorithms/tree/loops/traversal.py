@@ -30,7 +30,7 @@ ROUNDING = 1e-13
 
 @part
 def add_component(total, x, norm):
-    """Add one more component to a squared norm (to the plain norm for `TAXICAB`)."""
+    """Return a squared norm with one more component added; for the norm `TAXICAB` the plain norm."""
     if norm == EUCLIDEAN:
         return total + x * x
     return max(total, x * x) if norm == MAXIMUM else total + x
@@ -38,7 +38,7 @@ def add_component(total, x, norm):
 
 @part
 def smallest(low, high, node, lower, upper, scale, norm):
-    """Return the smallest squared distance between points of a box and keys of a node."""
+    """Return the smallest squared distance, in bandwidths, from a box of queries to the box of a tree node."""
     total = 0.0
     for a in range(low.size):
         gap = max(lower[node, a] - high[a], low[a] - upper[node, a])
@@ -48,7 +48,7 @@ def smallest(low, high, node, lower, upper, scale, norm):
 
 @part
 def largest(low, high, node, lower, upper, scale, norm):
-    """Return the largest squared distance between points of a box and keys of a node."""
+    """Return the largest squared distance, in bandwidths, from a box of queries to the box of a tree node."""
     total = 0.0
     for a in range(low.size):
         reach = max(upper[node, a] - low[a], high[a] - lower[node, a])
@@ -58,13 +58,16 @@ def largest(low, high, node, lower, upper, scale, norm):
 
 @part
 def node_name(first, last, leaves):
-    """Return the row of the node of these leaves in all arrays of nodes, as `kd_tree.node_names` does."""
+    """Return the array index of the tree node that has the leaves `first` to ``last - 1``.
+
+    As `kd_tree.node_names` does.
+    """
     return first if last - first == 1 else leaves + (first + last) // 2
 
 
 @part
 def ceiling(s, code):
-    """Return an upper bound, as an exponent of two, of a kernel of infinite support at squared distance s."""
+    """Return an upper bound on the base-2 logarithm of an infinite-support kernel at squared distance s."""
     if code == GAUSSIAN:
         return -0.5 * LOG2_E * s
     return -LOG2_E * math.sqrt(s)  # laplace and logistic have a factor below one as well
@@ -79,7 +82,7 @@ EARLY = 6.0
 
 @loop
 def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse, visits, nodes):
-    """List for each tile the leaves that a compact kernel reaches, and the nodes that lie within as a whole.
+    """List for each tile of queries the leaves that a compact kernel reaches, and the nodes wholly in its support.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
 
 @loop
 def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visits):
-    """List for each tile the leaves, except its nearest, whose weight bound is above the cut.
+    """List for each tile of queries the leaves whose weight bound is above a cutoff, except the nearest leaf.
 
     Parameters
     ----------
@@ -191,9 +194,9 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
 def find_nearest_key(
     rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, buffer, out
 ):  # fmt: skip
-    """Write the exponent of the key nearest to each of these queries, and a lower bound of its weight, to `out`.
+    """Write to `out` the base-2 logit of each query's nearest key, and a lower bound on the log2 of its weight.
 
-    Minus infinity if no key is included.
+    Both are minus infinity if no key is included.
     """
     leaves, d, size = lower.shape[0] // 2, query.shape[1], key.shape[2]
     stack, scale = np.empty((64, 2), dtype=np.int64), 1.0 / bandwidth
@@ -235,11 +238,12 @@ def find_nearest_key(
 
 @strict_loop
 def split_nodes(rows, order, first, last, size, scale, all_below):
-    """Split the node of these leaves, of `size` rows each, and optionally all nodes below it.
+    """Reorder rows so as to split a kd tree node in its middle, and optionally all nodes below it.
 
-    Each is split along its widest side in bandwidths: rows are reordered until none before the middle is greater than
-    one after it (Hoare's FIND). Rows move whole: 1e7 indices into rows that stay would miss the cache at every
-    comparison. Equal rows stop both scans, so that keys that are all the same take no longer than others.
+    The node has the leaves `first` to ``last - 1``, of `size` rows each. Each is split along its widest side in
+    bandwidths: rows are reordered until none before the middle is greater than one after it (Hoare's FIND). Rows move
+    whole: 1e7 indices into rows that stay would miss the cache at every comparison. Equal rows stop both scans, so that
+    keys that are all the same take no longer than others.
     """
     d = rows.shape[1]
     waiting = np.empty((64, 2), dtype=np.int64)  # a stack of halves: as deep as the tree
