@@ -89,7 +89,9 @@ def test_the_constant_kernel_moves_nothing():
 def test_a_tail_that_nothing_is_known_of_is_refused_with_the_remedy():
     cauchy = make_kernel("cauchy draws", lambda u: 1 / (1 + u**2) ** 2)
     for composition in ("radial", "product"):
-        with pytest.raises(ValueError, match=r"'cauchy draws' never ends.*make_kernel a support=.*built-in.*'split'"):
+        with pytest.raises(
+            ValueError, match=r"'cauchy draws' has unbounded support.*make_kernel a support=.*built-in.*'split'"
+        ):
             kernel_draws(cauchy, composition, (5, 2), np.random.default_rng(0))
 
 

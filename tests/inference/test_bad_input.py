@@ -128,7 +128,9 @@ def test_a_fit_through_every_row_has_no_noise_to_judge_by(regressor):
 def test_one_row_in_a_window_has_no_slope(variance):
     alone = LocalLinearRegressor("epanechnikov", bandwidth=0.3).fit(np.r_[X, [[9.0]]], np.r_[Y, 1.0])
     at = [[9.0], [0.5]]
-    with pytest.warns(RankDeficiencyWarning, match=r"around 1 of 2 queries \(the first is query 0\) the rows tell"):
+    with pytest.warns(
+        RankDeficiencyWarning, match=r"around 1 of 2 queries \(the first is query 0\) the rows determine"
+    ):
         error = alone.standard_error(at, quantity="derivative", variance=variance)
     assert np.isnan(error[0, 0])
     assert error[1, 0] > 0

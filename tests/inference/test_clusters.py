@@ -306,7 +306,7 @@ def test_what_is_exact_or_has_no_slope_is_told():
     tied = LocalLinearRegressor(bandwidth=0.05, kernel="epanechnikov").fit(
         np.repeat(np.arange(10.0), 10)[:, None], np.random.default_rng(0).normal(size=100)
     )
-    with pytest.warns(RankDeficiencyWarning, match="tell no slope by column 0"):
+    with pytest.warns(RankDeficiencyWarning, match="determine no slope by column 0"):
         found = tied.confidence_interval([[1.0], [2.0]], quantity="derivative", groups=np.arange(100) % 20)
     assert np.isnan(found.lower).all()
 

@@ -33,7 +33,7 @@ def told(ask):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("of", ["fit", "derivative"])
-@pytest.mark.filterwarnings("ignore:.*tell no slope")
+@pytest.mark.filterwarnings("ignore:.*determine no slope by column")
 def test_two_equal_columns_are_named_by_an_interval_as_by_a_prediction(method, of):
     twice = np.hstack([X, X])
     model = LocalLinearRegressor(bandwidth=0.1).fit(twice, Y)

@@ -35,7 +35,11 @@ LONELY = "some level of a categorical column is that of one training row alone, 
 
 
 def are_copied(smoother: Smoother, value: Array) -> bool:
-    """Return whether rows, with given outputs or labels, are duplicated, or repeated by their weights."""
+    """Return whether training rows are duplicated, or repeated by weights above one, more often than by chance.
+
+    Rows are duplicates if their inputs and their `value`, outputs or labels, are equal; `count_copies` says when chance
+    explains them.
+    """
     rows, weight = smoother.training, smoother.weight
     kept, code = weight > 0, np.zeros((len(weight), 0), dtype=np.int64) if rows.code is None else rows.code
     times = None if np.all(weight[kept] == 1.0) else weight[kept]
@@ -49,7 +53,7 @@ def lonely_levels(
     group: Codes | None = None,
     which: NDArray[np.intp] | None = None,
 ) -> bool:
-    """Return whether a category occurs in only one training row or cluster, or only in new rows.
+    """Return whether some category occurs in fewer than two training rows (or clusters), or in new rows only.
 
     A held-out row keeps its category in the table, and its rank if categories are ordered; a new row with an unseen
     category is unlike every category. The two are therefore not exchangeable.
@@ -94,7 +98,7 @@ ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes
 
 
 def predict(smoother: Smoother, places: EvaluationPoints) -> Array:
-    """Predict at given evaluation points.
+    """Predict the outputs at evaluation points with a fitted smoother.
 
     Parameters
     ----------
@@ -112,7 +116,7 @@ def predict(smoother: Smoother, places: EvaluationPoints) -> Array:
 
 
 def predict_without_each(smoother: Smoother) -> Array:
-    """Return leave-one-out predictions of the training rows, without one unit of each.
+    """Return leave-one-out predictions of the training rows, each without one unit of its own frequency weight.
 
     Parameters
     ----------
@@ -128,13 +132,16 @@ def predict_without_each(smoother: Smoother) -> Array:
 
 
 def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
-    """Return leave-cluster-out predictions; parameters as of `predict_without_each`."""
+    """Return predictions of the training rows, each from the rows of all other clusters.
+
+    `code` has the number of the cluster of each row, of shape (n,). The result is as of `predict_without_each`.
+    """
     problem = smoother.problem(smoother.training).with_groups(code, code)
     return predict_problem(smoother, problem)
 
 
 def predict_problem(smoother: Smoother, problem: Problem) -> Array:
-    """Predict at the queries of a problem; see `predict`."""
+    """Predict the outputs at the queries of a pooling problem, as `predict` does at evaluation points."""
     state = smoother.sums(problem)
     if not problem.degree:  # of a million places half of the time that is not spent on sums
         occupied = state.denominator > 0
@@ -150,7 +157,7 @@ def predict_problem(smoother: Smoother, problem: Problem) -> Array:
 
 
 def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArray[np.bool_]) -> Array:
-    """Fill predictions in empty windows by the recipe's policy, in place.
+    """Fill the predictions of empty windows in place, by the recipe's policy (mean, nearest, zero or NaN).
 
     Parameters
     ----------
@@ -179,7 +186,10 @@ def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArra
 
 
 def thinned(smoother: Smoother, weight: Array) -> Smoother:
-    """Return the smoother with other frequencies, some of them zero, of shape (n,)."""
+    """Return the smoother with other frequency weights of its rows, such as zeros for rows that are held out.
+
+    `weight` has shape (n,).
+    """
     table, unit = in_unit(weight)
     keys = replace(smoother.keys, weight=table, unit=unit, prepared=Prepared())
     return replace(smoother, keys=keys, kept=None)
@@ -189,7 +199,7 @@ Origin = Literal["given", "found", "unsearched", "repeated"]
 
 
 class Bounds(NamedTuple):
-    """Prediction intervals at m points, for c outputs.
+    """Lower limits, upper limits and centers of prediction intervals at m points, for c outputs.
 
     Parameters
     ----------
@@ -206,7 +216,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Calibration rows of positive weight, with outputs and predictions.
+    """Calibration rows of a conformal method: inputs, outputs, predictions and positive frequency weights.
 
     Parameters
     ----------
@@ -249,28 +259,28 @@ class Calibration:
 
     @property
     def score(self) -> Array:
-        """Absolute residuals, of shape (n, c); plus infinity where there is no prediction."""
+        """Nonconformity scores: absolute residuals, of shape (n, c); plus infinity where a prediction is NaN."""
         return np.where(np.isnan(self.prediction), np.inf, np.abs(self.value - self.prediction))
 
     @property
     def rows(self) -> float:
-        """Number of unit rows."""
+        """Number of calibration rows, each counted by its frequency weight."""
         return float(self.weight.sum())
 
     @property
     def unit_weight(self) -> Array | None:
-        """Frequencies for order statistics: None if all are one."""
+        """Frequency weights of the calibration rows, for order statistics; None if all are one."""
         return None if np.all(self.weight == 1.0) else self.weight
 
     @property
     def clusters(self) -> int:
-        """Number of clusters, zero if there are none."""
+        """Number of clusters among the calibration rows; zero if rows are not clustered."""
         return 0 if self.group is None else len(np.unique(self.group))
 
 
 @dataclass(frozen=True, eq=False)
 class ConformalProblem:
-    """Inputs of a prediction interval method.
+    """Inputs of a prediction interval method: fit, evaluation points, coverage level and calibration rows.
 
     Parameters
     ----------
@@ -313,7 +323,7 @@ class ConformalProblem:
 
     @cached_property
     def left_out(self) -> Array:
-        """Leave-one-out, or leave-cluster-out, predictions of the training rows, of shape (n, c)."""
+        """Leave-one-out (with clusters, leave-cluster-out) predictions of the training rows, of shape (n, c)."""
         if self.known is not None:
             return self.known
         code = self.training_code
@@ -321,7 +331,7 @@ class ConformalProblem:
 
     @property
     def training_code(self) -> Integers | None:
-        """Cluster code of each training row, zero for weight zero; None without clusters."""
+        """Cluster number of each training row (zero at weight zero); None unless clustered training rows calibrate."""
         calibration = self.calibration
         if calibration.group is None or calibration.which is None:
             return None
@@ -331,7 +341,7 @@ class ConformalProblem:
 
     @cached_property
     def doubt(self) -> str:
-        """Reason why coverage statements are only approximate; empty if they hold."""
+        """Reason why the coverage guarantee is only approximate, as part of a sentence; empty if it holds."""
         if self.calibration.estimated:
             return "the likelihood ratios are estimates of density_ratio"
         if not (self.calibration.own or self.calibration.held_back):
@@ -445,7 +455,7 @@ class PredictionInterval:
 
     @property
     def width(self) -> Array:
-        """Upper limit minus lower limit."""
+        """Widths of the prediction intervals: upper limit minus lower limit."""
         return np.asarray(self.upper - self.lower)
 
     def __str__(self) -> str:

@@ -48,7 +48,7 @@ BEYOND = (
 
 
 def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -> Array:
-    """Return the weighted order statistic of scores at a level, for each weight at infinity.
+    """Return weighted quantiles of scores, one for each given weight of an additional infinite score.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
 
 
 def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.intp]) -> Array:
-    """Return the order statistic that bounds the interval at each point, from scores of its own.
+    """Return the score quantile that bounds the interval at each point, where every point has its own n scores.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.
 
 
 def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, level: Fraction) -> Array:
-    """Return the score that bounds the interval at each point under covariate shift.
+    """Return the score quantile that bounds the interval at each point, weighted for covariate shift.
 
     Parameters
     ----------
@@ -130,7 +130,10 @@ def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, 
 
 
 def in_unit(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
-    """Return weights of rows and points in units of the largest ratio of a row, so that nothing overflows."""
+    """Return weights of rows and ratios of points, both divided by the largest likelihood ratio of a row.
+
+    The weight of a row is its frequency times its ratio, and does not overflow.
+    """
     largest = shift.max()
     with np.errstate(over="ignore"):
         return weight * (shift / largest), place_shift / largest
@@ -143,7 +146,7 @@ def read_weights(
     counts: tuple[int, int],
     which: NDArray[np.intp] | None = None,
 ) -> tuple[Array, Array]:
-    """Validate likelihood ratios of the calibration rows and of the new points.
+    """Validate, or first compute, the likelihood ratios of the calibration rows and of the evaluation points.
 
     Parameters
     ----------
@@ -187,8 +190,8 @@ def read_weights(
         )
     if not shift.any():
         raise ValueError(
-            "weights of the rows that calibrate are all zero: none of them lies where new rows do, and nothing can be "
-            "said of these"
+            "weights of the rows that calibrate are all zero: none of them lies where new rows do; give calibration "
+            "rows that overlap with the new ones, or omit weights="
         )
     return shift, place_shift
 
@@ -217,7 +220,7 @@ UNKNOWN = -0.01 / float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class DensityRatio:
-    """Density ratio of new to training rows, as a function of rows; made by `density_ratio`.
+    """Estimated density of new rows over that of training rows, as a function of X; made by `density_ratio`.
 
     Parameters
     ----------
@@ -251,7 +254,7 @@ class DensityRatio:
     kinds: tuple[Kind, ...] = field(default=(), repr=False)
 
     def __call__(self, X: ArrayLike) -> Array:
-        """Return the density ratio at rows.
+        """Return the estimated ratio of new to training density at each row of X.
 
         Parameters
         ----------
@@ -283,12 +286,12 @@ class DensityRatio:
 
     @cached_property
     def at_training(self) -> Array:
-        """Leave-one-out ratios at the training rows, of shape (n,)."""
+        """Leave-one-out density ratios at the training rows, of shape (n,)."""
         return self._clipped(self._logarithm(self.training))
 
     @cached_property
     def at_new(self) -> Array:
-        """Leave-one-out ratios at the new rows, of shape (m,)."""
+        """Leave-one-out density ratios at the new rows, of shape (m,)."""
         return self._clipped(self._logarithm(self.new))
 
     @property
@@ -300,7 +303,7 @@ class DensityRatio:
         return float(weight @ ratio) ** 2 / square if square > 0 else 0.0
 
     def _logarithm(self, rows: Rows) -> Array:
-        """Return the logarithm of the ratio; plus infinity where neither density has correct digits."""
+        """Return the log density ratio at given rows; plus infinity where both densities are lost to rounding."""
         new = self._log_density(rows, self.new, self.new_weight)
         training = self._log_density(rows, self.training, self.training_weight)
         known = np.maximum(new, training) > UNKNOWN
@@ -308,7 +311,10 @@ class DensityRatio:
         return np.asarray(np.subtract(new, training, where=known, out=np.full(len(new), np.inf)))
 
     def _log_density(self, at: Rows, rows: Rows, weight: Array | None) -> Array:
-        """Return the log of a mean of kernels: the log density up to a constant common to both samples."""
+        """Return the log kernel density of a sample at given rows, up to a constant common to both samples.
+
+        It is the logarithm of a mean of kernels. At the rows of the sample itself each row is held out.
+        """
         alone = np.array_equal(at.array, rows.array)
         state = pool_state(
             at.array,
@@ -350,7 +356,7 @@ def density_ratio(
     largest: float | None = None,
     n_jobs: int | None = None,
 ) -> DensityRatio:
-    r"""Estimate the ratio of the densities of new and training rows, for ``weights=`` of an interval.
+    r"""Estimate the density ratio of new to training rows, for ``weights=`` of a prediction interval.
 
     .. math:: \hat r(x) = \frac{\sum_j v_j K((x - z_j)/h) / V}{\sum_i w_i K((x - x_i)/h) / W}
 
@@ -437,7 +443,7 @@ def density_ratio(
     new = _read_like("X_new", X_new, training.labels, kinds)
     if training.array.shape[1] != new.array.shape[1]:
         raise ValueError(
-            f"X_train has {training.array.shape[1]} column(s) and X_new has {new.array.shape[1]}; a ratio is of the "
+            f"X_train has {training.array.shape[1]} column(s) and X_new has {new.array.shape[1]}; give both the "
             "same columns"
         )
     of_training = _as_weight("train", weight_train, training)
@@ -448,7 +454,7 @@ def density_ratio(
 
 
 def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple[Kind, ...]) -> Rows:
-    """Validate rows against the columns, order and kinds of the training rows."""
+    """Validate a table whose columns must match those of the training rows in name and kind, and reorder them."""
     found = labels_of(given)
     order = order_of_columns(found, labels)
     if order is not None:
@@ -457,7 +463,7 @@ def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple
 
 
 def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:
-    """Validate the frequencies of a sample; raise ValueError if it has fewer than two rows."""
+    """Validate the frequency weights of a sample (None for ones), which must have at least two rows in all."""
     weight, total = None, float(len(rows.array))
     if given is not None:
         try:
@@ -467,7 +473,8 @@ def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:
         total = float(weight.sum())
     if total < 2.0:
         raise ValueError(
-            f"X_{name} must have at least two rows, got {total:g}: each is left out of the density at its own place"
+            f"X_{name} must have at least two rows, got {total:g}: each is held out of the density at its own point; "
+            "give more rows"
         )
     return weight
 
@@ -482,7 +489,7 @@ def _as_largest(largest: float | None, rows: Array, weight: Array | None) -> flo
 
 
 def _bandwidth(given: Any, kinds: Sequence[Kind], *samples: tuple[Array, Array | None]) -> Array:
-    """Return the bandwidth of each column: as given, or the larger of both samples' rules of thumb."""
+    """Return the bandwidth of each column: as given, or the larger of the two samples' rule-of-thumb bandwidths."""
     columns = samples[0][0].shape[1]
     if not isinstance(given, str):
         return as_bandwidth(given, columns)

@@ -81,7 +81,7 @@ TOO_MANY = "use method='enclosure' or 'adaptive', which take the time of a few p
 
 @dataclass(frozen=True, eq=False)
 class LocalDesigns:
-    """Designs of local fits at the m queries of a problem, for adding and deleting rows.
+    """Local fits at m queries, with the design moments that update them in closed form for one row more or less.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class LocalDesigns:
 
     @classmethod
     def of(cls, smoother: Smoother, problem: Problem) -> LocalDesigns:
-        """Fit at the queries of a problem."""
+        """Build the `LocalDesigns` of a smoother at the queries of a problem."""
         state, layout = smoother.sums(problem), problem.layout
         fit, m = smoother.solve(problem, state), len(problem.query)
         if not layout.degree:
@@ -126,14 +126,16 @@ class LocalDesigns:
         return cls(smoother, problem, state, fit, log_mass(state), mean, inverse)
 
     def some(self, which: slice | Rows) -> LocalDesigns:
-        """Return the designs of some of the queries."""
+        """Return the `LocalDesigns` of the queries with these indices."""
         return LocalDesigns(
             self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which),
             self.log_mass[which], self.mean[which], self.inverse[which],
         )  # fmt: skip
 
     def tilted(self, offsets: list[Array]) -> tuple[Array, Array]:
-        """Return leverage and linear weight of rows at given offsets, both divided by their weight alpha.
+        """Return leverages and linear weights of rows at given offsets, divided by their normalised kernel weights.
+
+        Normalised kernel weights are the alpha = K / D of the module docstring.
 
         Parameters
         ----------
@@ -159,13 +161,13 @@ class LocalDesigns:
         return np.asarray(leverage), np.asarray(share)
 
     def plane(self, offsets: list[Array], output: int) -> Array:
-        """Return the local planes of one output at given offsets, of shape (m, k), or (m, 1) for constants."""
+        """Evaluate local planes of one output at offsets from the queries: shape (m, k), or (m, 1) for constants."""
         start = self.fit.intercept[:, output, None]
         slopes = self.fit.slope[:, :, output].T
         return np.asarray(sum((slope[:, None] * t for slope, t in zip(slopes, offsets, strict=True)), start=start))
 
     def with_row(self, which: Rows, log_weight: Array, offsets: Array) -> tuple[Array, Array]:
-        """Refit with one more row each, where the local plane was rank-deficient.
+        """Refit local planes that were rank-deficient, each with one row added.
 
         Parameters
         ----------
@@ -195,7 +197,7 @@ class LocalDesigns:
 
 
 def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tuple[Array, list[Array]]:
-    """Return log kernel values of queries and keys, and their offsets for local linear fits.
+    """Return the log kernel values of pairs of queries and keys, and their offsets for local linear fits.
 
     Parameters
     ----------
@@ -220,11 +222,11 @@ def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tup
 
 
 def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
-    """Raise ValueError if a method that visits all pairs would visit too many."""
+    """Raise ValueError if there are too many pairs of points and rows for a method that visits all pairs."""
     if places * rows > MOST_PAIRS:
         raise ValueError(
-            f"method={method!r} goes through all pairs of places and rows, at most {MOST_PAIRS:,}, got {places:,} "
-            f"times {rows:,}; {remedy}, or ask for fewer places at once"
+            f"method={method!r} goes through all pairs of evaluation points and rows, at most {MOST_PAIRS:,}, got "
+            f"{places:,} times {rows:,}; {remedy}, or pass fewer evaluation points at once"
         )
 
 
@@ -233,7 +235,7 @@ TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and ta
 
 
 def full(setting: ConformalProblem) -> Bounds:
-    """Compute full conformal intervals."""
+    """Compute full conformal prediction intervals at the evaluation points, in closed form."""
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which
     assert which is not None
@@ -260,7 +262,7 @@ def full(setting: ConformalProblem) -> Bounds:
 
 
 class _TestRows:
-    """Effect of test rows at some points on the fits around the calibration rows.
+    """Effect of adding a test row at some evaluation points on the leave-one-out fits at calibration rows.
 
     Parameters
     ----------
@@ -302,7 +304,10 @@ class _TestRows:
             self._fit_again, self._share[row, place] = at_rows.with_row(row, self._logits[row, place], t)
 
     def intervals(self, output: int, middle: Array) -> tuple[Array, Array]:
-        """Return both ends of all intervals of one output, minus the prediction, of shape (points, rows)."""
+        """Return limits of the test outputs that conform at least as well as each row, minus the prediction.
+
+        Both limits have the shape (points, rows), for one output: the l_i and u_i of the module docstring.
+        """
         at_rows, b = self._at_rows, self._share
         value = self._value[:, output, None]
         with np.errstate(invalid="ignore"):
@@ -333,7 +338,7 @@ MOST_DOUBLINGS = 2048  # two to this power is larger than any float
 
 
 def enclosure(setting: ConformalProblem) -> Bounds:
-    """Compute intervals that contain those of `kernpool.conformal.full_conformal`."""
+    """Compute prediction intervals that contain the full conformal ones, in the time of a few predictions."""
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which
     assert which is not None
@@ -365,7 +370,7 @@ def enclosure(setting: ConformalProblem) -> Bounds:
 
 
 def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
-    """Bound the linear weight of one more row in local fits, and the shift along their own planes.
+    """Bound an added row's linear weight in each local fit, and the shift of the fit that is due to its slope.
 
     Parameters
     ----------
@@ -399,7 +404,7 @@ def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
 
 
 def moment_bounds(problem: Problem) -> tuple[float, float, float]:
-    """Return upper bounds of kernel weight, weight times distance, and weight times squared distance.
+    """Return upper bounds, over all offsets, of kernel weight times distance to the powers 0, 1 and 2.
 
     Distances are in bandwidths. Profiles do not increase, so between two radii of a grid weight times distance is at
     most the weight at the smaller radius times the larger radius.
@@ -416,7 +421,7 @@ def moment_bounds(problem: Problem) -> tuple[float, float, float]:
 
 
 def _log_levels(problem: Problem) -> Array | float:
-    """Return the logarithm of the largest categorical factor of each query."""
+    """Return the log of the largest categorical kernel value of each query; zero without categorical columns."""
     if problem.factors is None:
         return 0.0
     tables = zip(problem.factors.log_tables, problem.factors.query_code.T, strict=True)
@@ -424,7 +429,7 @@ def _log_levels(problem: Problem) -> Array | float:
 
 
 def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
-    """Return how often half the range of the outputs has to be doubled to reach given distances."""
+    """Return the number of doublings of `half`, half the range of the outputs, that reaches each distance."""
     with np.errstate(divide="ignore", over="ignore"):
         times = np.ceil(np.log2(distance / half))
     return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

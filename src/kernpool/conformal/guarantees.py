@@ -9,7 +9,7 @@ from kernpool.conformal.jackknife_plus import fold_sizes
 
 
 def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
-    """Return the coverage statement of methods that guarantee the level, or `promised`.
+    """Return the coverage statement of a method that guarantees the coverage level, or `promised` instead.
 
     Parameters
     ----------
@@ -36,14 +36,17 @@ def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
 
 
 def _new(setting: ConformalProblem) -> str:
-    """Return the part of the statement about new rows; empty with likelihood ratios, which describe them."""
+    """Return the phrase of a coverage statement about new rows; empty under covariate shift.
+
+    Likelihood ratios describe new rows by themselves.
+    """
     if setting.calibration.shift is not None:
         return ""
     return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
 
 
 def whom(setting: ConformalProblem) -> str:
-    """Return the part of the statement about what the probability averages over, and its assumptions."""
+    """Return the phrase of a coverage statement on what its probability averages over, and what it assumes."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
     if calibration.shift is not None:
@@ -80,7 +83,7 @@ def whom(setting: ConformalProblem) -> str:
 
 
 def approximately(setting: ConformalProblem, why: str) -> str:
-    """Return the statement of methods without a finite-sample guarantee, with the reason.
+    """Return the coverage statement of a method without a finite-sample guarantee, with the reason.
 
     If rows are copies of others, that is the reason given: copies do more harm than the loss of a guarantee.
     """
@@ -93,7 +96,7 @@ def approximately(setting: ConformalProblem, why: str) -> str:
 
 
 def of_adaptive(setting: ConformalProblem) -> str:
-    """Return the coverage statement of scaled scores; approximate with leave-one-out training scores."""
+    """Return the coverage statement of intervals of adaptive width: approximate if training rows calibrate."""
     if not setting.calibration.own:
         return at_least(setting)
     return approximately(
@@ -103,19 +106,19 @@ def of_adaptive(setting: ConformalProblem) -> str:
 
 
 def of_jackknife(setting: ConformalProblem) -> str:
-    """Return the coverage statement of the jackknife."""
+    """Return the coverage statement of jackknife intervals, which have no finite-sample guarantee."""
     return approximately(
         setting, "the jackknife covers in the limit of many rows if the fit hardly depends on any one of them"
     )
 
 
 def of_twice(setting: ConformalProblem) -> str:
-    """Return the coverage statement of the jackknife+: at least 1 - 2 alpha."""
+    """Return the coverage statement of jackknife+ intervals: at least 1 - 2 alpha for a level of 1 - alpha."""
     return _of_plus(setting, float(2 * setting.level - 1), "1 - 2 alpha")
 
 
 def of_folds(setting: ConformalProblem) -> str:
-    """Return the coverage statement of CV+: slightly less than 1 - 2 alpha."""
+    """Return the coverage statement of CV+ intervals: at least a little less than 1 - 2 alpha."""
     folds, size = fold_sizes(setting.calibration.rows)
     rows = folds * size
     less = 0.0

@@ -44,7 +44,7 @@ LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
 
 
 def jackknife_plus(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife+ intervals; with clusters, from fits without each cluster."""
+    """Compute jackknife+ prediction intervals from leave-one-out fits; with clusters, leave-cluster-out fits."""
     if setting.calibration.group is not None:
         return cluster_plus(setting)
     calibration, level = setting.calibration, setting.level
@@ -59,7 +59,7 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
 
 
 def minmax(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife-minmax intervals."""
+    """Compute jackknife-minmax prediction intervals, from the extreme leave-one-out predictions at each point."""
     calibration = setting.calibration
     rank = upper_rank(setting.level, calibration.rows)
     width = upper_statistic(calibration.score.T, calibration.unit_weight, rank)
@@ -73,7 +73,7 @@ def minmax(setting: ConformalProblem) -> Bounds:
 
 
 def _add_residuals(without: Array, reach: Array) -> Array:
-    """Return predictions plus residuals; infinite where either is unknown."""
+    """Add absolute residuals of rows to held-out predictions; infinite where a prediction is NaN."""
     with np.errstate(invalid="ignore"):
         ends = without + reach
     unknown = np.isnan(without)
@@ -83,7 +83,7 @@ def _add_residuals(without: Array, reach: Array) -> Array:
 
 
 def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
-    """Compute both ends from predictions without each calibration row, in batches of points.
+    """Compute prediction intervals from predictions without each calibration row, in batches of points.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
 
 
 def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
-    """Yield, for each output, the predictions at some points without one unit of each calibration row.
+    """Yield, output by output, predictions at some points from fits without one unit of each calibration row.
 
     Of shape (points, rows); NaN where no other row is in the window.
     """
@@ -147,7 +147,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
 
 
 def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
-    """Recompute fits at points without one unit of one row each, of shape (k, c); NaN in empty windows."""
+    """Recompute predictions at k points, each without one unit of one row: shape (k, c), NaN in empty windows."""
     smoother = replace(designs.smoother, kept=None)
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
     fit = smoother.solve(problem, smoother.sums(problem))
@@ -161,7 +161,7 @@ UNUSED = 100  # one in this many rows may stay in all fits
 
 
 def cv_plus(setting: ConformalProblem) -> Bounds:
-    """Compute CV+ intervals with 10 to 19 folds, or leave-one-out if there are fewer than ten rows."""
+    """Compute CV+ prediction intervals with 10 to 19 folds, or leave-one-out with fewer than ten rows."""
     weight = setting.calibration.weight
     units = np.floor(weight).astype(np.int64)
     folds, size = fold_sizes(float(units.sum()))
@@ -177,7 +177,7 @@ def cv_plus(setting: ConformalProblem) -> Bounds:
 
 
 def cluster_plus(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife+ intervals for clusters: each is held out as a whole, and counts as one row."""
+    """Compute jackknife+ prediction intervals for clustered rows: each cluster is held out, and counts as one row."""
     calibration = setting.calibration
     assert calibration.group is not None
     _, place = np.unique(calibration.group, return_inverse=True)
@@ -188,7 +188,7 @@ def cluster_plus(setting: ConformalProblem) -> Bounds:
 
 
 def fold_sizes(rows: float) -> tuple[int, int]:
-    """Return the number of folds, and the number of unit rows in each.
+    """Return the number of CV+ folds for so many rows, and the number of rows in each fold.
 
     Examples
     --------
@@ -205,13 +205,13 @@ def fold_sizes(rows: float) -> tuple[int, int]:
 
 
 def rows_in_folds(setting: ConformalProblem) -> float:
-    """Return the number of unit rows in folds, which are the calibration rows."""
+    """Return the number of rows that CV+ divides into folds and calibrates with, counted by frequency weight."""
     folds, size = fold_sizes(float(np.floor(setting.calibration.weight).sum()))
     return float(folds * size)
 
 
 def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:
-    """Compute both ends from fits without each fold.
+    """Compute prediction intervals from fits without each fold, or without each cluster.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def kernel_draws(kernel: Kernel, composition: str, shape: tuple[int, int], rando
 
 
 def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
-    """Draw a category for each row, with probabilities proportional to its row of a table.
+    """Draw a category for each row, with probabilities proportional to the categorical kernel around its own.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
 
 
 def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array:
-    """Draw radii with density proportional to ``r**(columns - 1) K(r)``."""
+    """Draw radii of random offsets under a radial kernel, with density proportional to ``r**(columns - 1) K(r)``."""
     match kernel.form:
         case Polynomial(inner, outer):
             return np.asarray(random.beta(columns / inner, outer + 1.0, count) ** (1.0 / inner))
@@ -149,14 +149,17 @@ def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array
             return _accept_draws(nearly, count, random)
     if not kernel.is_compact:
         raise ValueError(
-            f"kernel {kernel.name!r} never ends, and method='rlcp' cannot draw from an unknown tail; "
+            f"kernel {kernel.name!r} has unbounded support, and method='rlcp' cannot draw from its unknown tail; "
             "give make_kernel a support=, fit with a built-in kernel, or use method='split' or 'localized'"
         )
     return _accept_draws(_below_steps(kernel, columns, random), count, random)
 
 
 def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
-    """Return a sampler of proposals from a step function above the profile, with acceptance probabilities."""
+    """Return a function that proposes radii for rejection sampling, with acceptance probabilities.
+
+    Proposals are drawn from a step function above the profile of the kernel.
+    """
     edge = np.linspace(0.0, kernel.support, STEPS + 1)
     height, inner = np.asarray(kernel.profile(edge[:-1])), edge[:-1] ** columns
     volume = edge[1:] ** columns - inner
@@ -171,7 +174,7 @@ def _below_steps(kernel: Kernel, columns: int, random: Generator) -> Propose:
 
 
 def _accept_draws(propose: Propose, count: int, random: Generator) -> Array:
-    """Draw proposals until enough are accepted, each with its own probability."""
+    """Draw `count` radii by rejection sampling: propose until enough proposals are accepted."""
     parts, missing = list[Array](), count
     while missing:
         radius, probability = propose(missing)
@@ -186,7 +189,7 @@ SLACK = 2.0**-50  # a level within this of one, times the square root of the num
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Calibration rows, and their kernel weights around evaluation points.
+    """Calibration rows, and the kernel that weights them around evaluation points in localized intervals.
 
     Parameters
     ----------
@@ -207,7 +210,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, smoother: Smoother, rows: EvaluationPoints, weight: Array, places: EvaluationPoints) -> Neighbours:
-        """Build the neighbours of a fit: its kernel at three times the bandwidths, with the same smoothings.
+        """Build the `Neighbours` of a fit: its kernel at three times the bandwidths, and its categorical smoothings.
 
         Parameters
         ----------
@@ -234,7 +237,7 @@ class Neighbours:
         return cls(wide, rows, weight, tables)
 
     def around(self, places: EvaluationPoints) -> Problem:
-        """Return the problem of points and calibration rows, with normalised densities as weights.
+        """Return the pooling problem of evaluation points and calibration rows, with kernel densities as weights.
 
         The weight is the kernel, divided by the sum of the factors of a row's category where these sums differ between
         categories.
@@ -249,7 +252,7 @@ class Neighbours:
         return replace(problem, tol=FLOAT64_EPSILON, dtype=FLOAT64)
 
     def draw(self, places: EvaluationPoints, random: Generator) -> EvaluationPoints:
-        """Draw a random point around each point, with the kernel as the density of the offset."""
+        """Draw a random point around each evaluation point, with the kernel as the density of the offset."""
         similarity = self._similarity
         shape = (len(places.query), places.query.shape[1])
         offset = kernel_draws(similarity.kernel, similarity.composition, shape, random)
@@ -260,7 +263,7 @@ class Neighbours:
         return EvaluationPoints(places.query + offset * similarity.bandwidth, code)
 
     def log_density(self, places: EvaluationPoints, drawn: EvaluationPoints) -> Array:
-        """Return the log density of each drawn point around its own point, of shape (m,)."""
+        """Return the log density of each drawn point around its evaluation point, up to a constant; shape (m,)."""
         similarity = self._similarity
         u = np.abs(places.query - drawn.query) / similarity.bandwidth
         if similarity.composition == "radial":
@@ -276,7 +279,7 @@ class Neighbours:
         return np.asarray(total)
 
     def _codes(self, places: EvaluationPoints) -> Codes:
-        """Return category codes, with the last category in place of unseen ones."""
+        """Return the category codes of points, with the last category in place of unseen ones."""
         assert places.code is not None
         unseen = np.array([len(table) - 1 for table in self.tables])
         return np.where(places.code < 0, unseen, places.code)
@@ -293,7 +296,7 @@ class Neighbours:
 
 
 def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Array:
-    r"""Return weighted quantiles of the scores around each point, with a weight at infinity.
+    r"""Return kernel-weighted quantiles of the scores around each point, with one more weight at infinity.
 
     .. math:: \hat Q(q) = \min\Big\{ s : \sum_{i:\, s_i \le s} w_i K(q, x_i) \ge \tau \Big( \sum_i w_i K(q, x_i) +
               v(q) \Big) \Big\}
@@ -333,7 +336,10 @@ def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: f
 
 
 def _with_unseen(table: Array) -> Array:
-    """Add a row and column for an unseen category, as unlike the others as the first is from the last."""
+    """Add a row and a column for unseen categories to a table of categorical kernel values.
+
+    An unseen category is as unlike the others as the first is from the last.
+    """
     padded = np.pad(table, ((0, 1), (0, 1)), constant_values=table[0, -1])
     padded[-1, -1] = table[0, 0]
     return padded
@@ -346,26 +352,29 @@ TOO_FEW = (
 
 
 def localized(setting: ConformalProblem) -> Bounds:
-    """Compute intervals from weighted quantiles of the scores around each point."""
+    """Compute localized prediction intervals, from kernel-weighted quantiles of the scores around each point."""
     near = _neighbours(setting)
     return _bounds(setting, near, setting.places)
 
 
 def randomized(setting: ConformalProblem) -> Bounds:
-    """Compute intervals from weighted quantiles of the scores around a random point near each."""
+    """Compute RLCP prediction intervals, from kernel-weighted score quantiles around a random point near each."""
     near = _neighbours(setting)
     return _bounds(setting, near, near.draw(setting.places, setting.random))
 
 
 def of_localized(setting: ConformalProblem) -> str:
-    """Return the coverage statement of ``"localized"``: no finite-sample guarantee."""
+    """Return the coverage statement of ``"localized"`` intervals, which have no finite-sample guarantee."""
     return approximately(
         setting, "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
     )
 
 
 def of_randomized(setting: ConformalProblem) -> str:
-    """Return the coverage statement of ``"rlcp"``: the level, averaged over the random points too."""
+    """Return the coverage statement of ``"rlcp"`` intervals: approximate if training rows calibrate.
+
+    Otherwise it is the level, averaged over the random points too.
+    """
     if setting.calibration.own:
         return approximately(
             setting, "training rows left out one by one are not exchangeable with a new one; give X_calibration"

@@ -46,7 +46,7 @@ ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are ac
 
 
 def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInterval:
-    """Compute prediction intervals by a named method.
+    """Compute prediction intervals, with their coverage statement, by the conformal method of a given name.
 
     Parameters
     ----------
@@ -75,7 +75,10 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     clustered = calibration.group is not None
     if calibration.shift is not None and (clustered or not record.shift):
         what = "rows in clusters" if clustered else f"method={method!r}"
-        raise ValueError(f"weights are for {_listed('shift')}, of single rows, got {what}; use one of these")
+        raise ValueError(
+            f"weights are for {_listed('shift')}, and rows without clusters, got {what}; use one of these methods, "
+            "without groups, or omit weights"
+        )
     rows = calibration.rows if record.counted is None else record.counted(setting)
     count = float(calibration.clusters) if clustered else rows
     if calibration.shift is None:
@@ -94,7 +97,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
 
 
 def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.bool_]) -> None:
-    """Warn of empty windows, or raise, by the policy of the model."""
+    """Warn of evaluation points with empty windows, or raise ValueError, by the policy of the model."""
     smoother = setting.smoother
     if smoother.recipe.empty == "nearest":  # which is not visible in the center
         if setting.center is not None or not (smoother.recipe.kernel.is_compact or len(smoother.categories)):
@@ -105,7 +108,7 @@ def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.b
 
 
 def _with_ends(bounds: Bounds, value: Array) -> Bounds:
-    """Widen intervals by rounding, so that they contain their own end points.
+    """Widen intervals by the size of rounding errors, so that outputs equal to an end point are covered.
 
     Where outputs take few values, as ratings do, an end is often one of them up to rounding: 0.7 = 0.1 + (0.7 - 0.1)
     but for the last digit. Split conformal at 90 percent covered 83 percent of such values without this, and 100 with
@@ -119,7 +122,7 @@ def _with_ends(bounds: Bounds, value: Array) -> Bounds:
 
 
 def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:
-    """Return the record of a method, or raise ValueError if it is invalid or not for these rows.
+    """Return the record of a conformal method; raise ValueError if it is unknown or not for these rows.
 
     Examples
     --------
@@ -154,7 +157,7 @@ def _listed(field: str) -> str:
 def _warn_of_unbounded(
     setting: ConformalProblem, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str
 ) -> None:
-    """Warn of infinite ends not yet explained by too few rows or an empty window."""
+    """Warn of infinite intervals that too few rows or an empty window do not explain."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
     (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
@@ -167,7 +170,7 @@ def _warn_of_unbounded(
 
 
 def _warn_of_no_width(setting: ConformalProblem, bounds: Bounds) -> None:
-    """Warn of intervals whose ends differ only by rounding."""
+    """Warn of prediction intervals of zero width: their ends differ by no more than rounding errors."""
     smoother = setting.smoother
     rounding = (
         nothing_left(smoother.value[smoother.weight > 0]) + 4.0 * ROUNDING * np.abs(setting.calibration.value).max()

@@ -40,7 +40,7 @@ SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to roundi
 
 
 def as_level(level: Any) -> Fraction:
-    """Convert a level to the exact decimal fraction that was written.
+    """Convert a coverage level to an exact fraction, by the decimal digits that were written.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def as_level(level: Any) -> Fraction:
 
 
 def upper_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the upper order statistic: the least integer that is at least ``level * (n + 1)``.
+    """Return the rank of the order statistic that bounds an interval above: ``ceil(level * (n + 1))``.
 
     Parameters
     ----------
@@ -91,7 +91,9 @@ def upper_rank(level: Fraction, n: float) -> float:
 
 
 def lower_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the lower order statistic, ``n + 1`` minus the upper rank; zero if rows are too few.
+    """Return the rank of the order statistic that bounds an interval below: ``n + 1`` minus the upper rank.
+
+    Zero if a whole number of rows is too small for the level.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def lower_rank(level: Fraction, n: float) -> float:
 
 
 def least_rows(level: Fraction) -> int:
-    """Return the least number of rows for which intervals of a level are finite.
+    """Return the least number of calibration rows for which intervals of a coverage level are finite.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def least_rows(level: Fraction) -> int:
 
 
 def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the order statistic of a rank counted from the smallest value, along the last axis.
+    """Return the order statistic of a given rank, counted from the smallest value, along the last axis.
 
     Parameters
     ----------
@@ -152,7 +154,9 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the order statistic of a rank counted from the largest value; minus infinity beyond the last row.
+    """Return the order statistic of a given rank, counted from the largest value, along the last axis.
+
+    Minus infinity if the rank is beyond the last row.
 
     Parameters
     ----------
@@ -175,7 +179,7 @@ def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
-    """Warn if there are too few rows for the level, so that intervals are infinite.
+    """Warn if calibration rows are too few for the coverage level, so that prediction intervals are infinite.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let th
 
 
 def score_quantile(setting: ConformalProblem, score: Array) -> Array:
-    """Return the order statistic of each column of scores that bounds intervals of the level.
+    """Return the quantile of the calibration scores that bounds intervals of the coverage level, by output.
 
     Parameters
     ----------
@@ -78,12 +78,15 @@ def score_quantile(setting: ConformalProblem, score: Array) -> Array:
 
 
 def constant_width(setting: ConformalProblem) -> Bounds:
-    """Compute intervals of constant width: jackknife for training rows, split conformal for other rows."""
+    """Compute prediction intervals of constant width: jackknife if training rows calibrate, else split conformal."""
     return around(setting.prediction, score_quantile(setting, setting.calibration.score))
 
 
 def adaptive(setting: ConformalProblem) -> Bounds:
-    """Compute intervals scaled by the local noise: jackknife for training rows, split conformal for other rows."""
+    """Compute prediction intervals whose widths are proportional to the local noise.
+
+    Jackknife if training rows calibrate, split conformal if other rows do.
+    """
     score, rounding = setting.calibration.score, nothing_left(setting.smoother.value[setting.smoother.weight > 0])
     there, at_rows = _scales(setting)
     scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
@@ -96,7 +99,7 @@ def adaptive(setting: ConformalProblem) -> Bounds:
 
 
 def around(center: Array, width: Array) -> Bounds:
-    """Return intervals of given half widths around a prediction; infinite where there is none."""
+    """Return prediction intervals of given half widths around predictions; infinite where a prediction is NaN."""
     lower, upper = center - width, center + width
     unknown = np.isnan(center)
     if unknown.any():
@@ -105,7 +108,10 @@ def around(center: Array, width: Array) -> Bounds:
 
 
 def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
-    """Return the mean absolute residual around each point and each calibration row, bounded from below."""
+    """Return local means of absolute residuals, at the evaluation points and at the calibration rows.
+
+    They are at least a thousandth of their median over the training rows.
+    """
     smoother, calibration = setting.smoother, setting.calibration
     code = setting.training_code
     scale = residual_scale(smoother, smoother.value - setting.left_out)
@@ -119,7 +125,7 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
 
 
 def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
-    """Return the local mean of absolute residuals, as a smoother of the same rows.
+    """Return a smoother of the absolute residuals of the training rows: an estimate of the local noise.
 
     Parameters
     ----------
@@ -146,7 +152,7 @@ UNKNOWN = ("nan", "raise")  # policies that leave empty windows without a value
 
 
 def conformal_quantiles(setting: ConformalProblem) -> Bounds:
-    """Compute conformalised quantile regression intervals."""
+    """Compute prediction intervals by conformalised quantile regression (CQR)."""
     smoother, calibration = setting.smoother, setting.calibration
     alpha = 1 - setting.level
     levels = np.array([float(alpha / 2), float(1 - alpha / 2)])
@@ -165,7 +171,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
 
 
 def of_conformal_quantiles(setting: ConformalProblem) -> str:
-    """Return the coverage statement of CQR: the level, if calibration rows are given."""
+    """Return the coverage statement of CQR intervals: the level, or approximate if training rows calibrate."""
     if setting.calibration.own:
         return approximately(
             setting, "quantiles without each training row are not exchangeable with a new one; give X_calibration"
@@ -174,12 +180,12 @@ def of_conformal_quantiles(setting: ConformalProblem) -> str:
 
 
 def _with_nan(smoother: Smoother) -> Smoother:
-    """Return the smoother with NaN for empty windows."""
+    """Return the smoother with NaN as its prediction in empty windows."""
     return replace(smoother, recipe=replace(smoother.recipe, empty="nan"))
 
 
 class _WeightedScores:
-    """Conditional quantiles of outputs, or of residuals added to a local linear fit.
+    """Conditional quantiles of the outputs; for a local linear fit, the fit plus those of its residuals.
 
     Parameters
     ----------
@@ -198,7 +204,9 @@ class _WeightedScores:
             self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
 
     def ends(self, places: EvaluationPoints, which: NDArray[np.intp] | None, levels: Array) -> tuple[Array, Array]:
-        """Return the lower and upper conditional quantile, of outputs or of residuals plus the fit.
+        """Return the lower and the upper conditional quantile of the outputs at each point.
+
+        For a local linear fit they are quantiles of residuals, added to the fit.
 
         Parameters
         ----------
@@ -224,7 +232,7 @@ class _WeightedScores:
         return found[:, :, 0], found[:, :, 1]
 
     def _problem(self, smoother: Smoother, places: EvaluationPoints, which: NDArray[np.intp] | None) -> Problem:
-        """Return the problem of evaluation points, or the leave-one-out problem of training rows."""
+        """Return the pooling problem at evaluation points; at training rows, each row (or cluster) is held out."""
         if which is None:
             return smoother.problem(places)
         problem = smoother.problem(smoother.training, exclude_self=self.code is None)
@@ -232,7 +240,7 @@ class _WeightedScores:
         return problem if len(which) == len(problem.query) else problem.block(which)
 
     def _counted(self, problem: Problem) -> Problem:
-        """Return the problem without the rows that have no residual."""
+        """Return the problem with weight zero for training rows without a leave-one-out residual."""
         if self.known.all():
             return problem
         weight = np.ones(len(self.known)) if problem.key_weight is None else problem.key_weight

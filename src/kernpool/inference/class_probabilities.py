@@ -41,7 +41,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Leave-one-out class probabilities of the training rows.
+    """Leave-one-out (or leave-cluster-out) class probabilities of the training rows.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Training rows of a classifier, and how their class probabilities are pooled.
+    """Training rows of a kernel classifier, and how class probabilities are pooled from them.
 
     Parameters
     ----------
@@ -84,21 +84,23 @@ class Probabilities:
 
     @property
     def weight(self) -> Array:
-        """Frequencies of the rows, of shape (n,)."""
+        """Frequency weights of the training rows, of shape (n,)."""
         return self.smoother.weight
 
     @cached_property
     def total(self) -> float:
-        """Number of unit rows."""
+        """Number of training rows, each counted by its frequency weight."""
         return float(self.weight.sum())
 
     @cached_property
     def prior(self) -> Array:
-        """Weighted fractions of the classes, of shape (k,)."""
+        """Class priors: weighted fractions of the classes among the training rows, of shape (k,)."""
         return np.asarray(self.weight @ self.label / self.total)
 
     def at(self, places: EvaluationPoints) -> tuple[Array, Fitted]:
-        """Return probabilities of shape (m, k) and the pooled labels; the priors where a window is empty.
+        """Return class probabilities at evaluation points, of shape (m, k), and the fit of the pooled labels.
+
+        Probabilities are the priors where a window is empty.
 
         An empty window is an error if the recipe's policy is to raise.
         """
@@ -110,7 +112,7 @@ class Probabilities:
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """Leave-one-out, or leave-cluster-out, probabilities of the training rows; one pass."""
+        """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, computed in one pass."""
         smoother, training = self.smoother, self.smoother.training
         problem = smoother.problem(training, exclude_self=self.group is None)
         problem = problem if self.group is None else problem.with_groups(self.group, self.group)
@@ -122,7 +124,7 @@ class Probabilities:
 
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
-    """Estimate the standard errors of class probabilities.
+    """Estimate the standard errors of class probabilities at evaluation points.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
 
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
-    r"""Return the pooled labels and their effective sample sizes, :math:`1 / \sum_j \alpha_j^2 / w_j`.
+    r"""Return kernel-weighted class frequencies and their effective sample sizes, :math:`1 / \sum_j \alpha_j^2 / w_j`.
 
     Parameters
     ----------
@@ -187,7 +189,7 @@ def _need_rows(of: Probabilities) -> None:
 
 
 def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
-    """Return which points have an informative window, and warn of empty and of too distant ones."""
+    """Return which queries have rows near enough for standard errors; warn of empty windows and far queries."""
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)
     lost = ~empty & (rounded > LOST)
@@ -267,7 +269,7 @@ class ProbabilityInterval:
 
 
 def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Array]:
-    """Return the limits of Wilson's interval for relative frequencies.
+    """Return the lower and upper limits of Wilson's confidence interval for relative frequencies.
 
     Parameters
     ----------
@@ -303,5 +305,8 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
 
 
 def _lower(share: Array, a: Array, root: Array) -> Array:
-    """Return the smaller root of a quadratic via the larger one: no cancellation, and exactly 0 at 0."""
+    """Return the lower limit of Wilson's interval without cancellation.
+
+    It is the smaller root of a quadratic, found via the larger one, and exactly 0 where the frequency is.
+    """
     return np.asarray(2.0 * share**2 / (2.0 * share + a + root))

@@ -43,7 +43,7 @@ AS_IF_INDEPENDENT = (
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """Summary of a column: bandwidth or smoothing, and relevance.
+    """Summary of one input column of a fit: bandwidth or smoothing, and relevance.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class LeftOutClusters:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    r"""Summary of a fitted regressor.
+    r"""Summary of a fitted regressor: effective parameters, residual standard deviation, R2, AICc and GCV.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class ClassSummary:
-    """Summary of a fitted classifier.
+    """Summary of a fitted classifier: class priors, and log loss and accuracy of held-out rows.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class ClassSummary:
 
 
 def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
-    """Return the lines of a summary that describe columns."""
+    """Return the lines of a printed summary that list the bandwidth and relevance of each column."""
     width = max(6, *(len(column.name) for column in columns))
     sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in columns]
     wide = max(9, *(len(size) for size, c in zip(sizes, columns, strict=True) if c.unit), 0)
@@ -261,7 +261,7 @@ def summarise(
     columns: tuple[ColumnSummary, ...],
     clusters: Clusters | None = None,
 ) -> Summary:
-    """Summarise a fit.
+    """Compute the `Summary` of a fitted regressor from its training rows.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutCluster
 
 
 def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
-    """Return squared norms of linear weights of training rows, and effective sample sizes."""
+    """Return the squared norm of the linear weights of each training row's fit, and its effective sample size."""
     if training.shares is None:
         share = value_shares(smoother.fit(smoother.training))
     else:
@@ -354,7 +354,7 @@ def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
 
 
 def _penalised(log_mean: Array, penalty: float) -> Array:
-    """Return AICc or GCV; infinity if the fit takes all degrees of freedom."""
+    """Return AICc, or the logarithm of GCV; infinity if the fit takes all degrees of freedom."""
     return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
 
 
@@ -366,7 +366,7 @@ def _median(value: Array, weight: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residual diagnostics of n training rows.
+    """Residual diagnostics of n training rows: fitted values, residuals, leverages and local noise.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ class Residuals:
 
 
 def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
-    """Compute the residual diagnostics of a fit.
+    """Compute fitted values, held-out residuals, leverages and local noise at the training rows of a fit.
 
     Parameters
     ----------

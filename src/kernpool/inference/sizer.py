@@ -84,7 +84,7 @@ def slope_map(
     simultaneous: bool = True,
     fewest_rows: float = FEWEST_ROWS,
 ) -> SlopeMap:
-    """Compute the significant signs of slopes at many bandwidths.
+    """Compute a SiZer map: the signs of significant slopes, by bandwidth and evaluation point.
 
     Parameters
     ----------

@@ -84,11 +84,14 @@ class ClassRows:
 
     @property
     def total(self) -> float:
-        """Number of unit rows."""
+        """Number of rows, each counted by its frequency weight."""
         return float(self.weight.sum())
 
     def units(self) -> ClassRows:
-        """Return the rows repeated by frequency, since each unit has its own random draw."""
+        """Return rows repeated by their frequency weights, so that each unit has its own random draw.
+
+        A row is repeated 1000 times at most, and its weight divided among the repetitions.
+        """
         if np.all(self.weight == 1.0):
             return self
         most = min(MOST_UNITS, max(1, MOST_ROWS // len(self.weight)))
@@ -97,29 +100,31 @@ class ClassRows:
         return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
 
     def own(self, table: Array) -> Array:
-        """Return the entries of a table at the true class of each row."""
+        """Return, for each row, the entry of an (n, k) table in the column of the row's true class."""
         return np.asarray(table[np.arange(len(table)), self.number])
 
 
 def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  # one signature for all scores
-    """Return LAC scores: one minus the probability of each class."""
+    """Return LAC nonconformity scores: one minus the probability of each class."""
     return 1.0 - probability
 
 
 def adaptive_mass(probability: Array, draw: Array) -> Array:
-    """Return APS scores: the mass of all more probable classes plus a random fraction of the class itself."""
+    """Return APS nonconformity scores: probability of likelier classes plus a random fraction of the class's own."""
     _, before = ranks_and_mass(probability)
     return before + draw[:, None] * probability
 
 
 def regularised_mass(probability: Array, draw: Array, penalty: float, free: int) -> Array:
-    """Return RAPS scores: APS plus a penalty for each rank beyond the free ones."""
+    """Return RAPS nonconformity scores: APS plus a penalty for each rank of a class beyond the first `free`."""
     rank, before = ranks_and_mass(probability)
     return before + draw[:, None] * probability + penalty * np.maximum(rank - free, 0)
 
 
 def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the rank of each class, from one on, and the mass of more probable classes, both (m, k).
+    """Return the rank of each class by probability, and the total probability of the classes before it.
+
+    Both have shape (m, k), and ranks count from one.
 
     Examples
     --------
@@ -138,7 +143,7 @@ def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 class Regularisation(NamedTuple):
-    """Penalty parameters of RAPS.
+    """Penalty parameters of RAPS scores: the penalty of a rank, and the number of ranks without one.
 
     Parameters
     ----------
@@ -153,7 +158,7 @@ class Regularisation(NamedTuple):
 
 
 def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regularisation:
-    """Choose the penalty and free ranks of RAPS, as in appendix E of its paper.
+    """Choose the penalty of RAPS scores and the number of ranks without it, as in appendix E of the paper.
 
     Parameters
     ----------
@@ -183,7 +188,7 @@ def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regu
 
 
 def score_of(method: str, regularisation: Regularisation | None = None) -> Score:
-    """Return the score function of a method by name."""
+    """Return the nonconformity score function of a prediction set method, by name."""
     if regularisation is not None:
         return partial(regularised_mass, penalty=regularisation.penalty, free=regularisation.free)
     return {"lac": least_ambiguous, "aps": adaptive_mass}[method]
@@ -254,7 +259,7 @@ def full_p_values(
 
 
 def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
-    """Return the total weight of true entries in each row, or their number if weights are units."""
+    """Return the total weight of the true entries in each row of a table; their number if all weights are one."""
     if unit:
         return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
     return np.asarray(table @ weight)

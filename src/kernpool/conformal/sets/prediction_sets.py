@@ -96,7 +96,7 @@ class PredictionSet:
 
     @property
     def labels(self) -> list[list[Any]]:
-        """The classes in each set, as a list of lists."""
+        """Labels of the classes in each set, as a list of lists."""
         return [self.classes[row].tolist() for row in self.member]
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ TIES = 1e-12  # scores are sums of probabilities: those that differ by less are 
 
 @dataclass(frozen=True, eq=False)
 class SetSetting:
-    """Inputs of the prediction set methods.
+    """Inputs of a prediction set method: training rows, evaluation points, level and calibration rows.
 
     Parameters
     ----------
@@ -162,14 +162,14 @@ class SetSetting:
 
     @property
     def training(self) -> ClassRows:
-        """The training rows with leave-one-out probabilities."""
+        """Training rows of positive weight, with leave-one-out (or leave-cluster-out) class probabilities."""
         of = self.of
         (kept,) = np.nonzero(of.weight > 0)
         return ClassRows(of.left_out.probability[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
 
 
 def find_sets(setting: SetSetting, method: str) -> PredictionSet:
-    """Compute prediction sets by a named method.
+    """Compute conformal prediction sets of classes at the evaluation points, by the method of a given name.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def _with_top(member: NDArray[np.bool_], probability: Array, setting: SetSetting
 
 
 def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
-    """Return the largest score in a set, for each class."""
+    """Return the largest nonconformity score at which a class is in a prediction set, for each class."""
     k = len(setting.classes)
     weight = rows.weight
     if not setting.by_class:
@@ -264,7 +264,7 @@ def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
 
 
 def _warn_of_few(counts: Array, setting: SetSetting) -> None:
-    """Warn if there are too few rows for the level, over all classes or in some."""
+    """Warn if calibration rows, of all classes together or of some class, are too few for the coverage level."""
     few = [c for c, n in enumerate(counts) if upper_rank(setting.level, float(n)) > n * (1.0 + SLACK)]
     if not few:
         return
@@ -280,7 +280,7 @@ def _warn_of_few(counts: Array, setting: SetSetting) -> None:
 
 
 def _guarantee(setting: SetSetting, method: str) -> str:
-    """Return the coverage statement, one sentence that claims no more than holds."""
+    """Return the coverage statement of prediction sets: one sentence that claims no more than holds."""
     level = f"{float(setting.level):g}"
     known = f"one of the {len(setting.classes)} classes of the fit"
     whose = f"a new row of {known}" + ", whichever it is," * setting.by_class

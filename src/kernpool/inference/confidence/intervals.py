@@ -130,7 +130,7 @@ class Interval:
 
     @property
     def width(self) -> Array:
-        """Upper limit minus lower limit."""
+        """Widths of the intervals: upper limit minus lower limit."""
         return np.asarray(self.upper - self.lower)
 
 
@@ -236,7 +236,7 @@ def intervals(
 
 
 def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
-    """Return both limits, from normal critical values or, if there are none, from the level."""
+    """Return lower and upper confidence limits, by the critical values of a band or, without them, by the level."""
     from scipy.special import ndtr, stdtrit
 
     tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
@@ -246,7 +246,7 @@ def _ends(center: Array, error: Array, df: Array, level: float, critical: Array 
 
 
 def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> None:
-    """Raise ValueError if an option of an interval is invalid."""
+    """Raise ValueError if `level`, `method`, `variance` or `simultaneous` of an interval is invalid."""
     check_level(level)
     check_method(method, ("auto", *METHODS))  # models replace "auto"
     check_variance(variance)
@@ -270,5 +270,5 @@ def check_level(level: Any) -> None:
 
 
 def check_method(method: Any, known: Sequence[str] = METHODS) -> None:
-    """Raise ValueError for an unknown method."""
+    """Raise ValueError if the method for the center of an interval is unknown."""
     check_choice("method", method, known)

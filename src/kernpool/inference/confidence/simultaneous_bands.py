@@ -132,7 +132,7 @@ def largest_errors(
 
 
 def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
-    """Return the largest errors of all draws at once, of shape (n_resamples, c)."""
+    """Return the largest studentised errors of all draws, by tables of linear weights: (n_resamples, c)."""
     tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
     flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
     step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
@@ -147,13 +147,16 @@ def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
 
 
 def _largest(error: Array, inverse: Array) -> Array:
-    """Return the largest of errors of shape (points, draws, c), in units of their spread; zero without points."""
+    """Return the largest absolute error over points, in units of its spread, for each draw and output.
+
+    `error` has shape (points, draws, c). The result is zero without points.
+    """
     size = np.where(inverse[:, None, :] > 0, np.abs(error) * inverse[:, None, :], 0.0)
     return np.asarray(np.max(size, axis=0, initial=0.0))
 
 
 def critical_values(largest: Array, level: float) -> Array:
-    """Return the critical value of a band from draws of the largest error.
+    """Return the critical value of a simultaneous band, for each output, from draws of the largest error.
 
     Parameters
     ----------
@@ -193,9 +196,10 @@ def critical_values(largest: Array, level: float) -> Array:
 
 
 def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
-    """Return residuals, rescaled for fractional weights, and each row's number of units if whole.
+    """Return the residuals to multiply by random draws, and row weights if each unit of weight gets a draw.
 
-    A mean of w normal numbers has variance 1 / w, which fractional rows get directly, without draws.
+    Residuals of fractional weights are rescaled: a mean of w normal numbers has variance 1 / w, which such rows get
+    directly, without draws.
     """
     if cluster is not None or np.all(weight == 1.0):
         return residual, None
@@ -209,7 +213,7 @@ PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # points of the grid
 
 
 def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
-    """Return the critical value of a band by the tube formula.
+    """Return the critical value of a simultaneous band by the tube formula, in standard errors.
 
     Parameters
     ----------
@@ -242,7 +246,7 @@ def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
 def path_length(
     smoother: Smoother, grid: EvaluationPoints, method: str = "robust", column: int | None = None
 ) -> tuple[float, int]:
-    """Return the length of the path of normalised linear weights along a grid, and its number of pieces.
+    """Return length and number of pieces of the path of normalised linear weights along a grid (tube formula).
 
     Parameters
     ----------
@@ -278,7 +282,7 @@ def path_length(
 
 
 def _by_centers(found: Estimate, sums: SharedSums) -> Array:
-    """Return inner products of linear weights of neighbouring points, for a Gaussian kernel, from moments.
+    """Return inner products of the linear weights of neighbouring grid points, by moments (Gaussian kernel).
 
     Products of two fits have the same kernel as the norms, so that both are summed in one pass.
     """
@@ -303,7 +307,7 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
 
 
 class _NeighbourWeights(NamedTuple):
-    """Linear weights of a fit at each point and of another at the next, as polynomials about a common center.
+    """Linear weights of two fits at neighbouring grid points, as polynomials about a common center.
 
     They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
     """
@@ -326,7 +330,7 @@ class _NeighbourWeights(NamedTuple):
         return cls(center, first, second, width, other_width, -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1))
 
     def products(self, state: PoolState, layout: Layout) -> Array:
-        """Return the inner products of neighbours, given the state at the centers."""
+        """Return inner products of linear weights of neighbouring grid points, from kernel sums at centers."""
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
             form = moment_form(state, layout, (self.first, self.width), (self.second, self.other_width))
@@ -334,7 +338,7 @@ class _NeighbourWeights(NamedTuple):
 
 
 def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
-    """Return linear weights at some points in one column, as polynomials about other points."""
+    """Rewrite the linear weights of a fit to one column, at some points, as polynomials about other points."""
     delta = (moved / shares.problem.similarity.bandwidth)[:, 0]
     base, tilt = shares.base[which], shares.tilt[which].copy()
     if tilt.shape[1]:
@@ -346,7 +350,10 @@ def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
 
 
 def _by_tables(found: Estimate) -> Array:
-    """Return inner products of neighbouring points for any kernel, key by key, in batches of points."""
+    """Return inner products of the linear weights of neighbouring grid points, key by key (any kernel).
+
+    Points are computed in batches.
+    """
     tables, last, parts = WeightTables.of(found.terms), len(found.center) - 1, []
     for start in range(0, last, tables.places):
         share = tables.rows(slice(start, min(start + tables.places, last) + 1))
@@ -355,7 +362,10 @@ def _by_tables(found: Estimate) -> Array:
 
 
 def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints:
-    """Return a grid between the first and the last point, with the same categories."""
+    """Return an even grid from the smallest to the largest evaluation point, for the tube formula.
+
+    Its points have the categories of the first evaluation point.
+    """
     low, high = float(places.query.min()), float(places.query.max())
     bandwidth = float(np.ravel(smoother.recipe.bandwidth)[0])
     number = max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST) if high > low else 1
@@ -364,7 +374,7 @@ def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints
 
 
 def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
-    """Return the reason why the tube formula does not apply; None if it does."""
+    """Return the reason why the tube formula does not apply, in words; None if it does."""
     if smoother.columns != 1:
         return f"the tube formula is for curves, of one numeric column, and there are {smoother.columns}"
     if places.code is not None and len(places.code) and np.any(places.code != places.code[0]):
@@ -382,7 +392,7 @@ def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
 
 
 def _has_edge(kernel: Kernel) -> bool:
-    """Return whether a kernel is positive at the end of its support."""
+    """Return whether a kernel of compact support jumps to zero at its edge."""
     return kernel.is_compact and bool(
         kernel.profile(np.array([np.nextafter(kernel.support, 0.0)]))[0] > 1e-6 * kernel.profile(np.zeros(1))[0]
     )
@@ -392,7 +402,7 @@ BANDS = ("tube", "multiplier")
 
 
 def check_band(simultaneous: Any) -> None:
-    """Raise ValueError unless `simultaneous` is a boolean or the name of a method."""
+    """Raise ValueError unless `simultaneous` is a boolean, or the name of a method of bands."""
     if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
         return
     raise ValueError(
@@ -403,7 +413,7 @@ def check_band(simultaneous: Any) -> None:
 
 
 def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
-    """Choose the method of a band: the tube formula where it holds, else the multiplier bootstrap.
+    """Choose the method of a simultaneous band: the tube formula where it holds, else the multiplier bootstrap.
 
     Parameters
     ----------
@@ -448,7 +458,7 @@ def band_width(
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
-    """Return the critical value of a band in standard errors, as if these were known.
+    """Return the critical value of a simultaneous band, in standard errors, as if these were known.
 
     Parameters
     ----------

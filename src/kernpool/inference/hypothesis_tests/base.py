@@ -30,7 +30,7 @@ INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residu
 
 @dataclass(frozen=True, eq=False)
 class TestSample:
-    """Inputs and one output of a test, with rows repeated by frequency.
+    """Input columns and one output of a hypothesis test, with rows repeated by their frequency weights.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class TestSample:
         *,
         what: str = "the test",
     ) -> TestSample:
-        """Build a sample, repeating each row by its frequency weight.
+        """Build a `TestSample`, repeating each row by its whole-number frequency weight.
 
         Raises
         ------
@@ -89,28 +89,28 @@ class TestSample:
 
     @property
     def repeats(self) -> bool:
-        """Whether any row equals another one, inputs and output."""
+        """Whether any two rows are equal, in inputs and output."""
         return len(np.unique(np.column_stack([self.X, self.code, self.y]), axis=0)) < len(self)
 
     def take(self, numeric: list[int], categorical: list[int]) -> TestSample:
-        """Return the sample with a subset of its columns."""
+        """Return the sample with only the numeric and categorical columns of these indices."""
         kernels, levels = self.categories.kernels, self.categories.levels
         some = Categories(tuple(kernels[a] for a in categorical), tuple(levels[a] for a in categorical))
         return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=some)
 
     @property
     def numeric(self) -> Array:
-        """Numeric columns; a column of zeros if there are none, so that only categories matter."""
+        """Numeric input columns; a column of zeros if there are none, so that only categories matter."""
         return self.X if self.X.shape[1] else np.zeros((len(self), 1))
 
     def factors(self, smoothing: Array) -> Factors | None:
-        """Return the categorical factors between all pairs of rows at given smoothings."""
+        """Return the categorical kernel values of all pairs of rows, at given smoothings; None without categories."""
         if not len(self.categories):
             return None
         return self.categories.factors(self.code, self.code, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:
-        r"""Return the bandwidths of pairs in a test: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.
+        r"""Return the default bandwidths of a test statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.
 
         The bandwidths of a fit are not used: they may be infinite for an irrelevant column, and its test would have no
         power.
@@ -121,7 +121,7 @@ class TestSample:
         return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
     def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
-        """Raise ValueError if residuals are only rounding error, or the fit interpolates.
+        """Raise ValueError if the residuals of a fit are only rounding error, or the fit interpolates.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ def read_sample(
     what: str,
     code: NDArray[np.int64] | None = None,
 ) -> TestSample:
-    """Validate numeric columns, one output and frequencies.
+    """Validate the inputs, output and frequency weights of a test, and return them as `TestSample`.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def read_sample(
 
 
 def read_inputs(X: ArrayLike) -> NDArray[Any]:
-    """Validate numeric columns, of shape (n, d); dates and durations become days."""
+    """Validate the inputs of a test as numeric columns, of shape (n, d); dates and durations become days."""
     inputs = as_real_array("X", with_days("X", X)[0])
     if inputs.ndim not in (1, 2) or not inputs.size:
         raise ValueError(f"X must have shape (rows,) or (rows, columns), and not be empty; got {inputs.shape}")
@@ -182,7 +182,7 @@ def read_inputs(X: ArrayLike) -> NDArray[Any]:
 
 
 def read_output(y: ArrayLike, rows: int, what: str) -> Array:
-    """Validate one output per row."""
+    """Validate the output of a test: one number for each row, of shape (n,)."""
     output = as_real_array("y", y)
     if output.ndim == 2 and output.shape[1] > 1:
         raise ValueError(f"{what} is of one output, and y has {output.shape[1]}; test one column after the other")
@@ -192,7 +192,7 @@ def read_output(y: ArrayLike, rows: int, what: str) -> Array:
 
 
 def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
-    """Validate the frequencies of rows."""
+    """Validate the frequency weights of the rows of a test; return None if none are given."""
     if sample_weight is None:
         return None
     try:
@@ -204,7 +204,7 @@ def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
 def bandwidth_for(
     sample: TestSample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None
 ) -> Array:
-    """Validate bandwidths, or find them by leave-one-out for a local linear fit with a Gaussian kernel.
+    """Validate the bandwidths of a test, or find them by leave-one-out for a Gaussian local linear fit.
 
     For other kernels the Gaussian bandwidth is converted: with a compact kernel the leave-one-out bandwidth may be one
     at which all windows are empty.
@@ -229,7 +229,7 @@ def bandwidth_for(
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class TestResult:
-    """Result of a hypothesis test whose null distribution was resampled.
+    """Result of a hypothesis test: statistic, p-value, and the resampled null distribution.
 
     Parameters
     ----------
@@ -280,7 +280,10 @@ class TestResult:
 
     @classmethod
     def of(cls, statistic: Any, resampled: Array, *, null: str, bandwidth: Array) -> TestResult:
-        """Build a result from a statistic and its resampled values; parameters as of the class."""
+        """Build a `TestResult`, with its p-value, from a statistic and its resampled values.
+
+        Parameters as of the class.
+        """
         draws = len(resampled)
         p_value = (1 + int(np.count_nonzero(resampled >= statistic))) / (1 + draws)
         return cls(float(statistic), p_value, draws, null, np.atleast_1d(bandwidth), resampled)
@@ -308,7 +311,7 @@ def resample(
     n_resamples: int,
     seed: int,
 ) -> Array:
-    """Return a statistic for outputs resampled under the null hypothesis (wild bootstrap).
+    """Compute a test statistic for outputs resampled under the null hypothesis (wild bootstrap).
 
     Parameters
     ----------
@@ -337,5 +340,5 @@ def resample(
 
 
 def check_kind(kind: str) -> None:
-    """Raise ValueError for an unknown kind of multipliers."""
+    """Raise ValueError if the kind of wild bootstrap multipliers is unknown."""
     check_choice("kind", kind, KINDS)

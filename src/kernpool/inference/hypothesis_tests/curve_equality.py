@@ -59,7 +59,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ParallelOffsets:
-    """Group offsets of parallel curves by Speckman's partially linear estimator, as in R's sm.
+    """Offsets between parallel curves of groups, by Speckman's partially linear estimator, as in R's sm.
 
     Offsets are least-squares estimates on the residuals of a rough curve. Its bandwidth is small, 2 ranges over the
     d-th root of the number of rows, so that the bias of the curve hardly matters.
@@ -77,13 +77,16 @@ class ParallelOffsets:
 
     @classmethod
     def of(cls, X: Array, code: Integers, recipe: Recipe) -> ParallelOffsets:
-        """Build the estimator for rows and a recipe's kernel; only constant columns keep the recipe's bandwidth."""
+        """Build the offset estimator for rows in groups, with the kernel of a recipe and a small bandwidth.
+
+        Only constant columns keep the bandwidth of the recipe.
+        """
         span = np.ptp(X, axis=0)
         narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
         return cls(code, SmootherMatrix.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X))
 
     def of_groups(self, value: Array) -> Array:
-        """Return the offset of each group from the first, of shape (groups, columns)."""
+        """Return the offset of each group's curve from the first group's, of shape (groups, columns)."""
         member = (self.code[:, None] == np.arange(1, self.code.max() + 1)).astype(np.float64)
         both = np.hstack([member, value])
         rest = both - self.rough.fit(both)
@@ -92,7 +95,7 @@ class ParallelOffsets:
         return np.concatenate([np.zeros((1, value.shape[1])), found])
 
     def __call__(self, value: Array) -> Array:
-        """Return the offset of each row's group, of shape (n, columns)."""
+        """Return, for each row, the offset of its group's curve from the first group's: shape (n, columns)."""
         return self.of_groups(value)[self.code]
 
 
@@ -103,13 +106,13 @@ NAMED = 4  # groups in a message
 
 
 def groups_apart(code: Integers) -> Factors:
-    """Return categorical factors that are 1 within a group and 0 between groups."""
+    """Return kernel factors for pairs of rows that are 1 within a group and 0 between groups."""
     apart = np.eye(int(code.max()) + 1)
     return Factors(code[:, None], code[:, None], (apart,), (np.zeros_like(apart),))
 
 
 def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
-    """Return the groups without common support with the other groups.
+    """Return the numbers of the groups whose inputs have no common support with those of other groups.
 
     Parameters
     ----------
@@ -150,7 +153,7 @@ def out_of_reach(X: Array, code: Integers, recipe: Recipe) -> Integers:
 def refuse_out_of_reach(
     X: Array, code: Integers, labels: NDArray[Any], recipe: Recipe, *, offsets: bool = False
 ) -> None:
-    """Raise ValueError if groups have no common support with others.
+    """Raise ValueError if the inputs of a group have no common support with those of other groups.
 
     Parameters
     ----------
@@ -319,7 +322,7 @@ def compare_curves(
 def read_groups(
     X: ArrayLike, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[TestSample, NDArray[np.int64], NDArray[Any]]:
-    """Validate rows and number their groups; groups without positive weight are dropped."""
+    """Validate inputs, output and group labels of rows, and number the groups that have positive weight."""
     found, number = labels_and_codes(groups, len(read_inputs(X)))
     sample = read_sample(X, y, sample_weight, "compare_curves", code=number[:, None])
     code = sample.code[:, 0]
@@ -338,7 +341,7 @@ def read_groups(
 
 @dataclass(frozen=True, eq=False)
 class _Curves:
-    """Curves of the groups and the common curve, as linear maps of outputs at the rows."""
+    """Local linear fits of each group and of all rows together, as linear maps of the outputs."""
 
     common: SmootherMatrix
     grouped: SmootherMatrix
@@ -355,17 +358,17 @@ class _Curves:
         )
 
     def offset(self, value: Array) -> Array:
-        """Return the offset of each row's group, of shape (n, columns), or zeros of shape (n, 1)."""
+        """Return the offset of each row's group, of shape (n, columns); zeros of shape (n, 1) for equal curves."""
         return np.zeros((len(value), 1)) if self.offsets is None else self.offsets(value)
 
     def under_null(self, value: Array) -> tuple[Array, Array]:
-        """Return the fit under the null hypothesis, and its leave-one-out residuals."""
+        """Return the fit at the rows under the null hypothesis, and its leave-one-out residuals."""
         offset = self.offset(value)
         rest = value - offset
         return offset + self.common.fit(rest), rest - self.common.predicted_from_others(rest)
 
     def statistic(self, value: Array) -> Array:
-        """Return the statistic T of each column of outputs."""
+        """Return the test statistic T of `compare_curves` for each column of outputs."""
         offset = self.offset(value)
         own = self.grouped.fit(value)
         apart = np.sum((own - offset - self.common.fit(value - offset)) ** 2, axis=0)
@@ -379,7 +382,9 @@ class _Curves:
 
 
 def _neighbours(x: Array, code: NDArray[np.int64]) -> tuple[Array, NDArray[np.intp], float]:
-    """Return the pseudo-residuals of Gasser, Sroka and Jennen-Steinmetz, as weights on three neighbours each.
+    """Return pseudo-residuals of Gasser, Sroka and Jennen-Steinmetz, as weights of three neighbouring rows.
+
+    The three results are these weights, the indices of the rows, and the number of pseudo-residuals.
 
     The middle row is compared with the line through its neighbours in the same group; if all three have the same x,
     with their mean.
@@ -404,7 +409,7 @@ def _members(code: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 @dataclass(frozen=True, eq=False)
 class GroupCurves:
-    """Curves of k groups at g points, with standard errors and offsets.
+    """Fitted curves of k groups at g points, with standard errors and offsets.
 
     Parameters
     ----------
@@ -429,7 +434,7 @@ class GroupCurves:
     parallel: bool = False
 
     def reference_band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return reference bands that contain the curves of all groups under the null hypothesis.
+        """Return reference bands, one per group, in which all curves lie under the null hypothesis.
 
         Parameters
         ----------
@@ -479,7 +484,7 @@ def group_curves(
     parallel: bool = False,
     places: int = 201,
 ) -> GroupCurves:
-    """Fit a local linear curve to each group.
+    """Fit a local linear curve with standard errors to each group of rows.
 
     Parameters
     ----------

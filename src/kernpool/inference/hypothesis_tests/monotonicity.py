@@ -161,7 +161,7 @@ def monotonicity_test(
 
 
 def _widths(x: Array) -> Array:
-    """Return bandwidths from a quarter of the range down, halved while there are enough rows."""
+    """Return the default bandwidths: a quarter of the range of x, halved as long as a bandwidth has enough rows."""
     span = float(np.ptp(x))
     narrow = [WIDEST * span * 0.5**k for k in range(MOST_WIDTHS)]
     return np.array([h for h in narrow if h * len(x) >= ROWS * span] or narrow[:1])
@@ -169,7 +169,7 @@ def _widths(x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _StudentisedSlopes:
-    """Largest studentised slope against the null direction, for columns of outputs.
+    """Statistic of the monotonicity test: the largest studentised slope against the null direction.
 
     Standard errors are those of `kernpool.inference.variance.standard_errors`: local noise times the norm of the linear
     weights of a slope.
@@ -182,7 +182,10 @@ class _StudentisedSlopes:
 
     @classmethod
     def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _StudentisedSlopes:
-        """Compute the norms of linear weights, which do not depend on outputs."""
+        """Build the monotonicity statistic for given inputs and bandwidths, with the norms of slope weights.
+
+        The norms do not depend on outputs.
+        """
         places = np.quantile(x[:, 0], np.linspace(0.0, 1.0, PLACES), method="nearest")[:, None]
 
         def at(rows: Array, h: ArrayLike, degree: int) -> SmootherMatrix:
@@ -193,11 +196,11 @@ class _StudentisedSlopes:
         return cls(at(x, curve, 1), [(line, mean, slope_norms(line)[:, 0]) for line, mean in lines])
 
     def residual(self, value: Array) -> Array:
-        """Return the leave-one-out residuals of each row from the curve."""
+        """Return leave-one-out residuals of columns of outputs from a local linear curve."""
         return value - self.curve.predicted_from_others(value)
 
     def __call__(self, value: Array) -> Array:
-        """Return T of each column; minus infinity where no point has a slope and noise."""
+        """Return the statistic T of each column of outputs; minus infinity where no slope has a standard error."""
         square = self.residual(value) ** 2
         largest = np.full(value.shape[1], -np.inf)
         for line, mean, norm in self.lines:

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ZhengStatistic:
-    """Zheng's test statistic T, for columns of residuals."""
+    """Zheng's test statistic T: whether residuals of neighbouring rows are correlated."""
 
     near: SmootherMatrix
     squared: SmootherMatrix
@@ -38,7 +38,7 @@ class ZhengStatistic:
 
     @classmethod
     def of(cls, recipe: Recipe, X: Array, factors: Factors | None = None) -> ZhengStatistic:
-        """Compute the kernel weights of pairs of rows.
+        """Build a `ZhengStatistic` from the kernel weights between all pairs of different rows.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class ZhengStatistic:
         return cls(near, squared, factor)
 
     def __call__(self, residual: Array) -> Array:
-        """Return T of each column of residuals, of shape (n, columns); zero where it is 0 / 0."""
+        """Return Zheng's T of each column of residuals, of shape (n, columns); zero where it is 0 / 0."""
         together = np.sum(residual * self.near.sums(residual), axis=0)
         squares = residual**2
         variance = 2.0 * self.factor * np.sum(squares * self.squared.sums(squares), axis=0)
@@ -82,7 +82,7 @@ def compare_pairs(
     seed: int,
     null: str,
 ) -> TestResult:
-    """Run a wild bootstrap test with Zheng's statistic.
+    """Run a wild bootstrap test of a model, with Zheng's statistic of its residuals.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ REPEATED = "repeated rows are predicted by their own copies: fit each row once, 
 
 @dataclass(frozen=True)
 class Draws:
-    """Number, kind and seed of resamples."""
+    """Number, kind of multipliers and seed of the resamples of a wild bootstrap test."""
 
     n_resamples: int
     kind: str
@@ -123,7 +123,7 @@ class Draws:
 def columns_by_residuals(
     sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: Draws
 ) -> TestResult:
-    r"""Test whether columns matter, using residuals of the fit without them.
+    r"""Test whether input columns matter, using residuals of the fit without them.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def columns_by_slopes(
 
 @dataclass(frozen=True, eq=False)
 class SlopeStatistic:
-    r"""Mean squared t-statistic of slopes, for columns of outputs.
+    r"""Significance statistic I: squared t-statistics of the tested columns' slopes, averaged over rows.
 
     .. math:: I = \frac1n \sum_i \sum_{a \in S} \Big(\frac{\hat\beta_{ia}}{s_i \lVert l^{(a)}_i \rVert}\Big)^2, \qquad
               s_i^2 = \frac{\sum_j K_{ij} y_j^2}{\sum_j K_{ij}} - \Big(\frac{\sum_j K_{ij} y_j}{\sum_j K_{ij}}\Big)^2
@@ -235,13 +235,16 @@ class SlopeStatistic:
 
     @classmethod
     def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
-        """Compute the norms of linear weights, which do not depend on outputs."""
+        """Build a `SlopeStatistic` for given rows and tested columns, with the norms of slope weights.
+
+        The norms do not depend on outputs.
+        """
         planes = SmootherMatrix.at_rows(replace(recipe, degree=1), X, factors)
         means = SmootherMatrix.at_rows(replace(recipe, degree=0), X, factors)
         return cls(planes, means, slope_norms(planes)[:, tested], tested)
 
     def __call__(self, value: Array) -> Array:
-        """Return the statistic I of each column of outputs."""
+        """Return the significance statistic I of each column of outputs."""
         value = value - value.mean(axis=0)  # the variance is a difference of squares
         columns = value.shape[1]
         slope = self.planes.local(value).slope[:, self.tested, :]
@@ -254,7 +257,7 @@ class SlopeStatistic:
 
 
 def slope_norms(planes: SmootherMatrix) -> Array:
-    """Return the norms of the linear weights of local slopes, per bandwidth, of shape (m, d)."""
+    """Return the norms of the linear weights of local slopes at each query, per bandwidth, of shape (m, d)."""
     recipe, problem = planes.recipe, planes.of(np.zeros((len(planes.problem.key), 1)))
 
     def sums(problem: Problem) -> PoolState:

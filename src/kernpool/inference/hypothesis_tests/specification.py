@@ -162,7 +162,7 @@ def _name(model: Any) -> str:
 
 
 def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSample, Any]:
-    """Validate rows, and return inputs in the model's format, repeated by frequency."""
+    """Validate rows; return a `TestSample`, and X in the model's format, both repeated by frequency weight."""
     encoding = Encoding.fit(X) if is_frame(X) else None
     if encoding is None:
         table: Any = read_inputs(X)
@@ -194,7 +194,10 @@ def _is_least_squares(model: Any) -> bool:
 
 
 def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
-    """Return a function that maps columns of outputs to the model's fitted values."""
+    """Return a function from columns of outputs to fitted values of the model, refitted to each column.
+
+    Least squares refits by one projection.
+    """
     from sklearn.base import clone
 
     if _is_least_squares(model):
@@ -217,7 +220,7 @@ def _predicted(model: Any, inputs: Any) -> Array:
 
 
 def _basis(X: Array) -> Array:
-    """Return an orthonormal basis of the column space of the centered columns."""
+    """Return an orthonormal basis of the column space of X after centering its columns."""
     centered = X - X.mean(axis=0)
     unit = np.max(np.abs(centered), axis=0)
     left, size, _ = np.linalg.svd(centered / np.where(unit > 0, unit, 1.0), full_matrices=False)

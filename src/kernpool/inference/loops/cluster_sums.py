@@ -13,7 +13,10 @@ TILE = 512
 
 @bare_part
 def tilt_shares(share, offset, weight, q, key, first, bandwidth, base, tilt, scale):
-    """Add weight times a polynomial of offsets, times a scale, to the linear weights of a tile."""
+    """Add the contribution of one local fit to the linear weights of a query, for a tile of keys.
+
+    It is the kernel weight times a polynomial of offsets, times a scale.
+    """
     d, size = q.size, share.size
     for j in range(size):
         offset[0, j] = base
@@ -38,7 +41,9 @@ def tilt_shares(share, offset, weight, q, key, first, bandwidth, base, tilt, sca
 
 @bare_part
 def add_segments(share, residual, inverse_weight, first, ends, group, total, own, variance, sizes):
-    """Add a tile to the sums of its clusters, and finished clusters to the totals; return the next cluster.
+    """Add a tile of keys to the sums of its clusters, and sums of finished clusters to the query's totals.
+
+    The number of the next cluster to add to is returned.
 
     `total` holds the sum of linear weights times residuals of the current cluster, by output, `own` that of squared
     linear weights.
@@ -89,7 +94,10 @@ def sum_clusters(
     variance,
     sizes,
 ):
-    """Write, for each query, cluster sums: squares by output, sums of squared linear weights, and their squares.
+    """Compute sums over clusters that give each query's cluster-robust variance and degrees of freedom.
+
+    `variance` gets, by output, squares of the sums of linear weights times residuals. `sizes` gets two sums over
+    clusters: of their sums of squared linear weights, and of the squares of these.
 
     Linear weights are those of a linear combination of local fits, which run along the first axis of `bandwidth`,
     `tables`, `log_mass`, `base` and `tilt`. Keys and their columns are (columns, n); `ends` has the index after the

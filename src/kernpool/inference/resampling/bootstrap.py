@@ -53,7 +53,7 @@ class SmootherMatrix:
     def at_rows(
         cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None
     ) -> SmootherMatrix:
-        """Build the smoother matrix at the keys themselves.
+        """Build a `SmootherMatrix` whose queries and keys are both the rows of X.
 
         Parameters
         ----------
@@ -69,21 +69,24 @@ class SmootherMatrix:
         return cls(recipe.problem(X, X, np.zeros(len(X)), key_weight=weight, factors=factors), recipe)
 
     def of(self, value: Array) -> Problem:
-        """Return the problem with given values, of shape (n, columns)."""
+        """Return the pooling problem with given values of the keys, of shape (n, columns)."""
         center = center_of_values(value, self.problem.key_weight, None)
         return replace(self.problem, value=subtract(value, center), value_center=center)
 
     def without_self(self) -> SmootherMatrix:
-        """Return the leave-one-out smoother matrix; queries are the keys."""
+        """Return the leave-one-out smoother matrix; its queries have to be its keys."""
         return replace(self, problem=replace(self.problem, self_index=np.arange(len(self.problem.key))))
 
     def local(self, value: Array) -> LocalFit:
-        """Return the local fits to given values; zero in empty windows."""
+        """Return the local fits at the queries to columns of values of the keys; zero in empty windows."""
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
         return local_fit(self.of(value), self.recipe.algorithm, self.recipe.n_jobs, complete=False, ridge=ridge)
 
     def fit(self, value: Array) -> Array:
-        """Return the fit to each column of values, of shape (m, columns); empty windows by the recipe."""
+        """Return fitted values at the queries for each column of values of the keys, of shape (m, columns).
+
+        Empty windows are filled by the policy of the recipe.
+        """
         found = self.local(value)
         if found.occupied.all():
             return found.intercept
@@ -93,7 +96,7 @@ class SmootherMatrix:
         return np.where(found.occupied[:, None], found.intercept, 0.0 if self.recipe.empty == "zero" else np.nan)
 
     def means_of_squares(self, square: Array) -> Array:
-        """Return local means of columns of squares; zero in empty windows.
+        """Return kernel-weighted means at the queries of columns of squares; zero in empty windows.
 
         Columns are shifted by their minimum and not by their mean, which keeps digits where squares are small.
         """
@@ -103,20 +106,23 @@ class SmootherMatrix:
         return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
 
     def look(self, value: Array) -> None:
-        """Warn once of empty windows, or raise, by the recipe's policy; `fit` does neither."""
+        """Warn once of queries with empty windows, or raise ValueError, by the policy of the recipe.
+
+        `fit` does neither.
+        """
         if self.recipe.empty in ("nan", "raise", "nearest"):
             found = self.local(value[:, :1])
             self.recipe.fill_empty(found.intercept, found.occupied, lambda rows: found.intercept[rows])
 
     def predicted_from_others(self, value: Array) -> Array:
-        """Return leave-one-out fits at the keys; isolated rows get the mean of the others."""
+        """Return leave-one-out predictions at the keys; rows alone in their window get the mean of the others."""
         others = self.without_self()
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
         found = leave_one_out(others.of(value), algorithm=self.recipe.algorithm, n_jobs=self.recipe.n_jobs, ridge=ridge)
         return found.prediction
 
     def sums(self, value: Array) -> Array:
-        """Return the unnormalised sums of weight times value, of shape (m, columns)."""
+        """Return unnormalised kernel sums of weight times value at the queries, of shape (m, columns)."""
         problem = self.of(value)
         plan = choose(problem, self.recipe.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=self.recipe.n_jobs)
@@ -124,7 +130,10 @@ class SmootherMatrix:
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
 
     def squared(self) -> tuple[SmootherMatrix, float]:
-        """Return the smoother with squared pair weights, up to a factor, and that factor; row weights stay."""
+        """Return the smoother with the squared kernel, up to a constant factor, and that factor.
+
+        Frequency weights of rows are not squared.
+        """
         problem, term = self.problem, square(self.problem.similarity.kernel)
         columns = problem.key.shape[1] if problem.similarity.composition == "product" else 1
         factors = problem.factors
@@ -142,7 +151,10 @@ KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs", "poisson")
 
 @dataclass(frozen=True)
 class Resampling:
-    """Options of a bootstrap, validated on construction; parameters as of `bootstrap`."""
+    """Options of a bootstrap: kind, number of resamples, random state, and bytes that the result may take.
+
+    They are validated on construction.
+    """
 
     kind: str = "wild"
     n_resamples: int = 999
@@ -156,7 +168,10 @@ class Resampling:
             raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
 
     def check_request(self, statistic: Statistic | None, size: int) -> None:
-        """Raise before drawing if the statistic is not callable, or the result would be too large."""
+        """Raise TypeError if the statistic is not callable, or ValueError if the result would be too large.
+
+        It is called before drawing. The size of a statistic's result is checked by `collect`.
+        """
         if statistic is None:
             self.check_size(size)
         elif not callable(statistic):
@@ -166,7 +181,7 @@ class Resampling:
             )
 
     def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
-        """Return the statistic of each fit, of shape (n_resamples, ...)."""
+        """Return the statistic of each resampled fit, of shape (n_resamples, ...)."""
         found = None
         for number, fit in enumerate(fits):
             one = fit if statistic is None else as_numbers(statistic(fit))
@@ -184,7 +199,7 @@ class Resampling:
         return found
 
     def check_size(self, size: int) -> None:
-        """Raise ValueError if a result with so many numbers per resample exceeds `max_bytes`."""
+        """Raise ValueError if a result of `size` numbers per resample takes more than `max_bytes`."""
         needed = 8 * size * self.n_resamples
         if needed > self.max_bytes:
             raise ValueError(
@@ -204,7 +219,7 @@ def bootstrap(
     flat: bool = True,
     progress: Progress | None = None,
 ) -> Array:
-    """Bootstrap a fit to arrays.
+    """Bootstrap a kernel fit to arrays: return the fit to each resample, or a statistic of it.
 
     Parameters
     ----------
@@ -254,7 +269,7 @@ def bootstrap(
 
 
 def as_numbers(returned: Any) -> Array:
-    """Convert the result of a statistic to an array.
+    """Convert what a statistic returned to an array of floats; raise TypeError if it is not numeric.
 
     Examples
     --------
@@ -269,7 +284,7 @@ def as_numbers(returned: Any) -> Array:
 
 
 def as_clusters(groups: ArrayLike, n: int) -> Integers:
-    """Validate cluster labels and number the clusters; at least two are needed.
+    """Validate the cluster labels of rows, with at least two clusters, and number the clusters.
 
     Parameters
     ----------
@@ -301,7 +316,7 @@ def _of_values(
     how: Resampling,
     seed: int,
 ) -> Iterator[Array]:
-    """Yield fits to resampled outputs."""
+    """Yield, for each resample of a wild or residual bootstrap, the fit to resampled outputs."""
     n, c = value.shape
     middle = fit.fit(value)
     there.look(value)
@@ -332,7 +347,7 @@ def _of_values(
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
-    """Warn that identical resamples, due to zero residuals, do not mean certainty."""
+    """Warn if all residuals of an output are zero, so that every resample equals the fit."""
     none = np.flatnonzero(np.max(np.abs(residual), axis=0) <= nothing_left(value))
     if none.size:
         of = "" if value.shape[1] == 1 else f" of output {none[0]}"
@@ -347,7 +362,7 @@ def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
 def _of_rows(
     there: SmootherMatrix, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
 ) -> Iterator[Array]:
-    """Yield fits to resampled rows."""
+    """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
     empty = 0
     if there.recipe.empty == "nearest":  # which leaves no NaN to count
         there.look(value)
@@ -368,7 +383,7 @@ def _of_rows(
 def resampled_counts(
     kind: str, seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
 ) -> Integers:
-    """Draw the frequency of each row in a resample.
+    """Draw how often each row occurs in one resample of a pairs or Poisson bootstrap.
 
     Parameters
     ----------
@@ -400,7 +415,7 @@ def resampled_counts(
 
 
 def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
-    """Warn once that resamples have empty windows."""
+    """Warn once if some resamples have empty windows, where the fit is NaN."""
     if empty:
         warn_caller(
             f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
@@ -417,7 +432,7 @@ def _width(block: slice) -> int:
 
 
 def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
-    """Return residuals drawn with replacement from unit rows, averaged over each row's units."""
+    """Draw residuals with replacement, one per unit of frequency weight, and return their mean for each row."""
     row = random_draws.drawn_rows(seed, number, size)
     if units is None:
         return residual[row]
@@ -432,7 +447,7 @@ def bootstrap_chunks(
     statistic: Statistic | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """Bootstrap a fit to chunks in one pass, keeping the sums of all resamples.
+    """Bootstrap a kernel fit to rows in chunks in one pass, keeping the kernel sums of all resamples.
 
     Parameters
     ----------
@@ -477,7 +492,7 @@ def bootstrap_chunks(
 
 
 def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
-    """Return how many unit rows each row represents (None if one each), and their total."""
+    """Return the whole-number frequency weight of each row of a chunk (None if all are one), and their total."""
     units = random_draws.unit_counts(chunk.weight, "the bootstrap")
     return units, len(chunk.key) if units is None else int(units.sum())
 
@@ -491,7 +506,7 @@ def resampled_state(
     first: int,
     n_resamples: int,
 ) -> tuple[PoolState, int]:
-    """Add chunks to the pooling states of all resamples.
+    """Add the rows of chunks to the kernel sums of all resamples of a Poisson bootstrap.
 
     Parameters
     ----------
@@ -541,7 +556,7 @@ def collect_states(
     how: Resampling,
     statistic: Statistic | None,
 ) -> Array:
-    """Return the statistic of each resample, given its pooling state.
+    """Return the statistic of each resample, from the kernel sums of all resamples.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def as_seed(random_state: Any) -> int:
 
 
 def as_random(random_state: Any, *, generators: bool = True) -> Any:
-    """Convert `random_state` as scikit-learn does; a Generator is returned unchanged.
+    """Convert `random_state` to a RandomState as scikit-learn does; return a NumPy Generator unchanged.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def as_random(random_state: Any, *, generators: bool = True) -> Any:
 
 
 def as_count(name: str, given: Any) -> int:
-    """Validate a number of resamples, at least one."""
+    """Validate the number of resamples: an integer of at least one."""
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
         raise ValueError(f"{name} must be a positive integer such as 399, got {abbreviate(given)}")
     return int(given)
@@ -113,25 +113,25 @@ def generator(seed: int, number: int) -> Generator:
 
 
 def blocks(n_resamples: int, numbers: int) -> list[slice]:
-    """Cut resamples into blocks so that arrays of `numbers` per resample stay small."""
+    """Split resamples into slices, so that arrays of `numbers` numbers per resample stay small."""
     columns = min(max(NUMBERS // max(numbers, 1), LEAST_COLUMNS), MOST_COLUMNS)
     return [slice(start, min(start + columns, n_resamples)) for start in range(0, n_resamples, columns)]
 
 
 def rademacher(random: Generator, size: int) -> Array:
-    """Draw signs: +1 and -1 with probability one half each."""
+    """Draw random signs: +1 or -1, with probability one half each."""
     signs: Array = random.integers(0, 2, size, dtype=np.int8).astype(np.float64)
     return 2.0 * signs - 1.0
 
 
 def mammen(random: Generator, size: int) -> Array:
-    """Draw Mammen's two points, of mean 0 and second and third moment 1."""
+    """Draw from Mammen's two-point distribution, with mean 0 and second and third moment 1."""
     low = random.random(size) < GOLDEN_SECTION / np.sqrt(5.0)
     return np.asarray(np.where(low, 1.0 - GOLDEN_SECTION, GOLDEN_SECTION))
 
 
 def gaussian(random: Generator, size: int) -> Array:
-    """Draw standard normal numbers, whose third moment is 0 and the fourth 3."""
+    """Draw standard normal numbers, with third moment 0 and fourth moment 3."""
     return random.standard_normal(size)
 
 
@@ -144,7 +144,7 @@ MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
 
 
 def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
-    """Draw bootstrap multipliers of residuals, one column for each resample.
+    """Draw the random multipliers of residuals for a wild bootstrap, one column for each resample.
 
     Parameters
     ----------
@@ -176,12 +176,12 @@ def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
 
 
 def drawn_rows(seed: int, number: int, size: int) -> Integers:
-    """Draw `size` row indices with replacement."""
+    """Draw `size` row indices, from 0 to `size - 1`, with replacement for one resample."""
     return generator(seed, number).integers(0, size, size)
 
 
 def poisson_counts(seed: int, number: int, first: int, rows: int) -> Integers:
-    """Draw the Poisson frequency of each row in a resample, from a hash of its number.
+    """Draw the Poisson frequency of each row in one resample, from a hash of the row's number.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _poisson_steps() -> Array:
 
 
 def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
-    """Validate whole-number frequencies and return the number of unit rows of each row; None if one each.
+    """Validate whole-number frequency weights, and return them as integers; None if all are one.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
 
 
 def sums_of_units(drawn: NDArray[Any], units: Integers) -> NDArray[Any]:
-    """Return the sum of draws over each row's units; zero for a weight of zero."""
+    """Sum draws, one per unit of frequency weight, over the units of each row; zero for rows of weight zero."""
     ends = np.cumsum(units)
     starts = ends - units
     kept = units > 0
@@ -335,7 +335,7 @@ def multiplied(
 
 
 def means_of_units(drawn: Array, units: Integers | None) -> Array:
-    """Return the mean of draws over each row's units; zero for a weight of zero."""
+    """Average draws, one per unit of frequency weight, over the units of each row; zero for weight zero."""
     return drawn if units is None else sums_of_units(drawn, units) / np.maximum(units, 1)[:, None]
 
 

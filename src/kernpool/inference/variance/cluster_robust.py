@@ -62,7 +62,7 @@ class Clusters:
 
 
 def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
-    """Validate cluster labels and number the clusters.
+    """Validate the cluster labels of rows, and number the clusters in the order of their labels.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
 
 
 def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:
-    r"""Return the clusters with residuals of the fit to all rows: CR0, or CR1 if `corrected`.
+    r"""Return the clusters with residuals of the fit to all rows, as variances CR0, or CR1 if `corrected`, use them.
 
     CR1 multiplies variances by :math:`\frac{G}{G - 1} \frac{W - 1}{W - \operatorname{tr} H}`, with G clusters and W
     rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters in place of the trace.
@@ -161,7 +161,7 @@ class ClusterErrors(NamedTuple):
 
 
 def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> ClusterErrors:
-    """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights.
+    """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights of an estimate.
 
     Parameters
     ----------
@@ -198,12 +198,15 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
 
 
 def _cluster_ends(code: Integers) -> Integers:
-    """Return the end index of each cluster; rows are sorted by cluster."""
+    """Return the index after the last row of each cluster; rows are sorted by cluster."""
     return np.append(np.flatnonzero(np.diff(code)) + 1, len(code)).astype(np.int64)
 
 
 def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array) -> None:
-    """Sum by tables of linear weights, in batches of points."""
+    """Compute cluster-robust variances in place, from tables of linear weights for batches of points.
+
+    `variance` and `sizes` get what `sum_clusters` computes.
+    """
     starts = np.append(0, ends[:-1])
     for rows in cut(len(variance), max(1, tables.places // residual.shape[1])):
         share = tables.rows(rows)
@@ -216,7 +219,7 @@ def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, varian
 def _sum_by_loops(
     tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array, n_jobs: int | None
 ) -> None:
-    """Sum by compiled loops, blocks of queries on threads."""
+    """Compute cluster-robust variances in place, by compiled loops over blocks of queries on threads."""
     from kernpool.algorithms.brute.matrix_products import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba, which small problems never do
     from kernpool.inference.loops.cluster_sums import sum_clusters
@@ -248,7 +251,10 @@ def _sum_by_loops(
 
 
 def _levels(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
-    """Return category codes of queries and keys, and all factor tables, with a last row for unseen categories."""
+    """Return the category codes of queries and keys, and the tables of categorical kernel values of all fits.
+
+    Tables have a last row for unseen categories.
+    """
     from kernpool.algorithms.brute.matrix_products import read_only
 
     if problem.factors is None:

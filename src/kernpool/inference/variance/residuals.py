@@ -47,7 +47,7 @@ ROUNDING = 1e-12  # of distances, and of sums of fractional weights
 
 
 def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array:
-    r"""Return nearest-neighbour squared residuals: differences from neighbour means, times J / (J + 1).
+    r"""Return squared differences of outputs from the mean of the J nearest neighbours, times J / (J + 1).
 
     .. math:: \hat\sigma_j^2 = \frac{J_j}{J_j + 1} \Big( y_j - \frac{1}{J_j} \sum_{i \in N_j} y_i \Big)^2
 
@@ -90,7 +90,7 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
 
 
 def _levels(code: NDArray[np.int64], points: Array) -> Array:
-    """Return coordinates that put rows of other categories farther away than all rows of the same."""
+    """Encode categories as coordinates that put rows of different ones farther apart than rows of the same."""
     extent = float(np.linalg.norm(np.ptp(points, axis=0))) if points.size else 0.0
     step = 2.0 * extent + 1.0
     columns = [np.eye(int(column.max()) + 1)[column] * step for column in code.T]
@@ -100,7 +100,11 @@ def _levels(code: NDArray[np.int64], points: Array) -> Array:
 def _on_a_line(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Grow a run of points around each row by the nearer end, or by both if they are equally far."""
+    """Return the total weight and the sum of outputs of each row's nearest neighbours, in one column.
+
+    The row itself is included. A run of points around each row is grown by the nearer end, or by both if they are
+    equally far.
+    """
     x, last = place[:, 0], len(place) - 1
     low, high = group.copy(), group.copy()
     count, sums = mass[group], total[group]
@@ -121,7 +125,10 @@ def _on_a_line(
 def _in_space(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Find the nearest points with a tree, including all ties with the farthest one needed."""
+    """Return the total weight and the sum of outputs of each row's nearest neighbours, in several columns.
+
+    The row itself is included, and so are all ties with the farthest neighbour needed. They are found with a tree.
+    """
     from scipy.spatial import KDTree
 
     tree = KDTree(place)
@@ -176,7 +183,7 @@ class Training:
 
     @property
     def rows(self) -> float:
-        """Number of unit rows."""
+        """Number of training rows, each counted by its frequency weight."""
         return float(self.weight.sum())
 
     @property
@@ -248,7 +255,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
 
 
 def nothing_left(value: Array) -> Array:
-    """Return the size below which residuals are only rounding error.
+    """Return, for each output, the size below which residuals are only rounding error.
 
     Parameters
     ----------
@@ -265,7 +272,9 @@ def nothing_left(value: Array) -> Array:
 
 
 def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:
-    """Return squared residuals of unit rows, by a heteroscedasticity-consistent estimator.
+    """Return squared residuals of the training rows, by an HC0 to HC3 or a nearest-neighbour estimator.
+
+    They are those of one unit of each row.
 
     Parameters
     ----------
@@ -311,7 +320,7 @@ WINDOW = 2.0  # bandwidths of the fit
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Local noise variance at m points.
+    """Local noise variance at m points, with its degrees of freedom.
 
     Parameters
     ----------
@@ -355,7 +364,7 @@ def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, su
 
 
 def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) -> Fitted:
-    """Return local means of squares at given evaluation points, keeping the digits of small ones.
+    """Return kernel-weighted means of squares at evaluation points, keeping the digits of small squares.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Errors:
 
 
 def check_variance(variance: str, *, clustered: bool = False) -> None:
-    """Raise ValueError if the variance is unknown, or does not allow clusters."""
+    """Raise ValueError if a variance estimator is unknown, or is for independent rows and rows are clustered."""
     check_choice("variance", variance, VARIANCES)
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
@@ -151,7 +151,10 @@ def errors_of_each(
 
 
 def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
-    """Return cluster-robust errors; zero if residuals are only rounding, NaN where a slope is not estimable."""
+    """Return cluster-robust standard errors, with NaN where the rows do not identify a slope.
+
+    They are zero if residuals are only rounding error.
+    """
     spread, df, size = cluster_errors(smoother, found, clusters)
     quiet = np.max(np.abs(clusters.residual), axis=0) <= rounding_of(training)
     error = np.where(quiet & np.isfinite(spread), 0.0, spread)
@@ -166,12 +169,12 @@ def rounding_of(training: Training) -> Array:
 
 
 def _where_occupied(found: Estimate, error: Array) -> Array:
-    """Return errors, with NaN instead of zero where a window is empty."""
+    """Return standard errors, with NaN instead of zero where a query's window is empty."""
     return np.where(np.isfinite(found.log_mass)[:, None], error, np.nan)
 
 
 def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:
-    """Return errors of slopes, with NaN where a window's rows do not identify the slope.
+    """Return standard errors of slopes, with NaN and a warning where rows do not identify the slope.
 
     Linear weights are only rounding there, or belong to a plane that degenerates to a constant: a slope near zero with
     an equally small error would look precise.
@@ -181,8 +184,8 @@ def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array
     if not flat.size:
         return error
     warn_caller(
-        f"around {flat.size} of {len(error)} queries (the first is query {flat[0]}) the rows tell no slope by column "
-        f"{found.column}, and its standard error becomes NaN; use a larger bandwidth",
+        f"around {flat.size} of {len(error)} queries (the first is query {flat[0]}) the rows determine no slope by "
+        f"column {found.column}, and its standard error becomes NaN; use a larger bandwidth",
         RankDeficiencyWarning,
     )
     error = error.copy()
@@ -204,11 +207,11 @@ TOO_FAR = "are so far from all rows that rounding of their weights leaves no dig
 
 
 class InferenceWarning(RuntimeWarning):
-    """A standard error or interval is unreliable: no noise, too few rows, or large bias."""
+    """Warning that a standard error or interval is unreliable: no noise, too few rows, or large bias."""
 
 
 class ExtrapolationWarning(UserWarning):
-    """Some queries are so far from the training rows that predictions are extrapolation.
+    """Warning that some queries are so far from the training rows that predictions are extrapolation.
 
     Issued once per call by every method of the estimators that predicts at new rows. The rule uses X alone: a query
     is extrapolation if one of its numeric columns is beyond the range of the training rows
@@ -248,7 +251,7 @@ class ExtrapolationWarning(UserWarning):
 
 
 def warn_of_empty(found: Estimate) -> None:
-    """Warn of points without training rows in their window."""
+    """Warn of queries without training rows in their window, so that standard errors are NaN."""
     (empty,) = np.nonzero(~np.isfinite(found.log_mass))
     if empty.size:
         warn_caller(
@@ -260,7 +263,7 @@ def warn_of_empty(found: Estimate) -> None:
 
 
 def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> None:
-    """Report rank-deficient local planes, and warn of rank-deficient local quadratics.
+    """Report rank-deficient local planes to a callback, and warn of rank-deficient local quadratics.
 
     Parameters
     ----------
@@ -279,13 +282,15 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
 
 
 def within_range(problem: Problem) -> NDArray[np.bool_]:
-    """Return which queries are within the range of the keys; estimators warn of the others."""
+    """Return which queries are within the range of the keys in every column; estimators warn of the others."""
     query, key = problem.query, problem.key
     return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
 
 
 def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
-    """Return standard errors and df, NaN where they rest on too few rows; warn of these and of zeros.
+    """Return standard errors and degrees of freedom, NaN where unreliable; warn of these and of zero errors.
+
+    They are unreliable where they rest on too few rows, or rounding leaves no digit of the weights.
 
     Parameters
     ----------
@@ -333,7 +338,7 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
 
 
 def warn_of_bias(found: Estimate, error: Array) -> None:
-    """Warn of points where the bias correction is large compared with the standard error."""
+    """Warn of queries where the bias correction is large compared with the standard error."""
     with np.errstate(invalid="ignore"):
         much = np.abs(found.center - found.plain) > MUCH_BIAS * error
     (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # zero noise has a warning of its own
