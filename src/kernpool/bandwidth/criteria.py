@@ -61,7 +61,7 @@ ROUNDING = 1e-7
 
 @dataclass(frozen=True)
 class Criterion:
-    """Criterion that a bandwidth search minimises.
+    """Bandwidth-selection criterion: which residuals it squares, and its penalty on degrees of freedom.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ class Criterion:
     regular: bool = False
 
     def value(self, penalised: float, power: int = 0) -> float:
-        """Return the criterion, given a penalised mean of squares and the power of two that scales it."""
+        """Return the criterion, S or log S, for the penalised mean square ``S = penalised * 2**power``."""
         if not self.in_logs:
             return times_power(penalised, power)
         return math.log(penalised) + power * math.log(2.0) if penalised > 0 else -math.inf
 
 
 def times_power(square: float, power: int) -> float:
-    """Return ``square * 2**power``; infinity beyond the range of float64."""
+    """Return ``square * 2**power`` in float64; infinity where that overflows."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(square, power))
 
@@ -123,7 +123,7 @@ CRITERIA = {
 
 
 def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
-    """Raise ValueError for groups with a criterion that leaves no rows out, or for a single group.
+    """Raise ValueError if groups are given with a criterion that holds out no rows, or if all rows are in one group.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
         return
     if criterion != "log_loss" and not (criterion in CRITERIA and CRITERIA[criterion].exclude_self):
         raise ValueError(
-            f"groups are left out by 'loo', 'regularised' or, for classes, 'log_loss', and bandwidth={criterion!r} "
+            f"groups are held out by 'loo', 'regularised' or, for classes, 'log_loss', and bandwidth={criterion!r} "
             "leaves no rows out; use one of these, a number, or fit without groups"
         )
     if len(group) and np.all(group == group[0]):
@@ -166,7 +166,7 @@ EXACT, ALONE = 1e-4, 1e-8
 
 
 class LooResiduals(NamedTuple):
-    """Residuals that enter a criterion, with their derivatives.
+    """Residuals that enter a criterion, and their derivatives by the fit's residuals and the hat-matrix diagonal.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class LooResiduals(NamedTuple):
 
 
 def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> LooResiduals:
-    """Replace the residuals of rows of high leverage by bounded deleted residuals.
+    """Replace residuals at rows of leverage above one half by bounded deleted (leave-one-out) residuals.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> Lo
 
 
 def _step(u: Array) -> tuple[Array, Array]:
-    """Return a smooth step from zero to one, flat at both ends, and its derivative."""
+    """Return the smooth step ``3 u**2 - 2 u**3`` and its derivative, with `u` clipped to [0, 1]."""
     u = np.clip(u, 0.0, 1.0)
     return u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u)
 
@@ -238,7 +238,7 @@ ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, and of a million rows a
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Leave-one-out predictions of the training rows.
+    """Leave-one-out predictions of the training rows, with their mean squared error.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def leave_one_out(
     progress: Progress | None = None,
     ridge: Array | None = None,
 ) -> LeaveOneOut:
-    r"""Predict every row from the other rows, and return the mean squared error.
+    r"""Return leave-one-out predictions of all training rows, with their mean squared error.
 
     .. math:: CV(h) = \sum_i w_i \lVert y_i - \hat y_{-i}(x_i) \rVert^2 \Big/ \sum_i w_i
 

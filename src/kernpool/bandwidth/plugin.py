@@ -33,7 +33,7 @@ DEFICIENT = 1e-10  # fraction of the largest eigenvalue
 
 
 def quartic_pilot(points: Points) -> tuple[float, float]:
-    r"""Return pilot estimates of noise variance and curvature from quartic polynomials fitted on blocks.
+    r"""Estimate the noise variance and the mean product of second and fourth derivatives by quartic fits on blocks.
 
     Mallows' criterion selects the number of blocks, at most five and at most ``n / 20``; every block has to have more
     distinct x than a quartic has coefficients.
@@ -76,7 +76,10 @@ def quartic_pilot(points: Points) -> tuple[float, float]:
 
 
 def _quartics(points: Points, number: int) -> list[tuple[Points, Polynomial]]:
-    """Fit a quartic to each block; return an empty list if any fit is rank-deficient or leaves no residual."""
+    """Fit a quartic polynomial to each of `number` blocks; return an empty list if a block has too few distinct x.
+
+    With five or fewer, a fit is rank-deficient or leaves no residual.
+    """
     size = points.total // number
     ends = [size * i for i in range(number)] + [points.total]
     blocks = [points.between(first, last) for first, last in pairwise(ends)]
@@ -136,7 +139,7 @@ def _binned(points: Points) -> Points:
 
 
 def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
-    """Return second derivatives of local cubic fits by minimum-norm least squares."""
+    """Return second derivatives at the query points, from local cubic fits by minimum-norm least squares."""
     unit = min(bandwidth, points.width)  # in units of a huge bandwidth, powers of offsets would underflow
     powers = np.add.outer(np.arange(4), np.arange(4))
     second = np.empty(len(query))
@@ -297,14 +300,17 @@ def plugin_bandwidth(
 
 
 def _trimmed(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> Points:
-    """Validate the rows, group them by distinct x, and trim the ends."""
+    """Validate x, y and weights, group rows by distinct x, and trim one percent of the rows at each end."""
     place, output = _single("x", "column", x), _single("y", "output", y)
     if len(place) != len(output):
-        raise ValueError(f"x and y must have as many rows, got {len(place)} and {len(output)}")
+        raise ValueError(
+            f"x and y must have the same number of rows, got {len(place)} and {len(output)}; give one y per row of x"
+        )
     rows = np.ones(len(place)) if weight is None else as_real_array("weight", weight).astype(np.float64)
     if rows.shape != place.shape or np.any(rows < 0):
         raise ValueError(
-            f"weight must hold one frequency per row, zero or positive, got shape {rows.shape} for {len(place)} rows"
+            f"weight must hold one frequency per row, zero or positive, got shape {rows.shape} and smallest value "
+            f"{rows.min(initial=np.inf):g} for {len(place)} rows"
         )
     kept = rows > 0
     place, output, rows = place[kept], output[kept], rows[kept]
@@ -320,8 +326,8 @@ def _trimmed(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> Points:
     else:
         different = f"{total:g} rows (the sum of the weights)"
     raise ValueError(
-        f"a plug-in bandwidth needs {FEWEST} rows with different x, besides one in a hundred at either end, "
-        f"got {different}; use bandwidth='loo'"
+        f"a plug-in bandwidth needs {FEWEST} rows with different x, not counting the one percent that is trimmed at "
+        f"either end, got {different}; use bandwidth='loo'"
     )
 
 

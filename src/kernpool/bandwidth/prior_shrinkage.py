@@ -103,7 +103,7 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
 
 
 def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the leave-one-out prior of each row's own class: one unit of the row's weight is left out.
+    r"""Return the leave-one-out prior of each row's own class, with one unit of the row's weight held out.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
 
 
 def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the leave-one-out priors of all classes for each row: one unit of the row's weight is left out.
+    r"""Return the leave-one-out priors of all classes for each row, with one unit of the row's weight held out.
 
     Parameters
     ----------

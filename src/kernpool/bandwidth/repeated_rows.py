@@ -41,7 +41,7 @@ _HALF = np.uint64(32)
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Many training rows are exact copies of others, which biases leave-one-out errors and bandwidths.
+    """Warning that many training rows are exact copies, which biases leave-one-out errors and bandwidths.
 
     Issued at fit, with their number and the remedies. A bandwidth search treats weights as frequencies, so weights
     above one are copies. With 150 rows and weights between .9 and 1.1 the bandwidth was a hundredth, or less, of that
@@ -64,7 +64,7 @@ def warn_of_copies(
     takes_groups: bool = True,
     bandwidth: Any = None,
 ) -> None:
-    """Warn if many rows are copies of others, or if frequency weights above one act as copies.
+    """Warn if many training rows are exact copies of others, or if frequency weights above one act as copies.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def warn_of_copies(
         weight = weight[kept]
     copies = count_copies(X, code, value, group=group)
     searched = isinstance(bandwidth, str) and bandwidth not in NO_SEARCHES
-    groups = ", or give groups= with one label for each distinct row, which leaves its copies out together"
+    groups = ", or give groups= with one label for each distinct row, which holds its copies out together"
     if copies:
         more = "" if group is None else " in another group"
         remedy = "drop duplicates first (DataFrame.drop_duplicates of pandas)"
@@ -106,7 +106,7 @@ def warn_of_copies(
 
 
 def _are_copies(X: NDArray[Any], code: NDArray[np.int64], value: NDArray[Any], weight: Array, bandwidth: str) -> bool:
-    """Return whether weights above one let as many rows predict themselves as copies would."""
+    """Return whether frequency weights above one count as enough copies of rows to bias a bandwidth search."""
     times = np.ceil(weight) if bandwidth in DECEIVED_BY_PARTS else np.maximum(np.floor(weight), 1.0)
     return bool(np.any(times > 1.0)) and count_copies(X, code, value, weight=times) > 0.0
 
@@ -119,7 +119,7 @@ def count_copies(
     weight: Array | None = None,
     group: NDArray[np.int64] | None = None,
 ) -> float:
-    """Count the rows that are copies of others; return zero if ties by chance explain them.
+    """Count the rows that are exact copies of others; return zero if they are few or can be equal by chance.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def count_copies(
 
 
 def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:
-    """Return the expected number of equal pairs within labels if columns were independent given the label."""
+    """Return the expected number of pairs of equal rows if columns were independent given the label."""
     return sum(
         math.comb(int(some.sum()), 2) * math.prod(_fraction_of_ties(column[some]) for column in columns)
         for some in (label == one for one in np.unique(label))
@@ -189,7 +189,7 @@ def _fraction_of_ties(column: NDArray[Any]) -> float:
 
 
 def _hash(columns: list[NDArray[Any]]) -> Hashes:
-    """Return a hash of each row: equal for equal rows, and different otherwise but for probability 2**-64."""
+    """Return a 64-bit hash of each row: equal for equal rows, and otherwise different but for probability 2**-64."""
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         exact = column.dtype == np.uint64
@@ -200,14 +200,17 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
 
 
 def _subsample(hashes: Hashes) -> NDArray[np.intp]:
-    """Return about 65 536 rows if there are more, keeping all rows of a hash or none."""
+    """Return row indices: all, or about 65 536 of more, chosen such that copies of a row are all in or all out."""
     if len(hashes) <= SEEN:
         return np.arange(len(hashes))
     return np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
 
 
 def _has_ties(column: NDArray[Any]) -> bool:
-    """Return whether a tenth or more of the values are ties, so that as many rows can be copies."""
+    """Return whether at least a tenth of the values of a column repeat another value.
+
+    Otherwise fewer than a tenth of the rows can be copies.
+    """
     if len(column) > SEEN:
         column = column[_subsample(_hash([column]))]
     ordered = np.sort(column)
@@ -217,7 +220,7 @@ def _has_ties(column: NDArray[Any]) -> bool:
 def _count_distinct(
     rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
-    """Return the number of rows, the number of copies among them, and one index of each distinct row."""
+    """Return the number of the rows `kept`, the number of copies among them, and one index per distinct row."""
     if group is not None:  # copies within a group are held out together
         kept, weight = kept[np.unique(_hash([rows[kept], group[kept]]), return_index=True)[1]], None
     _, first, which = np.unique(rows[kept], return_index=True, return_inverse=True)

@@ -176,7 +176,7 @@ def rate_factor(few: float, many: float, columns: int) -> float:
 def bring_to_rows(
     bandwidth: Array, smoothing: Array, matters: NDArray[np.bool_], few: float, many: float
 ) -> tuple[Array, Array, float]:
-    r"""Rescale bandwidths and smoothings of a sample to the number of all rows.
+    r"""Rescale bandwidths and categorical smoothings from a sample to all rows by their optimal rate in n.
 
     Parameters
     ----------
@@ -237,16 +237,16 @@ class Points:
 
     @property
     def total(self) -> float:
-        """Number of rows."""
+        """Number of rows, as the sum of their frequencies."""
         return float(self.rows.sum())
 
     @property
     def width(self) -> float:
-        """Distance between the first and the last point."""
+        """Range of x: distance between its smallest and largest value."""
         return float(self.place[-1] - self.place[0])
 
     def between(self, first: float, last: float) -> Points:
-        """Return the points between two row counts from the left, splitting the points on the boundary."""
+        """Return the points whose cumulative row count lies between `first` and `last`; boundary points are split."""
         edges = np.clip(np.concatenate([[0.0], np.cumsum(self.rows)]), first, last)
         share = np.diff(edges) / self.rows
         kept = share > 1e-9  # what rounding leaves of a point is dropped
@@ -254,7 +254,7 @@ class Points:
 
 
 def gather(x: Array, y: Array, rows: Array) -> Points:
-    """Group rows by distinct x.
+    """Group rows by distinct x, with the row count, mean and sum of squares of y at each.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def gather(x: Array, y: Array, rows: Array) -> Points:
 
 
 def sum_by_place(place: NDArray[np.intp], amount: Array, places: int) -> Array:
-    """Sum amounts that belong to the same point.
+    """Sum amounts by the index of the point that they belong to.
 
     Parameters
     ----------

@@ -30,7 +30,9 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def closed_over(function: Any) -> str:
-    """Describe the variables a function closes over, the same in every process: compiled functions by their names.
+    """Return a string of the variables in a function's closure that is the same in every process.
+
+    Compiled functions are described by their names.
 
     Examples
     --------
@@ -63,12 +65,15 @@ class NamedFiles(IndexDataCacheFile):
         return f"{self._index_name.removesuffix('.nbi')}.{hashlib.sha256(what).hexdigest()[:32]}.nbc"
 
     def save(self, key: Any, data: Any) -> None:
-        """Save a compiled version; a full disk raises no error, and later processes compile again."""
+        """Save a compiled version of the function to its file; a full disk raises no error.
+
+        Later processes compile again then.
+        """
         with suppress(OSError):
             self._save_data(self._name(key), (key, data))  # type: ignore[no-untyped-call]  # Numba has no types
 
     def load(self, key: Any) -> Any:
-        """Return a compiled version, or None if its file is missing or damaged."""
+        """Return a compiled version of the function from its file, or None if that is missing or damaged."""
         try:
             whole = memoryview(Path(self._cache_path, self._name(key)).read_bytes())
         except OSError:
@@ -85,7 +90,7 @@ class NamedFiles(IndexDataCacheFile):
 
 
 class LoopCache(FunctionCache):
-    """Numba's cache of a function, stored in `NamedFiles`."""
+    """Numba's on-disk cache of one compiled function, stored in `NamedFiles`."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]  # Numba is not typed
@@ -123,7 +128,7 @@ def compiled_sources(package: Path) -> list[Path]:
 
 
 def digest_of(sources: list[Path]) -> str:
-    """Return one hash of all the sources, which identifies their version.
+    """Return one hash of the contents of the source files, which changes with any of them.
 
     Parameters
     ----------
@@ -164,40 +169,52 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
 
 
 def part(function: Function) -> Function:
-    """Compile a function that only other compiled functions call: without a Python wrapper."""
+    """Compile a function that only other compiled functions call, without a Python wrapper."""
     return _compile(function, _FLAGS, no_cpython_wrapper=True)
 
 
 def loop(function: Function) -> Function:
-    """Compile a loop in which sums may be reordered."""
+    """Compile a numerical loop whose sums may be reordered."""
     return _compile(function, _FLAGS)
 
 
 def ordered_loop(function: Function) -> Function:
-    """Compile arithmetic that may be fused but not reordered: an exponential that rounds by adding a constant."""
+    """Compile a function whose arithmetic may be fused (multiply-add) but not reordered.
+
+    An exponential that rounds by adding a constant needs this.
+    """
     return _compile(function, {"contract"})
 
 
 def strict_loop(function: Function) -> Function:
-    """Compile a loop that must round exactly as NumPy does: distances, because the boxcar has an edge."""
+    """Compile a loop that must round exactly as NumPy does: nothing is reordered or fused.
+
+    Distances need this, because the boxcar has an edge.
+    """
     return _compile(function, False)
 
 
 def bare_part(function: Function) -> Function:
-    """Compile as `part` does, for code without new arrays: no reference counts, a seventh less compile time.
+    """Compile as `part` does, but without reference counting, for functions that allocate no arrays.
 
-    Slices of arguments do not count as new arrays.
+    It takes a seventh less compile time. Slices of arguments do not count as new arrays.
     """
     return _compile(function, _FLAGS, no_cpython_wrapper=True, _nrt=False)
 
 
 def bare_loop(function: Function) -> Function:
-    """Compile as `loop` does, for code that makes no new arrays (see `bare_part`)."""
+    """Compile as `loop` does, but without reference counting, for functions that allocate no arrays.
+
+    See `bare_part`.
+    """
     return _compile(function, _FLAGS, _nrt=False)
 
 
 def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
-    """In compiled loops, replace the stand-in by what the decorated function returns for the types of its arguments."""
+    """Return a decorator that implements `stand_in` in compiled loops, depending on the types of its arguments.
+
+    The decorated function takes these types and returns the implementation.
+    """
     return cast(Callable[[Function], Function], overload(stand_in))
 
 
@@ -226,7 +243,7 @@ def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba 
 
 @intrinsic
 def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
-    """Inline the calling function into every loop that uses it.
+    """Make the compiler inline the calling function into every loop that uses it.
 
     A part that LLVM does not inline exists twice: the process that compiles it runs the part's own copy; processes that
     load the loop from disk run the copy linked into it, which was optimized once more. If either reorders sums, the
@@ -243,7 +260,7 @@ def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls
 
 @cache
 def vector_registers() -> int:
-    """Return the number of vector registers of a loop: 32 with AVX-512 or on ARM, 16 elsewhere.
+    """Return the number of vector registers that compiled loops have: 32 with AVX-512 or on ARM, 16 elsewhere.
 
     Numba is asked, not the processor: `NUMBA_CPU_FEATURES` changes what is compiled.
     """

@@ -103,7 +103,7 @@ DEGREES = (
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest a known name in place of an unknown one, as the beginning of a clause; empty if none is close.
+    """Return a "did you mean" suggestion for an unknown name, or an empty string if no known name is close.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def explain_calls(public: Public) -> Public:
-    """Decorate a public function or class so that calls with wrong arguments raise the messages of `describe_call`.
+    """Decorate a public function or class so that calls with wrong arguments raise errors that name the remedy.
 
     Valid calls cost 0.2 us more; arguments are inspected only after Python has raised a TypeError.
 
@@ -293,7 +293,7 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
 
 
 def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, Any], error: str) -> str:
-    """Say what is wrong with a call whose arguments do not fit, and the remedy.
+    """Return the error message for a call whose arguments do not fit: what is wrong, and the remedy.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def _remedy(name: str, value: Any, known: Sequence[str]) -> str:
     if not able:
         able = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     if not able:
-        return f"it has {', '.join(known)}" if known else "it has none"
+        return f"it has {', '.join(known)}" if known else "it takes no arguments"
     use = f"use {able[0]}="
     if able[0] == "level" and name == "alpha" and number is not None and number < 1:
         return f"{use}{1 - number:.12g}"

@@ -13,12 +13,12 @@ _listener: ContextVar[Progress | None] = ContextVar("kernpool_progress", default
 
 
 def current_progress() -> Progress | None:
-    """Return the progress callback of this context, or None."""
+    """Return the progress callback that `report_progress` set in this context, or None."""
     return _listener.get()
 
 
 def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Return the callback for one of several parts of equal size, or None if there is no callback.
+    """Return a callback that maps the progress of one of several equal parts to that of the whole, or None.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progre
 
 @contextmanager
 def report_progress(listener: Progress) -> Iterator[None]:
-    """Make ``fit`` and ``predict`` inside the block call ``listener(done, total)``.
+    """Call ``listener(done, total)`` during every ``fit`` and ``predict`` inside the ``with`` block.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ ROWS = 6  # of a table
 
 
 def listed(numbers: Array) -> str:
-    """Format the first numbers of an array as one line.
+    """Format the first five numbers of an array as one line.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def listed(numbers: Array) -> str:
 
 
 def digits_beside(size: Array, error: Array) -> int:
-    """Return the number of significant digits that shows two digits of the standard errors.
+    """Return how many significant digits numbers need to show two digits of their standard errors.
 
     Parameters
     ----------
@@ -51,7 +51,10 @@ def digits_beside(size: Array, error: Array) -> int:
 
 
 def with_sizes(names: list[str], rows: list[list[str]], sizes: Array | None) -> tuple[list[str], list[list[str]]]:
-    """Add a column of effective sample sizes to a table whose first cells are row numbers; None adds none."""
+    """Append a column of effective sample sizes to a text table whose first cells are row numbers.
+
+    Without sizes the table is returned as it is.
+    """
     if sizes is None:
         return names, rows
     return [*names, "n_eff"], [[*row, f"{sizes[int(row[0])]:.3g}"] for row in rows]

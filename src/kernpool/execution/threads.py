@@ -138,7 +138,7 @@ def cut_evenly(length: int, size: int) -> list[slice]:
 
 
 def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
-    """Run `work` on every block, on several threads.
+    """Run a function on every block of rows, on several threads.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
 
 
 def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, progress: Progress | None) -> None:
-    """Run several passes over blocks one after the other, with one progress count for all of them.
+    """Run several passes over blocks of rows one after the other, with one progress count for all of them.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class OrderedSum:
         self._lock = threading.Lock()
 
     def add(self, number: int, term: NDArray[np.float64]) -> None:
-        """Add the term with this number, counted from zero; it waits until all earlier terms are added."""
+        """Add a term in the order of its number, counted from zero; a term that arrives early waits for its turn."""
         with self._lock:
             self._waiting[number] = term
             while self._next in self._waiting:
@@ -310,9 +310,9 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _blas() -> Any:
-    """Return the BLAS libraries of this process, cached: the search takes a millisecond.
+    """Return the controller of the BLAS libraries of this process, cached.
 
-    Those that are loaded later are others' own; compiled loops call that of SciPy.
+    To find them takes a millisecond. Those that are loaded later are others' own; compiled loops call that of SciPy.
     """
     import scipy.linalg  # noqa: F401  # has to be loaded to be found
     from threadpoolctl import ThreadpoolController

@@ -18,7 +18,7 @@ _PASSING_THROUGH = {"sklearn", "joblib", "torch", "numpy"}
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the first line outside the package.
+    """Issue a warning attributed to the calling line outside of the package.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def underflow_is_zero(function: Function) -> Function:
 
 
 def _caller(frame: FrameType) -> FrameType:
-    """Return the first frame outside the package and outside libraries that pass calls on; else the outermost."""
+    """Return the first stack frame outside the package and outside libraries that pass calls on; else the outermost."""
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__")).partition(".")[0]
         if not frame.f_code.co_filename.startswith(_PACKAGE) and module not in _PASSING_THROUGH:

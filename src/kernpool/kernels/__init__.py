@@ -39,12 +39,12 @@ COMPILED = (*BUILT_IN, *INTERNAL)
 
 
 def is_built_in(kernel: Kernel) -> bool:
-    """Tell whether this `Kernel` record is one of the package's; a user's kernel of the same name is not."""
+    """Return whether a `Kernel` is one of the package's own; False for a user's kernel of the same name."""
     return kernel.name in BUILT_IN and get_kernel(kernel.name) is kernel
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Tell whether the compiled loops support this `Kernel` record: a built-in one, or a power in products of these."""
+    """Return whether compiled loops support a `Kernel`: built-ins, and powers ``(1 - u**r)**p`` in their products."""
     return kernel.name in COMPILED and get_kernel(kernel.name) is kernel
 
 

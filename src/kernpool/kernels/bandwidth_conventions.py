@@ -68,7 +68,7 @@ CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
 
 def check_convention(convention: str, name: str = "bandwidth_convention") -> None:
-    """Raise ValueError unless `convention` is one of `CONVENTIONS`.
+    """Raise ValueError unless a bandwidth convention is known, that is, one of `CONVENTIONS`.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def convert_bandwidth(
 
 
 def _factor(kernel: Kernel, convention: str) -> float:
-    """Return the bandwidth in the package's units that the convention calls 1."""
+    """Return the bandwidth, in the package's own convention, that another convention calls 1."""
     if convention in _OF_PACKAGES:
         factors = _OF_PACKAGES[convention]
         if kernel.name not in factors or get_kernel(kernel.name) is not kernel:

@@ -76,7 +76,7 @@ class CategoricalKernel:
     largest: Callable[[int], float]
 
     def table(self, levels: int | NDArray[Any], lam: float) -> Array:
-        """Return the factors of all pairs of categories.
+        """Return the kernel factor of every pair of categories, as a matrix of shape (c, c).
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class CategoricalKernel:
         return self.factors(distance, self._checked(lam, len(distance)))
 
     def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
-        r"""Return the derivatives of the factors of all pairs of categories by lambda.
+        r"""Return the derivative of the kernel factor of every pair of categories by the smoothing lambda.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class CategoricalKernel:
         return self.slopes(distance, self._checked(lam, len(distance)))
 
     def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
-        """Tell whether all factors are equal, so that the column has no effect.
+        """Return whether all kernel factors are equal, so that the categorical column has no effect.
 
         Parameters
         ----------
@@ -308,7 +308,10 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     False
     """
     if not isinstance(kernel, str | CategoricalKernel):
-        raise TypeError(f"a categorical kernel must be a name or a CategoricalKernel, got {type(kernel).__name__}")
+        raise TypeError(
+            f"a categorical kernel must be a name or a CategoricalKernel, got {abbreviate(kernel)}; "
+            "use for instance 'aitchison_aitken'"
+        )
     able = categorical_kernel_names(ordered)
     if isinstance(kernel, str):
         if kernel not in _KERNELS:

@@ -89,7 +89,7 @@ def square(kernel: Kernel) -> Term:
 
 
 def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Term, ...]:
-    r"""Expand :math:`K(u) K(u / c)` into a sum of kernels.
+    r"""Expand :math:`K(u) K(u / c)`, a kernel times itself at another bandwidth, into a sum of kernels.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _expanded(kernel: Kernel, ratio: float, single: bool) -> tuple[Term, ...]:
 
 
 def _power(inner: int, outer: int, factor: float) -> Term:
-    """Return ``factor * (1 - u**inner)**outer``."""
+    """Return ``factor * (1 - u**inner)**outer`` as a multiple of a registered kernel."""
     kernel = _named()[inner, outer]
     assert isinstance(kernel.form, Polynomial)
     return Term(factor / kernel.form.height, kernel, 1.0)
@@ -165,7 +165,10 @@ def _named() -> dict[tuple[int, int], Kernel]:
 
 
 def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
-    """Return the product as a kernel without compiled loops and without constants, which pooling does not need."""
+    """Return the product ``K(u) K(u / ratio)`` as a single kernel, without compiled loops and constants.
+
+    Pooling does not need the constants.
+    """
 
     def both(one: Profile, combine: Callable[[Array, Array], Array]) -> Profile:
         return lambda u: combine(one(u), one(u / ratio))
@@ -183,7 +186,10 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
 
 
 def _power_kernel(inner: int, outer: int) -> Kernel:
-    """Return ``(1 - u**inner)**outer``, factored so that small weights near the edge lose no digits to rounding."""
+    """Return the kernel ``(1 - u**inner)**outer``, evaluated such that small weights near its edge are accurate.
+
+    It is factored, so that they lose no digits to rounding.
+    """
 
     def profile(u: Array) -> Array:
         rest = sum((u**power for power in range(1, inner)), start=np.ones_like(u))

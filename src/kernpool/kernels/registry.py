@@ -20,7 +20,10 @@ from kernpool.execution.error_messages import abbreviate, did_you_mean, explain_
 
 @dataclass(frozen=True)
 class Polynomial:
-    """``K(u) = height (1 - u**inner)**outer`` for ``u < 1``, zero beyond; positive at the edge only if `outer` is 0."""
+    """Form of a kernel ``K(u) = height (1 - u**inner)**outer`` for ``u < 1``, zero beyond.
+
+    It is positive at the edge only if `outer` is 0.
+    """
 
     inner: int
     outer: int
@@ -29,33 +32,39 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """``K(u) = exp(-u**2 / 2)``; the product over columns is the radial kernel of the Euclidean distance."""
+    """Form of the Gaussian kernel ``K(u) = exp(-u**2 / 2)``.
+
+    Its product over columns is the radial kernel of the Euclidean distance.
+    """
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """``K(u) = height exp(-u)``."""
+    """Form of the exponential (Laplace) kernel ``K(u) = height exp(-u)``."""
 
     height: float
 
 
 @dataclass(frozen=True)
 class NearlyExponential:
-    """``exp(-u)`` times a factor between `least` and 1: its reach is bounded, but sums of it cannot be factorised."""
+    """Form of a kernel ``exp(-u)`` times a factor between `least` and 1, such as the logistic.
+
+    Its reach is bounded, but sums of it cannot be factorised.
+    """
 
     least: float
 
 
 @dataclass(frozen=True)
 class Flat:
-    """``K(u) = 1`` everywhere."""
+    """Form of the constant kernel ``K(u) = 1``."""
 
 
 Form = Polynomial | Gaussian | Exponential | NearlyExponential | Flat
 
 
 def power_of_square(form: Form | None) -> int | None:
-    """Return `p` if a kernel is proportional to ``(1 - u**2)**p``, 0 for a boxcar, None for all others."""
+    """Return `p` if a kernel's form is proportional to ``(1 - u**2)**p`` (0 for a boxcar), otherwise None."""
     return form.outer if isinstance(form, Polynomial) and form.inner == 2 else None
 
 
@@ -65,7 +74,7 @@ Profile = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    r"""A smoothing kernel and its constants.
+    r"""Smoothing kernel: its profile ``K(u)``, the logarithm and log-slope of that, its support and constants.
 
     Parameters
     ----------
@@ -109,17 +118,17 @@ class Kernel:
 
     @property
     def is_compact(self) -> bool:
-        """Whether keys farther than `support` bandwidths have zero weight."""
+        """Whether the support is finite, so that keys farther than `support` bandwidths have zero weight."""
         return math.isfinite(self.support)
 
     @property
     def adds_up(self) -> bool:
-        """Whether the sum over many keys can be computed from a few moments."""
+        """Whether sums of the kernel over many keys can be computed from a few moments."""
         return not isinstance(self.form, NearlyExponential | None)
 
     @property
     def canonical_factor(self) -> float:
-        r"""The factor :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` of Marron and Nolan (1988).
+        r"""Canonical factor :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` of Marron and Nolan (1988).
 
         Bandwidths ``h1`` and ``h2`` of two kernels smooth equally when ``h1 / h2`` equals the ratio of their factors.
         It is NaN for the constant kernel, which smooths everything away at any bandwidth.
@@ -151,7 +160,10 @@ def registered_name(kernel: Kernel) -> str:
 
 
 def logarithm(profile: Profile) -> Profile:
-    """Return the log-kernel of a profile that does not underflow; it is minus infinity where the profile is zero."""
+    """Return the function ``log(profile(u))``, minus infinity where the profile is zero.
+
+    For profiles that do not underflow.
+    """
 
     def log_profile(u: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):  # `_check_profile` reports invalid profiles
@@ -220,9 +232,15 @@ def _check_profile(kernel: Kernel) -> None:
     if np.any(np.diff(weight) > 1e-12 * weight[0]):
         raise ValueError(f"kernel {kernel.name!r}: profile must not increase with u")
     if np.any(weight[u > kernel.support] > 0):
-        raise ValueError(f"kernel {kernel.name!r}: profile is positive beyond support={kernel.support}")
+        raise ValueError(
+            f"kernel {kernel.name!r}: profile is positive beyond support={kernel.support}; give as support the u "
+            "beyond which it is zero, or infinity"
+        )
     if not np.allclose(np.exp(logarithm), weight, rtol=1e-9, atol=0):
-        raise ValueError(f"kernel {kernel.name!r}: log_profile is not the logarithm of profile")
+        raise ValueError(
+            f"kernel {kernel.name!r}: log_profile is not the logarithm of profile; correct it, or let make_kernel "
+            "compute it"
+        )
 
 
 @explain_calls
@@ -269,7 +287,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
 
 @explain_calls
 def kernel_names() -> list[str]:
-    """List the registered kernels, in the order of registration.
+    """List the names of the registered kernels, in the order of registration.
 
     Returns
     -------

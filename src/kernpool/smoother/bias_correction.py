@@ -42,13 +42,15 @@ Array = NDArray[np.float64]
 
 
 def value_shares(fitted: Fitted) -> LinearWeights:
-    """Return the linear weights of fitted values."""
+    """Return the linear weights with which the outputs enter the fitted values."""
     fit = fitted.fit
     return LinearWeights(fitted.problem, fitted.smoother.factor, fitted.log_mass, fit.base, fit.tilt)
 
 
 def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
-    r"""Return slopes of local planes or quadratics at the query, per unit of each column, and their weights.
+    r"""Return slopes of local linear or quadratic fits at each query, and the linear weights of the slopes.
+
+    Slopes are per unit of each column.
 
     With the covariance C of the regressors z and the ridge R they are those rows of
     :math:`\alpha_j\, (C + R)^{-1} (z_j - \bar z)` that belong to offsets.
@@ -72,7 +74,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
 
 
 def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor: float = 1.0) -> list[LinearWeights]:
-    """Return the linear weights of slopes of local planes or quadratics, given kernel sums.
+    """Return the linear weights of the slopes of local linear or quadratic fits, given kernel sums.
 
     Parameters
     ----------
@@ -156,9 +158,10 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
 
 
 def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
-    """Return the offset rows of inverse regressor covariances, of shape (m, d, regressors), in bandwidths.
+    """Return the rows, for the d offsets, of each query's inverse covariance matrix of local regressors.
 
-    They are the slopes of values whose covariances with the regressors are those of the identity.
+    Of shape (m, d, regressors), in bandwidths. They are the slopes of values whose covariances with the regressors are
+    those of the identity.
     """
     d = layout.columns
     state = state if ridge is None else with_ridge(state, layout, ridge)
@@ -181,7 +184,7 @@ RATE = -1 / 20  # undersmoothed bandwidths are of the order n**(-1/4) where thos
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Estimate of the curve or a slope at m points, linear in the outputs.
+    """Estimate of the regression curve or one of its slopes at m points, with its linear weights.
 
     Parameters
     ----------
@@ -211,21 +214,24 @@ class Estimate:
 
     @property
     def log_mass(self) -> Array:
-        """Logarithm of the smallest sum of weights of all fits, of shape (m,); -inf where a window is empty."""
+        """Logarithm of the smallest sum of weights of all local fits, of shape (m,); -inf where a window is empty."""
         return np.asarray(np.min([share.log_mass for _, share in self.terms], axis=0))
 
 
 def estimate(
     smoother: Smoother, places: EvaluationPoints, method: str = "robust", column: int | None = None
 ) -> Estimate:
-    """Estimate the curve, or one of its slopes; see `estimates`."""
+    """Estimate the regression curve, or one of its slopes, at given evaluation points.
+
+    See `estimates`.
+    """
     return estimates(smoother, places, method, [column])[0]
 
 
 def estimates(
     smoother: Smoother, places: EvaluationPoints, method: str = "robust", columns: Sequence[int | None] = (None,)
 ) -> list[Estimate]:
-    """Estimate the curve, or some of its slopes, at given evaluation points.
+    """Estimate the regression curve, or several of its slopes, at given evaluation points.
 
     Parameters
     ----------
@@ -268,7 +274,7 @@ def estimates(
 
 
 def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
-    """Return the coefficients and smoothers whose linear combination is the estimate of a method."""
+    """Return the coefficients and smoothers whose linear combination is the estimate of a bias-correction method."""
     if method == "naive":
         return [(1.0, smoother)]
     planes = smoother.of_degree(1)
@@ -285,13 +291,16 @@ def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
 
 
 def centers(smoother: Smoother, places: EvaluationPoints, method: str, column: int | None) -> Array:
-    """Return only the centers of `estimate`, of shape (m, c), without rank warnings: for resampled outputs."""
+    """Return the estimated curve or slope alone, of shape (m, c), without linear weights or ranks.
+
+    This is for resampled outputs: nothing warns of ranks.
+    """
     fits = [(factor, _plain(each, places, [column])[0]) for factor, each in parts_of(smoother, method)]
     return np.asarray(sum(factor * each.center for factor, each in fits))
 
 
 def _plain(smoother: Smoother, places: EvaluationPoints, columns: Sequence[int | None]) -> list[Estimate]:
-    """Return the values or slopes of a fit without bias correction, from one pass."""
+    """Return the values or slopes of a fit without bias correction, from one pass over the keys."""
     of_value = None in columns
     known: tuple[tuple[Problem, PoolState], ...] = ()
     if of_value or smoother.recipe.degree:

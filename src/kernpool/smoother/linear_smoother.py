@@ -34,7 +34,7 @@ MOMENTS = ("first", "second", "third", "fourth")
 
 
 class SharedSums:
-    """Cache of kernel sums, without values, shared by problems of the same pairs.
+    """Cache of kernel sums, shared by pooling problems with the same query-key pairs, whatever the values.
 
     For the default interval with a Gaussian kernel this saves two of eight passes: the square of the kernel of the
     wider fit is the kernel of the narrower one, and that of the noise fit is the kernel of the wider. For intervals of
@@ -52,7 +52,7 @@ class SharedSums:
         self._sums, self._known = sums, list(known)
 
     def __call__(self, problem: Problem) -> PoolState:
-        """Return the state of a problem; its sums of values are meaningless."""
+        """Return the kernel sums of a pooling problem, cached or computed; its sums of values are meaningless."""
         state = self.known(problem)
         if state is None:
             state = self._sums(problem)
@@ -60,18 +60,18 @@ class SharedSums:
         return state
 
     def known(self, problem: Problem) -> PoolState | None:
-        """Return the state of a problem if it is cached, otherwise None."""
+        """Return the kernel sums of a pooling problem if they are cached, otherwise None."""
         for other, state in self._known:
             if _are_same_pairs(problem, other):
                 return _moments(state, other.layout, problem.layout)
         return None
 
     def add(self, problem: Problem, state: PoolState) -> None:
-        """Cache a state."""
+        """Add the kernel sums of a pooling problem to the cache."""
         self._known.append((problem, state))
 
     def made(self, problem: Problem) -> PoolState:
-        """Return the state of a problem without caching it."""
+        """Compute the kernel sums of a pooling problem without caching them."""
         return self._sums(problem)
 
 
@@ -93,7 +93,7 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
 
 
 def has_plain_pairs(problem: Problem) -> bool:
-    """Return whether all queries interact with all keys: no self-exclusion, groups or masks."""
+    """Return whether a pooling problem has no self-exclusion, groups, masks or biases of query-key pairs."""
     return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
 
 
@@ -105,7 +105,7 @@ def are_equal(one: Array | None, other: Array | None) -> bool:
 
 
 def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
-    """Return whether two optional factors have the same levels and tables, or both are None."""
+    """Return whether two optional categorical kernel factors have equal levels and tables, or both are None."""
     if one is None or other is None:
         return one is other
     return all(np.array_equal(a, b) for a, b in zip(one.tables, other.tables, strict=True)) and all(
@@ -114,7 +114,7 @@ def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
 
 
 def _moments(state: PoolState, layout: Layout, wanted: Layout) -> PoolState:
-    """Return the moments of a state in the order of another layout, of the same or a lower degree."""
+    """Return kernel sums with moment columns reordered for another layout, of the same or a lower degree."""
     if layout == wanted:
         return state
     numerator = np.zeros((len(state.denominator), wanted.width))
@@ -127,7 +127,7 @@ MOST_PLACES, MOST_BYTES = 1 << 14, 1 << 24  # of one state, of all of them
 
 
 class SumCache:
-    """Cache of a model's kernel sums, values included.
+    """Cache of a fitted model's kernel sums, sums of values included.
 
     Cached sums are bit for bit those of the same problem, so that no result depends on earlier calls. A band after an
     interval at the same points takes one or two passes over rows and points instead of five, in addition to those
@@ -143,7 +143,7 @@ class SumCache:
         self._value, self._known = value, list[tuple[Problem, PoolState]]()
 
     def get(self, problem: Problem, make: Callable[[], PoolState]) -> PoolState:
-        """Return the state of a problem, from the cache or computed; it must not be modified."""
+        """Return the kernel sums of a pooling problem, cached or computed by `make`; they must not be modified."""
         if problem.value is not self._value or not has_plain_pairs(problem):
             return make()
         for other, state in self._known:
@@ -154,7 +154,7 @@ class SumCache:
         return state
 
     def add(self, problem: Problem, state: PoolState) -> None:
-        """Cache a state with few evaluation points, and drop the oldest ones that no longer fit."""
+        """Cache the kernel sums of a problem with few evaluation points, and drop the oldest beyond the size limit."""
         if problem.value is not self._value or len(problem.query) > MOST_PLACES:
             return
         # The query may be an array of the caller, who may change it.
@@ -189,7 +189,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPoints:
-    """Points at which a smoother is evaluated.
+    """Points at which a smoother is evaluated: numeric columns and category codes.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class EvaluationPoints:
     code: Codes | None = None
 
     def rows(self, which: slice | NDArray[np.intp]) -> EvaluationPoints:
-        """Return a subset of the points."""
+        """Return the evaluation points with these indices."""
         return EvaluationPoints(self.query[which], None if self.code is None else self.code[which])
 
 
@@ -244,13 +244,13 @@ class Smoother:
 
     @cached_property
     def weight(self) -> Array:
-        """Frequencies of the rows, of shape (n,)."""
+        """Frequencies of the training rows, of shape (n,)."""
         weight, n = self.keys.weight, len(self.keys.value)
         return np.ones(n) if weight is None else weight * self.keys.unit
 
     @property
     def value(self) -> Array:
-        """Outputs of the rows, of shape (n, c)."""
+        """Outputs of the training rows, of shape (n, c)."""
         return np.asarray(self.keys.value + self.keys.center)
 
     @property
@@ -259,11 +259,11 @@ class Smoother:
         return EvaluationPoints(self.keys.rows.array, self.key_code)
 
     def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes at the points that a printed table shows."""
+        """Return the effective sample sizes at the first evaluation points, which a printed table shows."""
         return effective_rows(self.problem(places.rows(slice(0, ROWS))), self.weight)
 
     def of_degree(self, degree: int) -> Smoother:
-        """Return the local fit of another degree at the same bandwidths; only degree 1 keeps the ridge."""
+        """Return the smoother of another polynomial degree at the same bandwidths; only degree 1 keeps the ridge."""
         if degree == self.recipe.degree:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
@@ -295,7 +295,7 @@ class Smoother:
         return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor)
 
     def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
-        """Return the problem of given evaluation points, without tolerance: sums are exact to rounding."""
+        """Return the pooling problem of given evaluation points, whose kernel sums are exact to rounding."""
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
@@ -303,7 +303,10 @@ class Smoother:
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def sums(self, problem: Problem) -> PoolState:
-        """Sum a problem, with centred values, by the recipe's algorithm if it supports the problem."""
+        """Return the kernel sums of a pooling problem, with centred values, cached or computed.
+
+        They are computed by the recipe's algorithm if it supports the problem.
+        """
 
         def make() -> PoolState:
             plan = choose(problem, algorithm_within(problem, self.recipe.algorithm), reuse=True)
@@ -312,12 +315,12 @@ class Smoother:
         return make() if self.kept is None else self.kept.get(problem, make)
 
     def solve(self, problem: Problem, state: PoolState) -> LocalFit:
-        """Solve for the local constant or plane at each query, with the recipe's ridge."""
+        """Return the local polynomial fit at each query from kernel sums, with the recipe's ridge."""
         ridge = self.recipe.ridge_weight(self.columns)
         return Sums(state, problem.layout, problem.value_center).fit(ridge)
 
     def fit(self, places: EvaluationPoints) -> Fitted:
-        """Fit at given evaluation points."""
+        """Compute local fits at given evaluation points."""
         problem = self.problem(places)
         state = self.sums(problem)
         return Fitted(self, problem, state, self.solve(problem, state))
@@ -325,7 +328,7 @@ class Smoother:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Local fits of a smoother at given evaluation points.
+    """Local fits of a smoother at given evaluation points, with their kernel sums.
 
     Parameters
     ----------

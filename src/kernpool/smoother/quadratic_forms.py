@@ -68,7 +68,7 @@ PAIRS = 1 << 21  # in one table
 
 @dataclass(frozen=True, eq=False)
 class WeightTables:
-    """Tables of linear weights of all keys of positive weight, for a linear combination of local fits.
+    """Matrices of linear weights, queries by keys of positive weight, of a linear combination of local fits.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class WeightTables:
 
     @classmethod
     def of(cls, terms: Terms) -> WeightTables:
-        """Build tables over the keys of positive weight, in their order."""
+        """Build a `WeightTables` from linear weights, over the keys of positive frequency, in their order."""
         problem = terms[0][1].problem
         weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight * problem.weight_unit
         (kept,) = np.nonzero(weight > 0)
@@ -94,15 +94,18 @@ class WeightTables:
 
     @property
     def places(self) -> int:
-        """Number of queries per block, such that a table holds at most a few million numbers."""
+        """Number of queries per block for which a weight matrix holds at most about two million numbers."""
         return max(1, PAIRS // len(self.kept))
 
     def summed(self, product: Array, psi: Array | None = None) -> Array:
-        """Return sums of products of two weight tables over keys, per unit row; optionally weighted by key."""
+        """Return, for each query, the sum over keys of products of linear weights, divided by the keys' frequencies.
+
+        So it is a sum over unit rows. Optionally terms are multiplied by `psi`.
+        """
         return np.asarray(np.sum(product * (1.0 if psi is None else psi[self.kept]) / self.weight, axis=1))
 
     def rows(self, which: slice | NDArray[np.intp]) -> Array:
-        """Return the linear weights at some evaluation points, of shape (points, k)."""
+        """Return the linear weights at the queries with these indices, of shape (points, k)."""
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
 
     def _one(self, shares: LinearWeights, which: slice | NDArray[np.intp]) -> Array:
@@ -132,7 +135,7 @@ ROUNDING, DOUBT = 2.0**-50, 1e-9
 
 
 def inner(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None = None) -> Array:
-    """Return the inner products of linear weights of the same queries and keys.
+    """Return, for each query, the inner product of two sets of linear weights of the same keys.
 
     Parameters
     ----------
@@ -159,7 +162,7 @@ def inner(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | N
 
 
 def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi: Array | None = None) -> Array:
-    """Return the squared norm of a linear combination of linear weights.
+    """Return, for each query, the squared norm of a linear combination of linear weights.
 
     Parameters
     ----------
@@ -189,7 +192,10 @@ def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi
 
 
 def _by_moments(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None) -> tuple[Array, Array]:
-    """Return inner products by formula (1), NaN in empty windows, and a bound on their rounding error."""
+    """Return inner products of linear weights, computed from moments, and a bound on their rounding error.
+
+    By formula (1) of the module; NaN in empty windows.
+    """
     if one.factor > other.factor:
         one, other = other, one
     problem = one.problem
@@ -213,7 +219,7 @@ def combined(
     other: LinearWeights,
     form: Form | None = None,
 ) -> Array:
-    """Return the contribution of one term of the product of kernels to the inner products.
+    """Return the contribution of one term of the expanded kernel product to inner products of linear weights.
 
     Parameters
     ----------
@@ -244,9 +250,10 @@ def combined(
 def moment_form(
     state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
 ) -> Array:
-    """Return the mean of ``(b + tau . z)(b' + tau' . z')`` over the keys of a state, about the mean of their offsets.
+    """Return the weighted mean over keys of the product of two linear functions of the offsets, from moments.
 
-    Each of the linear weights comes with the bandwidth of the state in units of its own.
+    It is the mean of ``(b + tau . z)(b' + tau' . z')``, computed about the mean of the offsets. Each of the linear
+    weights comes with the bandwidth of the state in units of its own.
     """
     pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
     return mean_product(state, layout, pairs[0], pairs[1])
@@ -255,13 +262,16 @@ def moment_form(
 def size_form(
     state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
 ) -> Array:
-    """Return an upper bound on the size of the terms of `moment_form`."""
+    """Return an upper bound on the size of the terms that are summed in `moment_form`."""
     pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
     return size_of_shares(state, layout, pairs[0]) * size_of_shares(state, layout, pairs[1])
 
 
 def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: Array | None) -> Problem:
-    """Return the pooling problem of a term of the product of two kernels, with weights ``w psi``."""
+    """Return the pooling problem whose kernel is one term of the expanded product of two kernels.
+
+    Its keys have the weights ``w psi``.
+    """
     problem, similarity = one.problem, one.problem.similarity
     weight, unit, value = problem.key_weight, problem.weight_unit, problem.value
     if psi is not None:

@@ -22,7 +22,10 @@ LARGEST, LEAST = 500.0, -721.0
 
 @bare_loop
 def add_squares(columns, unit, first, exponents):
-    """Write the exponents of Gaussian weights: scaled squared offsets, summed over groups of columns per pass."""
+    """Compute exponents of the Gaussian weights of a block of rows: squared scaled distances to all rows.
+
+    Columns are summed in groups of four per pass over the rows, the rest one by one.
+    """
     d, n = columns.shape
     for r in range(exponents.shape[0]):
         i, row, a = first + r, exponents[r], 0
@@ -46,13 +49,16 @@ def add_squares(columns, unit, first, exponents):
 
 @bare_part
 def _place(second, d, a):
-    """Return the index offset at which the second moments of column `a` would begin in a full table."""
+    """Return the offset `p` such that the second moment of columns `a` and `e >= a` is stored at index ``p + e``."""
     return second + a * d - a * (a + 1) // 2
 
 
 @bare_part
 def _smallest(x, low):
-    """Return the smallest number by halving, which vectorises (a sequential minimum does not)."""
+    """Return the minimum of the array `x`, by halving, which vectorises.
+
+    A sequential minimum does not vectorise. `low` is a work array of the same size.
+    """
     m = x.size
     for j in range(m):
         low[j] = x[j]
@@ -67,10 +73,11 @@ def _smallest(x, low):
 
 @bare_loop
 def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift, fixed, penalty, low, kernel):
-    """Turn exponents into weights, times categorical factors and frequencies, scaled by each row's largest weight.
+    """Compute the pair weights of a block of rows: kernel values times categorical factors and frequencies.
 
-    `tables` holds exponents of factors. The factor of column `skipped` is replaced by its slope. If `fixed`, `shift` is
-    an input; otherwise it is set to each row's smallest exponent.
+    Kernel values and categorical factors (`tables`) are given as exponents. Weights are in units of ``2**-shift``, one
+    unit per row. If `fixed`, `shift` is an input; otherwise it is set to each row's smallest exponent, so that the
+    largest product of kernel and factors is one. The factor of column `skipped` is replaced by its slope.
     """
     k, n = levels.shape
     for r in range(exponents.shape[0]):
@@ -105,9 +112,10 @@ def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift,
 
 @bare_loop
 def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, sums):
-    """Write the pooling state of each row: the denominator, then its numerator.
+    """Compute each row's sums of weights and weighted values and, for local linear fits, the moments of offsets.
 
-    Second moments are summed four at a time, two columns with two, which read each column half as often.
+    They are the denominator and the numerator of a pooling state. Second moments are summed four at a time, two columns
+    with two, which read each column half as often.
     """
     d, n = columns.shape
     c = value.shape[0]
@@ -160,9 +168,10 @@ def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, s
 
 @bare_loop
 def spread(columns, unit, value, first, base, tilt, intercept, slope, share, changes):
-    """Write derivatives by pair weights: linear weight times local residual, per output, then squared linear weight.
+    """Compute derivatives of each row's fitted values by its pair weights, up to a factor per row.
 
-    The last table is omitted where `changes` has no room for it.
+    Per output they are the linear weight, per unit of pair weight, times the local residual. Then follows the squared
+    linear weight, for the hat diagonal; it is omitted where `changes` has no room for it.
     """
     n, c = columns.shape[1], value.shape[0]
     for r in range(changes.shape[0]):
@@ -193,9 +202,11 @@ def spread(columns, unit, value, first, base, tilt, intercept, slope, share, cha
 
 @bare_loop
 def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slopes, by_cell):
-    """Write sums of weights times changes times squared offsets: derivatives of fits by each log bandwidth.
+    """Compute derivatives of each row's fitted values by the log bandwidths: weighted sums of squared offsets.
 
-    Also write the sums without offsets over each cell of rows of the same categories; cells end before `ends`.
+    Summands are weight times change times squared offset in bandwidths, where changes are derivatives by pair weights
+    (`spread`). Also compute the sums without offsets over each cell of rows of the same categories; cells end before
+    `ends`.
     """
     d, n = columns.shape
     for r in range(kernel.shape[0]):
@@ -224,7 +235,7 @@ def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slo
 
 @bare_part
 def _weigh(columns, i, stop, kernel):
-    """Write the weights between row `i` and the rows after it, up to `stop`."""
+    """Compute Gaussian weights between row `i` and rows ``i + 1`` to ``stop - 1``."""
     for a in range(columns.shape[0]):
         here, later = columns[a, i], columns[a, i + 1 : stop]
         for j in range(later.size):
@@ -236,7 +247,7 @@ def _weigh(columns, i, stop, kernel):
 
 @bare_part
 def _add(kernel, weighted, i, stop, sums):
-    """Add the contributions of row `i` to the rows after it, up to `stop`, and theirs to row `i`."""
+    """Add kernel-weighted values between row `i` and rows ``i + 1`` to ``stop - 1`` to the sums of both rows."""
     for c in range(weighted.shape[0]):
         theirs, their_sums = weighted[c, i + 1 : stop], sums[c, i + 1 : stop]
         own, total = weighted[c, i], 0.0
@@ -248,7 +259,7 @@ def _add(kernel, weighted, i, stop, sums):
 
 @bare_loop
 def add_others(columns, weighted, reach, sums, kernel):
-    """Add to each row's sums the contributions of other rows within reach in the first column."""
+    """Add to each row's sums the kernel-weighted values of the other rows within `reach` in the first column."""
     stop, n = 0, columns.shape[1]
     for i in range(n):
         while stop < n and columns[0, stop] - columns[0, i] <= reach:
@@ -259,9 +270,9 @@ def add_others(columns, weighted, reach, sums, kernel):
 
 @bare_loop
 def sum_nearest(columns, weighted, alone, most, sums):
-    """Write the sums of isolated rows of one column, in units of their nearest neighbour's weight.
+    """Compute kernel sums at isolated rows of a single column, relative to their nearest neighbour's kernel value.
 
-    From there outwards, as far as exponents of weights differ by at most `most`.
+    Sums run from the nearest neighbours outwards, as far as exponents of weights differ by at most `most`.
     """
     x, n = columns[0], columns.shape[1]
     for i in range(n):
@@ -287,9 +298,9 @@ def sum_nearest(columns, weighted, alone, most, sums):
 
 @bare_loop
 def add_moved(columns, weighted, reach, sums, kernel, moved):
-    """Add sums of weights times squared offsets: derivatives by the logarithm of each bandwidth.
+    """Add sums of kernel weights times squared offsets: derivatives of kernel sums by each log bandwidth.
 
-    The sums have one table for each column.
+    Offsets are in the unit in which a weight is ``2**-(squared distance)``. The sums have one table for each column.
     """
     stop, n = 0, columns.shape[1]
     for i in range(n):

@@ -34,7 +34,7 @@ NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
 def search(objective: Objective, first: Objective, setting: SearchConfig, spread: Array, course: SearchState) -> str:
-    """Find the best common factor on a grid, and refine it.
+    """Minimise a criterion over one factor common to all bandwidths: on a grid, then by local refinement.
 
     Parameters
     ----------
@@ -71,9 +71,10 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
-    """Return candidate factors: from a tenth of a typical nearest-neighbour distance to ten diameters, increasing.
+    """Return a grid of common bandwidth factors, from a tenth of a nearest-neighbour distance to ten diameters.
 
-    Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the same.
+    The distance is a typical one. Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the
+    same.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
 
 
 def scan(objective: Objective, spread: Array, grid: Array) -> Array:
-    """Evaluate the criterion on a grid of factors.
+    """Evaluate the criterion at each common bandwidth factor of a grid.
 
     Parameters
     ----------
@@ -127,7 +128,9 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
 
 
 def minimise(objective: Objective, spread: Array, grid: Array) -> None:
-    """Evaluate a grid of factors, and refine its best local minima by Brent's method; results are in `objective.tried`.
+    """Minimise a criterion over a common bandwidth factor: on a grid, then around its best local minima.
+
+    Local minima are refined by Brent's method. Results are in `objective.tried`.
 
     Parameters
     ----------
@@ -140,7 +143,7 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
 
 
 def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Minimise over a common factor for few rows of one column, on several threads.
+    """Minimise a fast criterion of few rows over the bandwidth of a single column, on several threads.
 
     Parameters
     ----------
@@ -171,7 +174,7 @@ def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -
 
 
 def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
-    """Refine a factor that was found on fewer rows.
+    """Refine, on all rows, a common bandwidth factor that was found on a sample.
 
     Parameters
     ----------
@@ -199,12 +202,12 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
 
 
 def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
-    """Return the minimum of a polynomial around the lowest point, and a bound on the possible gain.
+    """Return the next log factor to evaluate, by polynomial interpolation, and a bound on the possible decrease.
 
-    The polynomial is a parabola through the point and its neighbours, bent by one more point to a cubic if there is
-    one. Its neglected next derivative, in units of the second, is assumed to be what it is where squared bias
-    and variance are powers of the bandwidth: then the error of the minimum is at most the product of the distances to
-    the other points.
+    The factor is the minimum of a polynomial around the lowest point: a parabola through the point and its neighbours,
+    bent by one more point to a cubic if there is one. Its neglected next derivative, in units of the second, is assumed
+    to be what it is where squared bias and variance are powers of the bandwidth: then the error of the minimum is at
+    most the product of the distances to the other points.
     """
     b, others = logs[best], [best - 1, best + 1]
     others += sorted({*range(len(logs))} - {best, *others}, key=lambda i: abs(logs[i] - b))[:1]
@@ -225,7 +228,7 @@ def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tup
 
 
 def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return the brackets of the best local minima of the grid."""
+    """Return the intervals of log factors around the lowest local minima of a criterion on a grid, at most three."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
     best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
@@ -234,7 +237,7 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
 
 
 def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return the brackets of a smooth curve that may contain its global minimum.
+    """Return those intervals of `_valleys` in which the global minimum of a smooth criterion may lie.
 
     The minimum is assumed to be at most ten times as far below the grid as the parabola through three points suggests.
     """

@@ -41,7 +41,7 @@ PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight i
 
 
 class FastObjective(ABC):
-    """Criterion for small tables, evaluated in compiled loops instead of by the engine.
+    """Bandwidth-selection criterion of a small data set, evaluated by compiled loops over all pairs of rows.
 
     Parameters
     ----------
@@ -55,19 +55,19 @@ class FastObjective(ABC):
 
     @abstractmethod
     def evaluate(self, theta: Array) -> Any:
-        """Return the criterion at these log bandwidths and smoothings, and record it in `tried`."""
+        """Evaluate the criterion at given log bandwidths and categorical smoothings, and record it in `tried`."""
 
     @abstractmethod
     def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals at an evaluated point, of shape (n c, p)."""
+        """Return the derivatives of the residuals by log bandwidths and smoothings, of shape (n c, p)."""
 
     @property
     def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; of equal ones the one with the largest bandwidths."""
+        """Evaluated point with the smallest criterion; of ties the one with the largest bandwidths."""
         return best_of(self.tried)
 
     def hand_over(self, theta: Array) -> None:
-        """Pass the record of evaluations to the engine, and have it evaluate the best point again."""
+        """Pass the recorded evaluations to the full `Objective`, and evaluate that at the parameters `theta`."""
         self.engine.tried_quickly += self.tried
         self.engine.evaluate(theta)
 
@@ -79,7 +79,7 @@ LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour,
 
 @dataclass(frozen=True)
 class PairwiseEvaluation:
-    """Criterion at one point, with all that its derivatives need.
+    """Criterion at one set of bandwidths, with the predictions and weight sums that its derivatives need.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class PairwiseEvaluation:
 
 
 class PairwiseObjective(FastObjective):
-    """Criterion of local constant Gaussian fits without categories, each pair visited once.
+    """Criterion of local constant Gaussian fits on numeric columns, evaluated in one visit to each pair of rows.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class PairwiseObjective(FastObjective):
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
-        """Return the criterion, to about twelve digits, and record it in `tried`."""
+        """Evaluate the criterion at given log bandwidths, to about twelve digits, and record it in `tried`."""
         at = self._evaluate(theta)
         if at is None:
             return self.engine.evaluate(theta)
@@ -137,7 +137,7 @@ class PairwiseObjective(FastObjective):
         return at
 
     def jacobian(self, at: Evaluation | PairwiseEvaluation) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p)."""
+        """Return the derivatives of the residuals by the log bandwidths, of shape (n c, p)."""
         if isinstance(at, Evaluation):
             return self.engine.jacobian(at)
         scaled, reach = self._scaled(at.theta)
@@ -156,7 +156,7 @@ class PairwiseObjective(FastObjective):
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
-        """Return the criterion, or None if rows of several columns are isolated."""
+        """Evaluate the criterion; return None if, with several columns, a row has no neighbours within reach."""
         rows = self.rows
         scaled, reach = self._scaled(theta)
         sums = self._own.copy()
@@ -180,7 +180,7 @@ class PairwiseObjective(FastObjective):
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
-        """Return the columns in units of the loops, and the reach of the kernel in the first one."""
+        """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
         reach = LONGEST_REACH
         if len(theta) == 1:
             reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
@@ -196,7 +196,7 @@ LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
 @dataclass(frozen=True)
 class Tables:
-    """Lookup tables of categorical factors at one point of the search.
+    """Lookup tables of the kernel factors of categorical columns, and of their derivatives by the smoothings.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class Tables:
 
     @classmethod
     def of(cls, problem: Problem) -> Tables:
-        """Build the tables of a problem."""
+        """Build the `Tables` of the categorical kernel factors of a pooling problem."""
         if problem.factors is None:
             return cls(np.zeros((0, 1, 1)), ())
         most = max(map(len, problem.factors.tables))
@@ -247,7 +247,7 @@ class Buffers:
 
 
 class AllPairsObjective(FastObjective):
-    """Criterion of some thousand rows, from one table of weights for each block of rows.
+    """Criterion of some thousand rows, evaluated from dense weight matrices of blocks of rows against all rows.
 
     Parameters
     ----------
@@ -287,7 +287,10 @@ class AllPairsObjective(FastObjective):
         self._free: list[Buffers] = []
 
     def evaluate(self, theta: Array) -> Evaluation:
-        """Return the criterion, to ten digits or more, and record it in `tried`."""
+        """Evaluate the criterion at given log bandwidths and smoothings, and record it in `tried`.
+
+        It is accurate to ten digits or more.
+        """
         problem = self.engine.at(theta)
         at = self.engine.judge(theta, problem, self._sum(problem))
         self.tried.append(at.tried)
@@ -295,16 +298,19 @@ class AllPairsObjective(FastObjective):
         return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p)."""
+        """Return the derivatives of the residuals by log bandwidths and smoothings, of shape (n c, p)."""
         moved, c = self._differentiate(at), at.residual.shape[1]
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
     def pullback(self, at: Evaluation, cotangent: Array) -> Array:
-        """Return the derivatives of the sum of predictions times cotangents, by row, of shape (n, p)."""
+        """Return, for each row, the derivatives of predictions times cotangents by all parameters, of shape (n, p).
+
+        The products are summed over outputs. Parameters are log bandwidths and smoothings.
+        """
         return self._differentiate(at, cotangent)[:, 0]
 
     def _sum(self, problem: Problem) -> PoolState:
-        """Return the pooling state of all rows, in their own order."""
+        """Return the kernel sums (a `PoolState`) at all training rows, in the original order of the rows."""
         layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables.of(problem)
         n = len(self._key)
         sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
@@ -332,9 +338,10 @@ class AllPairsObjective(FastObjective):
         return problem.restored(state.rows(self._back))
 
     def _differentiate(self, at: Evaluation, cotangent: Array | None = None) -> Array:
-        """Return derivatives by all parameters, of shape (n, c, p): of fits, then of log H_ii.
+        """Return derivatives of fitted values, and of the log hat diagonal, by log bandwidths and smoothings.
 
-        With a cotangent of shape (n, c), return only the derivatives of the sums of fits times it, of shape (n, 1, p).
+        Of shape (n, c, p), or (n, c + 1, p) with the derivatives of log H_ii last, for criteria that use them. With a
+        cotangent of shape (n, c), return only the derivatives of the sums of fits times it, of shape (n, 1, p).
         """
         problem, fit, tables = at.problem, at.fit.rows(self._order), Tables.of(at.problem)
         unit, state = 1.0 / problem.similarity.bandwidth, at.state.rows(self._order)
@@ -381,7 +388,10 @@ class AllPairsObjective(FastObjective):
         return moved[self._back]
 
     def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
-        """Return exponents of the weights of a block, of shape (rows, n), without categorical factors."""
+        """Return exponents of a block's kernel weights ``2**-exponent``, of shape (rows, n).
+
+        Categorical factors are not included.
+        """
         if not self._is_gaussian:
             return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
         exponents = buffers.exponents[: block.stop - block.start]
@@ -391,7 +401,7 @@ class AllPairsObjective(FastObjective):
     def _weigh(
         self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
     ) -> Array:
-        """Return the weights of a block; with `skipped`, use that column's slopes instead of its factor."""
+        """Return a block's pair weights; the categorical column `skipped` (-1: none) enters by its factors' slopes."""
         kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
         self._loops.weigh(
             exponents,
@@ -420,9 +430,10 @@ class AllPairsObjective(FastObjective):
         ends: NDArray[np.intp],
         buffers: Buffers,
     ) -> tuple[Array, Array]:
-        """Return a block's derivatives by log bandwidths, and sums of changes over cells.
+        """Return derivatives of a block's fits by log bandwidths, and sums that give those by the smoothings.
 
-        Neither is in units of the denominator yet.
+        The sums are of weight times change over each cell of keys of equal categories, where changes are the
+        derivatives of fits by pair weights. Neither is in units of the denominator yet.
         """
         slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
@@ -463,5 +474,5 @@ class AllPairsObjective(FastObjective):
 
 
 def _inverse(x: Array) -> Array:
-    """Return the reciprocals of positive numbers, and zero for the others."""
+    """Return reciprocals of positive numbers and zero for the others, of shape (n, 1, 1)."""
     return np.divide(1.0, x, where=x > 0, out=np.zeros(len(x)))[:, None, None]

@@ -22,30 +22,33 @@ LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may 
 
 
 class Iterate(Protocol):
-    """Evaluation of a sum of squares at one point."""
+    """Evaluation of a sum of squares at one parameter vector."""
 
     @property
     def theta(self) -> Array:
-        """The point, of shape (p,)."""
+        """Parameter vector of the evaluation, of shape (p,)."""
 
     @property
     def residual(self) -> Array:
-        """The residuals that are squared, of any shape."""
+        """Residuals whose squares are summed, of any shape."""
 
     @property
     def penalised(self) -> float:
-        """The sum of squares."""
+        """Sum of the squared residuals."""
 
 
 class SumOfSquares(Protocol):
-    """Objective of a nonlinear least-squares search within a box."""
+    """Objective of a nonlinear least-squares search within bounds."""
 
     @property
     def box(self) -> tuple[Array, Array, Array]:
-        """Lower and upper bounds, and the start of the flat part: steps beyond it go to the upper bound."""
+        """Lower and upper bounds of the parameters, and thresholds beyond which the objective is nearly flat.
+
+        Steps beyond a threshold go to the upper bound.
+        """
 
     def evaluate(self, theta: Array) -> Any:
-        """Return the evaluation at a point."""
+        """Evaluate the sum of squares at a parameter vector."""
 
     def jacobian(self, at: Any) -> Array:
         """Return the derivatives of the residuals at an evaluated point, of shape (size of residual, p)."""
@@ -53,7 +56,7 @@ class SumOfSquares(Protocol):
 
 @dataclass(frozen=True)
 class GaussNewton:
-    """Result of a descent: final point, reason for stopping, and learned second-order term of the Hessian."""
+    """Result of a Gauss-Newton descent: final point, reason for stopping, and learned second-order Hessian term."""
 
     end: Any
     reason: str
@@ -69,7 +72,7 @@ def descend(
     enough: float = 0.0,
     curvature: Array | None = None,
 ) -> GaussNewton:
-    """Minimise a sum of squares from one start.
+    """Minimise a sum of squares from one starting point by damped Gauss-Newton steps within bounds.
 
     Parameters
     ----------
@@ -150,13 +153,16 @@ def descend(
 
 
 def _damping_for(damping: float, rise: float, slope: float) -> float:
-    """Return the damping that leads a failed step to the minimum of the parabola along it."""
+    """Return the damping that shortens a failed step to the minimum of the parabola along it."""
     share = -slope / (2.0 * (rise - slope)) if np.isfinite(rise) else 0.0
     return (1.0 + damping) / max(share, SHORTEST_SHARE) - 1.0
 
 
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:
-    """Return the Hessian of the free parameters, plain and scaled; drop the learned term if it is indefinite."""
+    """Return the Hessian of the free parameters, unscaled and scaled; J'J in its place if it is indefinite.
+
+    J'J is Gauss-Newton's, without the learned second-order term.
+    """
     part: Array = hessian[np.ix_(free, free)]
     scaled: Array = part / unit / unit[:, None]
     if np.linalg.eigvalsh(scaled)[0] < 1e-3:
@@ -166,7 +172,7 @@ def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array
 
 
 def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Array) -> Array:
-    """Update the second-order term of the Hessian by the secant rule."""
+    """Return the second-order term of the Hessian, updated by the secant rule of NL2SOL."""
     along = float(of_gradient @ step)
     if along <= 0.0:
         return np.zeros_like(curvature)

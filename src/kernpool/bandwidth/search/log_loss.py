@@ -45,7 +45,7 @@ IRRELEVANT = 0.1
 
 
 class LogLossPoint(NamedTuple):
-    """Evaluation of the log loss at one point, with its value per row."""
+    """Penalised log loss at one set of bandwidths, with its gradient and the log loss of each row."""
 
     x: Array
     value: float
@@ -55,7 +55,7 @@ class LogLossPoint(NamedTuple):
 
 
 class LogLoss:
-    """Criterion as a function of log bandwidths and square roots of normalised smoothings.
+    """Penalised leave-one-out log loss as a function of log bandwidths and roots of normalised smoothings.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class LogLoss:
         self.tried: list[tuple[Array, float]] = []
 
     def theta(self, x: Array) -> Array:
-        """Return log bandwidths and smoothings, given the coordinates of the search."""
+        """Convert search coordinates, which have roots of normalised smoothings, to log bandwidths and smoothings."""
         return np.concatenate([x[: self.d], self.largest * x[self.d :] ** 2])
 
     def evaluate(self, x: Array, *, slope: bool = True) -> LogLossPoint:
-        """Return the criterion and, if `slope`, its gradient."""
+        """Evaluate the penalised log loss at search coordinates `x` and, if `slope`, its gradient."""
         self._limit.check()
         at = (self._quick or self.objective).evaluate(self.theta(x))
         weight, total, number = self.rows.weight, self.rows.total, self.rows.number
@@ -110,7 +110,7 @@ class LogLoss:
         return place
 
     def descend(self, x: Array, steps: int, tolerance: float) -> LogLossPoint:
-        """Minimise from one start by L-BFGS-B, then smooth away the columns that are not needed."""
+        """Minimise the log loss from one start by L-BFGS-B, then give nearly irrelevant columns infinite bandwidths."""
         from scipy.optimize import minimize
 
         best: list[LogLossPoint] = []
@@ -132,7 +132,10 @@ class LogLoss:
         return self.flatten(best[0])
 
     def flatten(self, place: LogLossPoint) -> LogLossPoint:
-        """Smooth away columns of little relevance, one at a time, if the criterion does not rise."""
+        """Set bandwidths of nearly irrelevant columns to their upper bounds if the log loss does not rise.
+
+        Columns are tried one at a time, the least relevant first; categorical columns by their smoothings.
+        """
         relevance = np.r_[np.exp(self.log_spread - place.x[: self.d]), 1.0 - place.x[self.d :] ** 2]
         for a in np.argsort(relevance):
             if 0.0 < relevance[a] < IRRELEVANT and place.x[a] < self.high[a]:
@@ -141,16 +144,16 @@ class LogLoss:
         return place
 
     def along(self, factors: Array) -> list[LogLossPoint]:
-        """Evaluate common factors on the spreads, with categories nearly smoothed away."""
+        """Evaluate the log loss at bandwidths ``factor * spread`` per factor, with large categorical smoothings."""
         return [self.evaluate(self.at_factor(float(np.log(factor))), slope=False) for factor in factors]
 
     def at_factor(self, log_factor: float) -> Array:
-        """Return the point of a common factor on the spreads."""
+        """Return search coordinates of bandwidths ``exp(log_factor) * spread``, with large categorical smoothings."""
         x = np.r_[self.log_spread + log_factor, np.full(len(self.largest), WIDE_SMOOTHING)]
         return np.asarray(np.clip(x, self.low, self.high))
 
     def is_clearly_better(self, one: LogLossPoint, other: LogLossPoint) -> bool:
-        """Return whether a point is better by more than two standard errors of paired differences."""
+        """Return whether the log loss of `one` is lower than of `other` by more than two paired standard errors."""
         share = self.rows.weight / self.rows.total
         difference = other.row_loss - one.row_loss
         spread = float(share @ (difference - share @ difference) ** 2)
@@ -259,7 +262,10 @@ def search_log_loss(
 def _take_best(
     criterion: LogLoss, limit: TimeLimit, setting: SearchConfig, start: Array | None = None
 ) -> tuple[LogLossPoint, str]:
-    """Take the best point so far, and warn."""
+    """Return the best point of a search that ran out of time, and the reason in words, and warn.
+
+    If no point was evaluated in time, the start is evaluated.
+    """
     limit.lift()
     if criterion.best is None:
         start = criterion.at_factor(float(np.log(WIDE * canonical_ratio(setting.kernel)))) if start is None else start
@@ -307,7 +313,7 @@ def _per_column(criterion: LogLoss, setting: SearchConfig) -> LogLossPoint:
 
 
 def _expected_minimum(criterion: LogLoss, best: LogLossPoint, few: int) -> Array:
-    """Return the expected minimum for more rows, given that for fewer rows."""
+    """Return the search coordinates expected to be best for all rows, given the best ones of a sample."""
     d, x = criterion.d, best.x
     matters = x[:d] < criterion.high[:d] - np.log(100.0)
     matters = np.concatenate([matters, np.ones(len(x) - d, dtype=bool)])

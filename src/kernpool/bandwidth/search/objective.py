@@ -45,7 +45,7 @@ LARGEST_LOG_PENALTY = 500.0
 
 
 class Trial(NamedTuple):
-    """Summary of one evaluation of a criterion.
+    """Summary of one evaluation of a criterion: parameters, value, mean square and empty windows.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ class Trial(NamedTuple):
 
 
 def best_of(tried: list[Trial]) -> Trial:
-    """Return the trial with the smallest criterion; of equal ones the one with the largest bandwidths."""
+    """Return the evaluation with the smallest criterion; of ties the one with the largest bandwidths."""
     return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
 
 
 def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
-    r"""Return the cost of empty leave-one-out windows, added to the logarithm of a mean of squares.
+    r"""Return the penalty, on the log mean square, for rows that have no other row in their window.
 
     .. math:: -2 \log\big(\max(1 - f, 1 / (N + 1))\big)
 
@@ -106,7 +106,7 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
 def penalise(
     criterion: Criterion, residual: Array, weight: Array, hat: Array, cost: float = 0.0
 ) -> tuple[float, float, Array, float]:
-    """Apply the penalty of a criterion to residuals.
+    """Apply a criterion's penalty on degrees of freedom to the mean square and to the residuals.
 
     Parameters
     ----------
@@ -140,13 +140,13 @@ def penalise(
 
 
 def log_factor(penalised: float, error: float) -> float:
-    """Return the logarithm of the penalty that was applied."""
+    """Return ``log(penalised / error)``, the logarithm of the penalty factor; zero if the error is zero."""
     return float(np.log(penalised / error)) if error > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Criterion at one point, with all that its derivatives need.
+    """Criterion at one set of bandwidths, with the kernel sums and local fits that its derivatives need.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class Evaluation:
 
     @property
     def tried(self) -> Trial:
-        """Summary of the evaluation, as a `Trial`."""
+        """Summary of the evaluation without its arrays, as a `Trial`."""
         return Trial(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
 
 
@@ -194,7 +194,7 @@ EDGE = 0.01
 
 @dataclass(frozen=True)
 class Penalty:
-    """Penalty on bandwidths and smoothings of a regularised search.
+    """Penalty on narrow and unequal bandwidths, and on small smoothings, in the regularised criterion.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class Penalty:
     largest: Array
 
     def __call__(self, theta: Array, total: float) -> tuple[float, Array]:
-        """Return the penalty on the logarithm of the mean of squares, and its derivatives.
+        """Return the penalty, which is added to the log mean square, and its derivatives by all parameters.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class Penalty:
         return WEIGHT / total * penalty, WEIGHT / total * slope
 
     def put_on(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
-        """Apply the penalty to a mean of squares, and its root to the residuals.
+        """Multiply a mean square by the penalty factor, and the residuals by its square root.
 
         Parameters
         ----------
@@ -319,21 +319,27 @@ class TrainingRows:
 
     @property
     def number(self) -> float:
-        """Sum of weights, but at least the number of distinct rows, as weights may be normalised."""
+        """Number of rows: the sum of weights, but at least the number of distinct rows.
+
+        Weights may be normalised.
+        """
         return max(self.total, float(len(self.X)))
 
     @property
     def unit(self) -> float:
-        """Mean weight, but at most one: the weight of one row if weights were normalised."""
+        """Weight that counts as one row: the mean weight, but at most one.
+
+        It is below one if weights were normalised.
+        """
         return self.total / self.number
 
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
-        """Return a subset of the rows."""
+        """Return the training rows with these indices."""
         group = None if self.group is None else self.group[rows]
         return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
-        """Draw distinct rows, kept in order, from at least two groups."""
+        """Draw a random sample of distinct rows, kept in order, from at least two groups if rows are grouped."""
         order = generator.permutation(len(self.X))
         if self.group is not None and size > 1:
             (others,) = np.nonzero(self.group[order] != self.group[order[0]])
@@ -342,12 +348,14 @@ class TrainingRows:
 
     @property
     def groups(self) -> int:
-        """Number of groups; zero if rows are held out one by one."""
+        """Number of groups of rows that are held out together; zero if rows are held out one by one."""
         return 0 if self.group is None else len(np.unique(self.group))
 
 
 def column_order(rows: TrainingRows) -> ColumnOrder:
-    """Order columns by how much of the outputs they explain, most first; ties keep their order.
+    """Order columns by the fraction of output variance that each explains, the largest first.
+
+    Ties keep their order.
 
     A criterion with kinks or several minima ends in one that depends on which column is tried first. This order is a
     property of each column alone: of the squared correlation of the outputs with its dense ranks, and of their variance
@@ -457,7 +465,7 @@ ROUNDING = 1e-12
 
 
 class Objective:
-    """Criterion of training rows as a function of log bandwidths and smoothings.
+    """Bandwidth-selection criterion of training rows as a function of log bandwidths and smoothings.
 
     Parameters
     ----------
@@ -520,7 +528,7 @@ class Objective:
 
     @cached_property
     def box(self) -> tuple[Array, Array, Array]:
-        """Bounds of log bandwidths and smoothings, and the start of the flat part of the criterion.
+        """Bounds of log bandwidths and smoothings, and thresholds beyond which the criterion is nearly flat.
 
         From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
         1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
@@ -539,7 +547,7 @@ class Objective:
         )
 
     def evaluate(self, theta: Array) -> Evaluation:
-        """Return the criterion at these log bandwidths and smoothings, and record it in `tried`."""
+        """Evaluate the criterion at given log bandwidths and categorical smoothings, and record it in `tried`."""
         problem = self.at(theta)
         plan = choose(problem, self.algorithm, reuse=True)
         at = self.judge(theta, problem, plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress))
@@ -547,7 +555,10 @@ class Objective:
         return at
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p), in one pass per output."""
+        """Return the derivatives of the residuals by log bandwidths and smoothings, of shape (n c, p).
+
+        This takes one pass over the pairs of rows per output.
+        """
         n, c = at.residual.shape
         moved = np.empty((n, c, len(at.theta)))
         for b in range(c):
@@ -563,13 +574,13 @@ class Objective:
         return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
-        """Return the pooling problem at these log bandwidths and smoothings."""
+        """Return the pooling problem of the training rows at given log bandwidths and smoothings."""
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
         factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
-        """Evaluate the criterion from a precomputed state.
+        """Evaluate the criterion from precomputed kernel sums.
 
         Parameters
         ----------
@@ -610,12 +621,15 @@ class Objective:
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def _holds_one_row(self, itself: Array) -> NDArray[np.bool_]:
-        """Return which windows of a compact kernel hold one row, given the pooling weight of one unit of it."""
+        """Return which rows have no other row in their compact window, given their own pooling weights.
+
+        `itself` is the pooling weight of one unit of a row's frequency.
+        """
         compact, weight = self.problem.similarity.kernel.is_compact, self.rows.weight
         return np.asarray(compact & (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING))
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p), given those of the fits.
+        """Return the derivatives of the residuals, of shape (n c, p), given those of the fitted values.
 
         Parameters
         ----------
@@ -652,36 +666,36 @@ class Objective:
 
     @cached_property
     def alone(self) -> Array:
-        """Residuals from the mean of the other rows, times the roots of normalised weights."""
+        """Residuals from the mean of all other rows, times square roots of normalised weights."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @cached_property
     def bound(self) -> Array:
-        """Bounds of the residuals of rows of leverage one, times the roots of normalised weights."""
+        """Bounds on the residuals of rows of leverage one, times square roots of normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 
     @property
     def value(self) -> Array:
-        """Centred outputs."""
+        """Centred outputs of the training rows."""
         return self.problem.value
 
     @property
     def all_tried(self) -> list[Trial]:
-        """All evaluated points, by the fast objective and by the engine."""
+        """Summaries of all evaluations: first those of the fast objective, then those of this one."""
         return [*self.tried_quickly, *self.tried]
 
     @property
     def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; of equal ones the one with the largest bandwidths."""
+        """Evaluated point with the smallest criterion; of ties the one with the largest bandwidths."""
         return best_of(self.tried)
 
     def gradient(self, at: Evaluation) -> Array:
-        """Return the derivatives of the logarithm of the penalised mean of squares."""
+        """Return the gradient of the log penalised mean square by log bandwidths and smoothings."""
         return np.asarray(2.0 * self.jacobian(at).T @ at.residual.ravel() / at.penalised)
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
-        """Return slopes of the log penalty, and the contribution of log H_ii to each raw residual."""
+        """Return derivatives, by all parameters, of the log penalty and, through the hat diagonal, of the residuals."""
         moved, factors = _bounded(log_hat_moved), at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
@@ -702,7 +716,10 @@ class Objective:
         return self.pullback(problem, state, np.ones((len(at.hat), 1)))
 
     def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
-        """Return the derivatives of the sum of predictions times cotangents, by row, of shape (n, p)."""
+        """Return, for each row, the derivatives of predictions times cotangents by all parameters, of shape (n, p).
+
+        The products are summed over outputs. Parameters are log bandwidths and smoothings.
+        """
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         plan = choose(problem, self.algorithm, reuse=True)
         found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
@@ -716,7 +733,7 @@ class Objective:
 
 
 def _bounded(slopes: Array) -> Array:
-    """Clip slopes so that their squares are finite, and replace undefined ones by zero.
+    """Clip derivatives so that their squares are finite, and replace NaN by zero.
 
     Where weights overflow, slopes are differences of infinities.
     """

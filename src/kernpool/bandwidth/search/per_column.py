@@ -40,7 +40,7 @@ BATCHES, LINES, PLACES = 3, 10, 6
 
 
 def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric: NDArray[np.bool_]) -> Array:
-    """Return the predicted decrease of the sum of squares if each column is smoothed away, of shape (p,).
+    """Return the predicted decrease of the sum of squares if each column alone is removed, of shape (p,).
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric:
 
 
 def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Iterator[Any]:
-    """Yield evaluations without the one, two, four and so on most promising columns.
+    """Yield the best of the evaluations with the 1, 2, 4 and so on least useful columns nearly smoothed away.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
 
 
 def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.intp]:
-    """Return columns whose bandwidths are worth a full scan: half of them relevant, half smoothed away.
+    """Return indices of columns whose bandwidths are worth a scan: about half relevant, half irrelevant so far.
 
     These are the relevant columns whose removal costs least, and the smoothed-away columns whose slopes correlate most
     with the residuals.
@@ -137,7 +137,7 @@ LINE = 10  # points along each bandwidth
 
 
 def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
-    """Yield evaluated starting points, the most promising first.
+    """Yield evaluated starting points of a search over all bandwidths, the most promising first.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
 
 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
-    """Yield the local minima along a line; of neighbours of equal height the last.
+    """Yield the local minima among evaluations along a line; of equal neighbours the last.
 
     At most two evaluations are held at a time: one of planes in d columns has n d^2 / 2 numbers.
     """
@@ -202,7 +202,7 @@ def _criterion_of(at: Any) -> float:
 
 
 def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
-    """Return the values to scan for each bandwidth and smoothing while the others stay fixed.
+    """Return the values at which each log bandwidth or smoothing is scanned while the others stay fixed.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 def search(
     objective: Objective, first: Objective, setting: SearchConfig, spread: Array, generator: Any, course: SearchState
 ) -> str:
-    """Descend from several starts on few rows, and from the best on more and more of them.
+    """Search for one bandwidth per column: descend from several starts on a sample, then on ever more rows.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def search(
 
 
 def _evaluated_by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
-    """Return the criterion, evaluated by a given method."""
+    """Return the objective itself or, if the method `way` has one, its fast version with a time limit."""
     if way.make is None:
         return objective
     course.quick = way.make(objective)
@@ -302,7 +302,7 @@ def _evaluated_by(way: EvaluationMethod, objective: Objective, course: SearchSta
 def _with_more_rows(
     objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, course: SearchState
 ) -> tuple[SumOfSquares, GaussNewton]:
-    """Descend on more rows from the expected minimum, and return the objective used and the result."""
+    """Descend on more rows from the rescaled minimum of fewer rows; return the objective used and the result."""
     theta = moved(objective, before, best.end.theta)
     quickly = _evaluated_by(choose_way(objective, one_factor=False, near=theta), objective, course)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
@@ -311,7 +311,7 @@ def _with_more_rows(
 
 
 def moved(objective: Objective, before: Objective, theta: Array) -> Array:
-    """Return the expected minimum for more rows, given that for fewer rows.
+    """Return the parameters expected to be best for more rows, given the best ones for fewer rows.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def moved(objective: Objective, before: Objective, theta: Array) -> Array:
 
 
 def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: list[Array], d: int) -> GaussNewton | None:
-    """Descend from all starts for a few steps, continue from the best, and scan each column at the end.
+    """Minimise a criterion: descend from all starts, continue from the best, and scan each column at the end.
 
     Starts miss minima that differ in one bandwidth, so from the best point every bandwidth is scanned from end
     to end, and each valley along such a line is a new start. This repeats as long as it finds something better.
@@ -370,7 +370,7 @@ class SearchEnd(NamedTuple):
 
 
 def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewton | None:
-    """Descend from all starts and return the best result; None if there are no starts."""
+    """Descend from all starts and return the best result; None if the criterion is finite at none of them."""
     begun: list[GaussNewton] = []
     for start in from_starts:
         if np.isfinite(start.penalised):
@@ -398,7 +398,7 @@ def _valleys_around(objective: SumOfSquares, at: Iterate, along: list[Array], d:
 
 
 def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> GaussNewton:
-    """Continue by the Nelder-Mead simplex, and from there with derivatives again.
+    """Continue a descent by the Nelder-Mead simplex, and from its best point with derivatives again.
 
     The criterion has a kink where a row enters a compact window, and a jump where the last row leaves it; a descent
     along slopes gets stuck at either.
@@ -439,7 +439,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 
 
 def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
-    """Continue a descent, with the learned curvature."""
+    """Continue a Gauss-Newton descent from its final point, with the curvature that it learned."""
     return descend(
         objective,
         descent.end,
@@ -453,7 +453,7 @@ def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enoug
 def flatten(
     objective: SumOfSquares, descent: GaussNewton, tolerance: float = TOLERANCE, enough: float = 0.0
 ) -> GaussNewton:
-    """Smooth away every column whose removal does not increase the criterion.
+    """Set each bandwidth that is already wide to its upper bound if this does not increase the criterion.
 
     Towards an infinite bandwidth the criterion becomes flat, and a descent stops at an arbitrary point.
 
@@ -508,7 +508,7 @@ def sizes_between(few: int, all_rows: int) -> list[int]:
 
 
 def relevant(objective: SumOfSquares, theta: Array) -> NDArray[np.bool_]:
-    """Return which columns are not smoothed away, of shape (p,).
+    """Return a mask of relevant columns, whose bandwidths are not practically infinite; of shape (p,).
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the s
 
 
 class EvaluationMethod(NamedTuple):
-    """How a criterion is evaluated, and the reason.
+    """Method by which a criterion is evaluated, and the reason for choosing it.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ class EvaluationMethod(NamedTuple):
 
     @property
     def quick(self) -> bool:
-        """Whether there is a faster method than the engine's."""
+        """Whether the criterion is evaluated by a fast method for small data sets."""
         return self.make is not None
 
 
 def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float64] | None = None) -> EvaluationMethod:
-    """Choose the evaluation method of a criterion for given rows.
+    """Choose between the general and the fast methods of evaluating a criterion on given rows.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
 
 
 def choose_way_of_log_loss(objective: Objective) -> EvaluationMethod:
-    """Choose the evaluation method of the log loss: all-pairs blocks wherever squares have a fast method.
+    """Choose how the log loss is evaluated: by blocks of all pairs wherever squared error has a fast method.
 
     Slopes of the log loss need a pullback, which `PairwiseObjective` does not have, and nothing is evaluated again.
     """
@@ -119,13 +119,13 @@ def _all_pairs(n: int) -> str:
 
 
 def _is_dense(objective: Objective) -> bool:
-    """Return whether the engine would use the dense algorithm, a table of all pairs."""
+    """Return whether the general method would use the dense algorithm, a matrix of all pairs."""
     middle = np.concatenate([np.zeros(objective.columns), 0.5 * objective.categories.largest])
     return choose(objective.at(middle), "auto").algorithm == "reference"
 
 
 def _are_in_reach(objective: Objective, theta: NDArray[np.float64]) -> bool:
-    """Return whether a good fraction of rows have non-negligible weight, averaged over a sample of queries."""
+    """Return whether at least a quarter of pairs, in a sample of queries, have a non-negligible weight."""
     problem, n = objective.at(theta), len(objective.rows.X)
     if n > MOST_ROWS_IN_REACH:
         return False
@@ -145,11 +145,11 @@ Array = NDArray[np.float64]
 
 
 class OutOfTimeError(Exception):
-    """Raised inside a search when its time limit is reached; the search catches it."""
+    """Error raised inside a bandwidth search at its time limit, which the search itself catches."""
 
 
 class TimeLimit:
-    """Time limit of a search in seconds, counted from now; may be unlimited.
+    """Time limit of a search in seconds, counted from its creation; may be unlimited.
 
     Parameters
     ----------
@@ -164,16 +164,19 @@ class TimeLimit:
         self._end = np.inf if seconds is None else clock() + seconds
 
     def check(self) -> None:
-        """Raise OutOfTimeError if the time is up."""
+        """Raise OutOfTimeError if the time limit has passed."""
         if np.isfinite(self._end) and self._clock() >= self._end:
             raise OutOfTimeError
 
     def lift(self) -> None:
-        """Remove the limit for everything that follows."""
+        """Remove the time limit."""
         self._end = np.inf
 
     def watch(self, progress: Progress | None) -> Progress | None:
-        """Return a progress callback that stops the reporting pass when the time is up."""
+        """Return a progress callback that also raises OutOfTimeError once the time limit has passed.
+
+        So a pass over the rows stops where it next reports progress. Without a limit the callback is returned as it is.
+        """
         if self.seconds is None:
             return progress
 
@@ -186,7 +189,7 @@ class TimeLimit:
 
 
 class TimedObjective:
-    """Sum of squares with a time limit, checked before every evaluation.
+    """Objective of a least-squares search that checks a time limit before every evaluation.
 
     Parameters
     ----------
@@ -201,23 +204,23 @@ class TimedObjective:
 
     @property
     def box(self) -> tuple[Array, Array, Array]:
-        """Bounds of the objective."""
+        """Lower and upper bounds of the parameters, and thresholds beyond which the objective is nearly flat."""
         return self._objective.box
 
     def evaluate(self, theta: Array) -> Any:
-        """Return the evaluation at a point."""
+        """Check the time limit, and evaluate the objective at a parameter vector."""
         self._limit.check()
         return self._objective.evaluate(theta)
 
     def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals at an evaluated point."""
+        """Check the time limit, and return the derivatives of the residuals at an evaluated point."""
         self._limit.check()
         return self._objective.jacobian(at)
 
 
 @dataclass
 class SearchState:
-    """Record of a running search.
+    """Record of a running bandwidth search: time limit, number of starts, samples, and fast objective.
 
     Parameters
     ----------
@@ -241,23 +244,23 @@ class SearchState:
 
     @property
     def evaluations_on_fewer(self) -> int:
-        """Number of evaluations of the criterion on samples."""
+        """Number of evaluations of the criterion on samples of the rows."""
         return sum(len(objective.all_tried) for objective in self.fewer)
 
     def count(self, starts: Iterable[Any]) -> Iterator[Any]:
-        """Yield the starts, counting them."""
+        """Yield the starting points of a search unchanged, and count them in `starts`."""
         for start in starts:
             self.starts += 1
             yield start
 
     def hand_over(self, theta: Array) -> None:
-        """Have the engine evaluate the best point of the fast objective."""
+        """Give up the fast objective, if any: pass its record to the full one, and evaluate that at `theta`."""
         if self.quick is not None:
             quick, self.quick = self.quick, None
             quick.hand_over(theta)
 
     def finish_early(self, objective: Objective, moved: Callable[[Objective, Trial], Array], rule: Array) -> str:
-        """Evaluate all rows at the best point known when a search is stopped, and describe the result.
+        """Conclude a stopped search at the best bandwidths known, on all rows, and return a description of the result.
 
         Parameters
         ----------
@@ -284,11 +287,11 @@ class SearchState:
         if known:
             objective.ridge = known[-1].best.ridge
             objective.evaluate(moved(known[-1], known[-1].best))
-            reason += f"the best so far of {len(known[-1].rows.X)} rows, brought to all by the rate"
+            reason += f"the best so far on {len(known[-1].rows.X)} rows, rescaled to all rows by the optimal rate"
         else:
             objective.evaluate(rule)
             reason += "the rule of Scott"
         if not np.isfinite(objective.best.penalised):
             objective.evaluate(objective.box[1])
-            reason += ", which the criterion is not defined for: as good as infinite"
+            reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
         return reason

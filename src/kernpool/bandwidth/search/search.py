@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BandwidthSearch:
-    """Result of a bandwidth search.
+    """Result of a bandwidth search: the bandwidths, their criterion, and a record of the evaluations.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def search_bandwidth(
     ridge: float | None = 0.0,
     max_search_seconds: float | None = None,
 ) -> BandwidthSearch:
-    """Find the bandwidths that minimise a criterion.
+    """Find the bandwidths that minimise a criterion, such as leave-one-out error, AICc or GCV.
 
     Parameters
     ----------
@@ -301,19 +301,19 @@ def search_bandwidth(
             reason = _take_best(objective, course, spread, one, kernel)
     if not np.isfinite(objective.best.penalised):
         raise ValueError(
-            f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use 'loo', a rule, "
-            "or more rows"
+            f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use "
+            "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
     return _outcome(objective, course, reason, begun, scale, exponent, started)
 
 
 def _is_quick(objective: Objective) -> bool:
-    """Return whether all starts may run on all rows."""
+    """Return whether a fast method can try all starting points on all rows."""
     return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
 def _take_best(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
-    """Take the best point so far, warn, and return a description of it."""
+    """Conclude a search that ran out of time at its best bandwidths, warn, and return a description of the result."""
     low, high, _ = objective.box
     d = len(spread)
     scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
@@ -324,17 +324,17 @@ def _take_best(objective: Objective, course: SearchState, spread: Array, one: bo
 
 
 def warn_of_stop(reason: str) -> None:
-    """Warn that a search reached its time limit."""
+    """Warn that a bandwidth search reached its time limit."""
     from sklearn.exceptions import ConvergenceWarning
 
     warn_caller(
-        f"the search for bandwidths was {reason}; allow more seconds, or have it done on fewer rows by max_search_rows",
+        f"the search for bandwidths was {reason}; raise max_search_seconds, or search on fewer rows by max_search_rows",
         ConvergenceWarning,
     )
 
 
 def _expected_minimum(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
-    """Return the expected minimum for all rows, given the best point of a sample."""
+    """Return the parameters expected to be best for all rows, given the best evaluation on a sample."""
     if not one:
         return per_column.moved(objective, before, best.theta)
     rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(best.theta))
@@ -350,7 +350,7 @@ def _outcome(
     exponent: Integers,
     started: float,
 ) -> BandwidthSearch:
-    """Report the best evaluated point in the caller's units and column order."""
+    """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
     best, tried, spread, one = objective.best, objective.all_tried, begun.spread, begun.one_factor
     criterion, X, d = objective.criterion, objective.rows.X, len(spread)
     several = objective.value.shape[1] > 1 and bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
@@ -389,7 +389,7 @@ def _outcome(
 
 
 def _exponent(value: Array, each: bool) -> Integers:
-    """Return binary exponents of the ranges of outputs, of shape (c,): one each, or the largest for all.
+    """Return the binary exponents of the outputs' ranges, of shape (c,); unless `each`, the largest for all.
 
     Outputs in units of these powers of two have ranges between one half and one, so that no square leaves the range of
     float64, and the bits of a search do not depend on the unit of the outputs.
@@ -406,7 +406,7 @@ def _scale(rows: TrainingRows) -> Array:
 
 
 def _error(objective: Objective, best: Trial, scale: Array) -> float:
-    """Return the mean squared residual, summed over outputs in the units of the caller."""
+    """Return the unpenalised mean squared residual at the best bandwidths, summed over outputs in their own units."""
     objective.ridge = best.ridge
     at = objective.evaluate(best.theta)
     objective.tried.pop()
@@ -414,13 +414,13 @@ def _error(objective: Objective, best: Trial, scale: Array) -> float:
 
 
 class Passes:
-    """Map the progress of each pass to the progress of the whole search."""
+    """Progress callback of single passes over the rows that reports the progress of the whole search."""
 
     def __init__(self, listener: Progress, rows: int) -> None:
         self.listener, self.rows, self.done = listener, rows, 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Report progress; a finished pass is added to the total."""
+        """Report the progress of a pass as progress of the search; add a finished pass to the total."""
         expected = max(EXPECTED_PASSES * self.rows, self.done + total)
         self.listener(self.done + done, expected)
         if done == total:

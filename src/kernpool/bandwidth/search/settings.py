@@ -40,19 +40,19 @@ FIRST_TOLERANCE, TOLERANCE = 1e-4, 1e-9
 
 @dataclass(frozen=True)
 class Joint:
-    """Evaluation at bandwidths together with a ridge."""
+    """Evaluation of a criterion at bandwidths, smoothings and a ridge together."""
 
     theta: Array
     at: Evaluation
 
     @property
     def residual(self) -> Array:
-        """The residuals that are squared."""
+        """Residuals whose squares are summed."""
         return self.at.residual
 
     @property
     def penalised(self) -> float:
-        """The sum of squares."""
+        """Sum of the squared residuals."""
         return self.at.penalised
 
 
@@ -78,17 +78,17 @@ class WithRidge:
         )
 
     def evaluate(self, theta: Array) -> Joint:
-        """Return the evaluation at a point."""
+        """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
         self.engine.ridge = float(np.exp(theta[-1]))
         return Joint(theta, self.objective.evaluate(theta[:-1]))
 
     def jacobian(self, at: Joint) -> Array:
-        """Return the derivatives of the residuals, of shape (n c, p + 1)."""
+        """Return the derivatives of the residuals by all parameters, the log ridge last, of shape (n c, p + 1)."""
         return np.column_stack([self.objective.jacobian(at.at), self.engine.by_log_ridge(at.at)])
 
 
 def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
-    """Minimise over bandwidths and ridge together, starting from bandwidths found at a fixed ridge.
+    """Minimise a criterion over bandwidths and ridge together, from bandwidths that were found at a fixed ridge.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Criterion and pooling options, the same for all rows of a search.
+    """Criterion and pooling options of a bandwidth search, the same for every sample of the rows.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class SearchConfig:
     ridge: float | None = 0.0
 
     def objective(self, rows: TrainingRows) -> Objective:
-        """Build the criterion of given rows, as a function of bandwidths."""
+        """Build the `Objective` of given training rows: the criterion as a function of bandwidths."""
         return Objective(
             rows,
             self.criterion,
@@ -168,13 +168,16 @@ class SearchConfig:
 
 
 def is_flat(kernel: Kernel) -> bool:
-    """Return whether a kernel is constant within its support, so that criteria are step functions."""
+    """Return whether a kernel is constant on its support or has no slope function.
+
+    If it is constant, criteria are step functions.
+    """
     slope = kernel.log_slope
     return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
 
 
 class SearchStart(NamedTuple):
-    """Rows and columns in canonical form, ready for a search.
+    """Training rows and columns in canonical form, ready for a bandwidth search.
 
     Parameters
     ----------
@@ -198,7 +201,7 @@ class SearchStart(NamedTuple):
     columns: int
 
     def restore(self, found: Array, of_constant: float) -> Array:
-        """Return numbers per searched column, of shape (..., p), in the order of the caller's columns.
+        """Return numbers per searched column, of shape (..., p), in the order of all of the caller's columns.
 
         Parameters
         ----------
@@ -227,7 +230,7 @@ def begin(
     common_factor: bool,
     kernel: Kernel,
 ) -> SearchStart:
-    """Bring rows and columns into canonical form, and decide which bandwidths are searched for.
+    """Prepare the rows and columns of a search, and decide between a common factor and one bandwidth per column.
 
     Parameters
     ----------
@@ -247,8 +250,9 @@ def begin(
     factor_alone = common_factor or is_flat(kernel)
     if len(categories) and factor_alone:
         raise ValueError(
-            "categorical columns have smoothings of their own, which are found along a slope: use common_factor=False "
-            "and a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
+            "categorical columns have smoothings of their own, which cannot be searched for with "
+            f"common_factor={common_factor} and kernel={kernel.name!r}; use common_factor=False and a kernel that is "
+            "not flat, such as 'gaussian' or 'epanechnikov'"
         )
     rows = canonical_rows(X, value, weight, code, group)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
