@@ -149,7 +149,7 @@ def test_empty_windows_are_counted_and_said(fresh):
     assert expected[0] > 0
     np.testing.assert_array_equal(found["empty"], expected)
     np.testing.assert_allclose(found["errors"], [loo_error(h, kernel="boxcar") for h in found["grid"]], rtol=1e-10)
-    assert "some rows have no other row in reach" in panel(fresh, "path").locator(".kx-readout").inner_text()
+    assert "some rows have no other row within the support" in panel(fresh, "path").locator(".kx-readout").inner_text()
 
 
 def test_residuals_are_those_of_the_engine_and_a_click_selects_the_row(fresh):

@@ -45,7 +45,7 @@ CURVE = """(payload, settings, places) => {
 @pytest.fixture(scope="module")
 def page(browser):  # noqa: F811  # a fixture
     names = ("readData", "pack", "makePool", "leftOut", "bandAlong", "descend", "makeQuickPool")
-    module = bundle(["data.js", "pool.js", "left_out.js", "band.js", "descent.js", "binned.js"])
+    module = bundle(["data.js", "pool.js", "leave_one_out.js", "band.js", "descent.js", "binned.js"])
     with opened(browser, page_of(module, names)) as found:
         yield found
 

@@ -166,7 +166,7 @@ def test_two_pins_are_compared(page):
     assert table["x"][:2] == pytest.approx([a[0], b[0]], rel=6e-4)
     assert table["Estimate"] == pytest.approx([first, second, second - first], rel=6e-3)
     shared = np.minimum(*fitted.attention_weights([a, b])).sum()
-    assert table["Shared weight"][2] == pytest.approx(shared, rel=6e-3)
+    assert table["Overlap of the weights"][2] == pytest.approx(shared, rel=6e-3)
     assert page.locator("text.kp-pin-a").text_content() == "A"
     page.keyboard.press("Escape")
     settle(page)
@@ -180,7 +180,7 @@ def test_an_empty_window_is_spelled_out(page):
     control(page, "query").fill("0")
     settle(page)
     message = page.locator("[data-part=empty]").inner_text()
-    assert message.startswith("No key in reach.")
+    assert message.startswith("No key within the support of the kernel.")
     assert "row 0" in message
     assert "NaN" in message
     assert facts(page)["Estimate"] == "–"

@@ -1,4 +1,4 @@
-// How sure a curve is: intervals place by place, and a band around all of it, as `confidence_interval` has them.
+// Confidence intervals of a curve, pointwise and as a simultaneous band, as `confidence_interval` has them.
 //
 // center +- t sigma(q) |l(q)| with the noise sigma^2 around the place, a mean of squared leave-one-out residuals with
 // twice the bandwidth, and the norm of the shares l; t is Student's quantile at as many degrees of freedom as residuals
@@ -7,8 +7,8 @@
 // Annals of Statistics 22, 1994): its error runs along a path whose length is a sum of angles between shares.
 
 import { KERNELS } from "./kernels.js";
-import { innerProduct, makeShares } from "./shares.js";
-import { normalTail, studentQuantile } from "./student.js";
+import { innerProduct, makeShares } from "./linear_weights.js";
+import { normalTail, studentQuantile } from "./student_t.js";
 
 const NOISE_WINDOW = 2, WIDER = Math.SQRT2, PER_BANDWIDTH = 8, FEWEST = 401, MOST = 4001, FEWEST_ROWS = 5;
 const EPSILON = 2 ** -52;

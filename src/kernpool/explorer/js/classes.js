@@ -1,6 +1,6 @@
 /** Probabilities of the classes along the column: stacked bands, told apart by colour, pattern and name; rows as a rug. */
 import { areaPath, linearScale, makeChart } from "./chart.js";
-import { axisName, ticksOf } from "./days.js";
+import { axisName, ticksOf } from "./dates.js";
 import { html, put, svg } from "./dom.js";
 import { makeHandle, queryAt, spaced, titled, within } from "./panel.js";
 

@@ -1,7 +1,7 @@
 /** Two queries side by side: the pinned ones, or the one that is pinned and the current one. */
-import { showPlace } from "./days.js";
+import { showPlace } from "./dates.js";
 import { html, put } from "./dom.js";
-import { pinQuery } from "./moves.js";
+import { pinQuery } from "./actions.js";
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeCompare(root, context) {

@@ -1,6 +1,6 @@
 /** Bandwidths, smoothings, kernel, degree and composition, all of them native inputs with labels. */
 import { html, put } from "./dom.js";
-import { bandwidthRange, setBandwidth } from "./moves.js";
+import { bandwidthRange, setBandwidth } from "./actions.js";
 
 const SLIDER_STEPS = 400; // of a logarithmic slider
 const INFINITE = 1e50; // as kernpool.data.array_validation has it: all weights of that column are the same

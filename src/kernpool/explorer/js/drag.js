@@ -1,6 +1,6 @@
 /** Pointers on the main chart: over the plot they move the query, in the strip at its foot they drag the bandwidth. */
 import { STRIP } from "./marks.js";
-import { moveQuery, setBandwidth } from "./moves.js";
+import { moveQuery, setBandwidth } from "./actions.js";
 
 /** @param {{isHeld: () => boolean, hold: () => void}} holding a click holds the query, so that the pointer can leave */
 export function listenToPointer(chart, context, { isHeld, hold }) {

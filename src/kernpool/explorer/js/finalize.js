@@ -1,4 +1,4 @@
-// From sums to what a query is told: centers given back, empty windows filled, class priors mixed in.
+// From sums to estimates: centers added back, empty windows filled, class priors mixed in.
 
 import { withoutOne } from "./similarity.js";
 

@@ -1,6 +1,6 @@
 /** The heat map of weights: queries along the axis down, keys in sorted order across, the query's row lit. */
 import { makeChart, linearScale } from "./chart.js";
-import { axisName, ticksOf } from "./days.js";
+import { axisName, ticksOf } from "./dates.js";
 import { html, put } from "./dom.js";
 import { gradually, makeHandle, queryAt, spaced, titled, tone, within } from "./panel.js";
 

@@ -1,4 +1,4 @@
-/** Hosts: what a page, a widget of a notebook and a server of Python tell the explorer, and hear from it. */
+/** Hosts of the explorer: a page, a notebook widget, and a Python server; each passes the model and receives changes. */
 
 const SAVE_MS = 60; // a trait is set at most so often while the bandwidth is dragged
 

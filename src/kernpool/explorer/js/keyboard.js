@@ -1,5 +1,5 @@
 /** Keys while the focus is in the explorer: single letters elsewhere are the page's, and a reader's by voice. */
-import { domainOf, moveQuery, pinQuery, setBandwidth } from "./moves.js";
+import { domainOf, moveQuery, pinQuery, setBandwidth } from "./actions.js";
 
 /** @returns {() => void} stops listening */
 export function listenToKeys(context) {

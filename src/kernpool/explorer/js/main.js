@@ -16,7 +16,7 @@ import { makeRelevance } from "./relevance.js";
 import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
-import { makeSlices } from "./slices.js";
+import { makeSlices } from "./axis_panel.js";
 import { makeStore } from "./store.js";
 import { STYLE } from "./style_text.js";
 import { makeToolbar } from "./toolbar.js";

@@ -1,4 +1,4 @@
-/** What lies on the main chart: rows as dots, weights as discs, the kernel's bump with the grip of the bandwidth. */
+/** Elements of the main chart: rows as dots, weights as discs, and the kernel with the handle of the bandwidth. */
 import { KERNELS } from "./kernels.js";
 import { put } from "./dom.js";
 

@@ -1,7 +1,7 @@
 /** Leave-one-out error over the bandwidth, or over a common factor of all: its minimum, and a mark that sets h. */
 import { extent, linePath, linearScale, logScale, makeChart } from "./chart.js";
 import { html, put } from "./dom.js";
-import { leftOut } from "./left_out.js";
+import { leftOut } from "./leave_one_out.js";
 import { gradually, makeHandle, spaced, titled, within } from "./panel.js";
 import { makePool } from "./pool.js";
 

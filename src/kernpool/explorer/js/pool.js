@@ -2,9 +2,9 @@
 //
 // weight_j = w_j K(|q - k_j| / h) x the factors of the categorical columns, as a share of their sum.
 
-import { makeSlice } from "./slice.js";
+import { makeSlice } from "./fit_along_column.js";
 import { KERNELS } from "./kernels.js";
-import { makePlane, weightedMean } from "./plane.js";
+import { makePlane, weightedMean } from "./local_linear.js";
 import { makeFinalize, nearestKey } from "./finalize.js";
 import { makeWeigher, penaltyOf } from "./similarity.js";
 

@@ -1,5 +1,5 @@
 /** The view as Python: the same rows, settings and query, by the public names of the package. */
-import { pythonCell } from "./days.js";
+import { pythonCell } from "./dates.js";
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
 export function toPython({ store, data, payload }) {

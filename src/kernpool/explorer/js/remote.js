@@ -1,4 +1,4 @@
-/** The engine behind a page that draws a part of the rows: of numbers and curves it alone knows those of all rows. */
+/** Client of the Python server, for pages that draw a part of the rows: numbers and curves of all rows come from there. */
 
 /**
  * @param {object} parts {host, payload, data, store}

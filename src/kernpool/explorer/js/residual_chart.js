@@ -1,8 +1,8 @@
 /** Leave-one-out residuals against the prediction or the column; a click makes a row's place the query. */
 import { extent, linearScale, makeChart } from "./chart.js";
-import { axisName, ticksOf } from "./days.js";
+import { axisName, ticksOf } from "./dates.js";
 import { html, put } from "./dom.js";
-import { leftOut } from "./left_out.js";
+import { leftOut } from "./leave_one_out.js";
 import { gradually, makeHandle, titled, tone, within } from "./panel.js";
 
 const PAINTED = 2000; // rows from which on dots are painted instead of being a path

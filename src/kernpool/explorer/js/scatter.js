@@ -1,14 +1,14 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
-import { axisName, showPlace, ticksOf } from "./days.js";
+import { axisName, showPlace, ticksOf } from "./dates.js";
 import { html, put, svg } from "./dom.js";
 import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
-import { domainOf, moveQuery } from "./moves.js";
+import { domainOf, moveQuery } from "./actions.js";
 import { whyLost } from "./remote.js";
-import { canBeSure, makeSure } from "./sure.js";
+import { canBeSure, makeSure } from "./delayed_intervals.js";
 
 const LANE = 0.08; // height of a class's lane above probability 1
 

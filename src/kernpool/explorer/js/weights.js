@@ -1,5 +1,5 @@
 /** Weights as numbers: estimate, effective sample size, the largest weights; an empty window in words; two queries compared. */
-import { showPlace } from "./days.js";
+import { showPlace } from "./dates.js";
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
 import { whyLost } from "./remote.js";

@@ -1,6 +1,6 @@
 /** Two and more columns: which one is the axis, and where the others are fixed. Bandwidths are in controls.js. */
 import { axesOf } from "./data.js";
-import { showPlace } from "./days.js";
+import { showPlace } from "./dates.js";
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
 

@@ -6,7 +6,7 @@
 import { exponentials } from "./exponential.js";
 import { KERNELS } from "./kernels.js";
 import { makeFinalize } from "./finalize.js";
-import { makePlane, weightedMean } from "./plane.js";
+import { makePlane, weightedMean } from "./local_linear.js";
 import { addSquares, addTo, distances, factorsOf, factorTable, multiplyOnto } from "./similarity.js";
 import { isByColumn, isInLogs, penaltyOf, withoutOne } from "./similarity.js";
 

@@ -1,4 +1,4 @@
-/** What a user does to the state: move the query, change a bandwidth, pin. Charts, controls and keys all come here. */
+/** User actions on the state: move the query, change a bandwidth, pin. Charts, controls and keys all call these. */
 
 /** Ends of the axis of a numeric column: a little more than its keys. */
 export function domainOf(data, column) {

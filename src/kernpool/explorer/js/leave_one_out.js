@@ -1,4 +1,4 @@
-/** Leave-one-out a row at a time, for work in idle slices. */
+/** Leave-one-out predictions, a row at a time, for work while the browser is idle. */
 import { means } from "./finalize.js";
 
 /**

@@ -1,8 +1,8 @@
-/** How sure the curve is, once nothing has changed for a while: intervals at each place, and a band for all of it. */
+/** Confidence intervals and the band of the curve, computed once nothing has changed for a while. */
 import { bandAlong } from "./band.js";
-import { leftOut } from "./left_out.js";
+import { leftOut } from "./leave_one_out.js";
 import { spaced } from "./panel.js";
-import { studentQuantile } from "./student.js";
+import { studentQuantile } from "./student_t.js";
 
 const LEVEL = 0.95;
 const PLACES = 121;

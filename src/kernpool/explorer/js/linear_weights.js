@@ -1,7 +1,7 @@
-// Shares of the rows in a fit: it is the sum of shares times outputs. Of a constant they are the weights, of a plane
-// these times a linear function of the offset.
+// Linear weights of the rows in a fit, which is the sum of weights times outputs. Those of a local constant are the
+// kernel weights, those of a plane these times a linear function of the offset.
 
-import { makePlane } from "./plane.js";
+import { makePlane } from "./local_linear.js";
 import { makeWeigher, penaltyOf } from "./similarity.js";
 
 /**
