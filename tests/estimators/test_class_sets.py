@@ -274,7 +274,7 @@ def test_draws_of_heavy_rows_are_bounded(rows, monkeypatch):
 
 def test_places_in_parts_are_refused(model, tmp_path):
     for ask in (model.predict, model.predict_proba, model.predict_set, model.probability_interval):
-        with pytest.raises(TypeError, match=r"X must be rows in memory, got str; ask about one part .*iter_batches"):
+        with pytest.raises(TypeError, match=r"X must be rows in memory, got str; pass one part .*iter_batches"):
             ask(str(tmp_path / "rows.parquet"))
     with pytest.raises(TypeError, match="takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor"):
         clone(model).fit(str(tmp_path / "rows.parquet"), "y")

@@ -47,7 +47,7 @@ Integers = NDArray[np.int64]
 
 
 class DrawnRows(NamedTuple):
-    """Sample of the training rows on which the bandwidth is searched.
+    """Sample of the distinct training rows on which the bandwidth is searched.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DrawnRows(NamedTuple):
 def drawn_rows(
     X: Array, value: Array, weight: Array, code: Integers, group: Integers | None, size: int, generator: Any
 ) -> DrawnRows | None:
-    """Draw a sample of rows for the bandwidth search.
+    """Draw a sample of the distinct training rows for the bandwidth search.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def drawn_rows(
 
 
 def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
-    """Return the indices of rows that equal some row of another table in all columns.
+    """Return the indices of the rows of one table that equal some row of another table in all columns.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def choose_bandwidth(
     standardise: bool = True,
     ridge: float | None = None,
 ) -> dict[str, Any]:
-    """Choose the bandwidth for given rows: a number, a rule of thumb, the plug-in or a search.
+    """Choose the bandwidth from given numbers, by a rule of thumb, by the plug-in or by a search.
 
     Parameters
     ----------
@@ -194,7 +194,8 @@ def choose_bandwidth(
         return as_given | nothing | {"bandwidth_": rule_of_thumb(X, times, kernel=kernel)}
     if smoothing is not None:
         raise ValueError(
-            f"smoothing is searched for with bandwidth={bandwidth!r}; leave it None, or give bandwidths too"
+            f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
+            f"got {abbreviate(smoothing)}; leave it out, or give bandwidths as numbers too"
         )
     code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept]
     drawn, said_seed = None, random_state
@@ -225,7 +226,7 @@ def choose_bandwidth(
 
 
 def of_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
-    """Rescale the bandwidths of a sample to all rows, and describe it in `bandwidth_note_`.
+    """Rescale bandwidths found on a sample to the number of all rows, and describe this in `bandwidth_note_`.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def _search(
     ridge: float | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a search by a criterion."""
+    """Search for the bandwidths that minimise a criterion, and return the fitted attributes."""
     if criterion == "log_loss":
         search = search_log_loss(X, value, times, **options)
     else:
@@ -287,22 +288,26 @@ def _search(
 
 
 def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int64]:
-    """Raise if bandwidths cannot be chosen with these groups; return the groups.
+    """Return the group of each row; raise if bandwidths cannot be chosen with these groups.
 
-    A number, and a rule, which looks at X alone, leave nothing out; what is asked of the model later does.
+    Given numbers, and rules of thumb, which look at X alone, hold no rows out. They need two groups all the same, since
+    leave-cluster-out methods of the fitted model do hold rows out.
     """
     check_groups(group, bandwidth if isinstance(bandwidth, str) and bandwidth not in RULES else "loo")
     return group
 
 
 def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
-    """Convert a bandwidth given as numbers to one per column in the convention ``"support"``."""
+    """Convert bandwidths from some convention to the package's own, ``"support"``, one per column."""
     given = as_bandwidth(bandwidth, columns)
     return np.where(given == INFINITE, np.inf, convert_bandwidth(given, kernel, source=convention))
 
 
 def given_smoothing(smoothing: Any, categories: Categories) -> Array:
-    """Validate smoothing given as numbers, which needs a bandwidth that is not searched for."""
+    """Validate smoothing parameters given for categorical columns, and return them as an array.
+
+    Where there are categorical columns, they must be given if the bandwidth is not searched for.
+    """
     largest = categories.largest
     if smoothing is None and len(categories):
         raise ValueError(
@@ -323,7 +328,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
 def in_order_of_columns(
     found: dict[str, Any], names: Sequence[Any] | None, encoding: Encoding | None
 ) -> dict[str, Any]:
-    """Add column names to a search, and reorder its relevances by the columns of the table.
+    """Put the relevances of a bandwidth search in the order of the table's columns, and add column names.
 
     `found` is from `choose_bandwidth`, which has numeric columns first. Without a search it is returned as it is.
     """
@@ -341,7 +346,7 @@ def in_order_of_columns(
 
 
 def _by_name(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kernel) -> Array:
-    """Return the bandwidth of a rule of thumb, or the plug-in bandwidth."""
+    """Return the bandwidths by a rule of thumb, or the plug-in bandwidth of one column and one output."""
     if bandwidth in RULES:
         return rule_of_thumb(X, times, rule=bandwidth, kernel=kernel)
     if X.shape[1] != 1 or value.shape[1] != 1:
@@ -356,7 +361,7 @@ DEFAULT_SEARCH_ROWS = 10_000
 
 
 class SearchSample(NamedTuple):
-    """Mergeable uniform sample of rows, for a search out of core.
+    """Uniform random sample of rows for an out-of-core bandwidth search; samples can be merged.
 
     Parameters
     ----------
@@ -379,7 +384,9 @@ class SearchSample(NamedTuple):
 
 
 class SearchDraw(NamedTuple):
-    """Size and seed that identify the rows seen by a search: those with the smallest random numbers.
+    """Size and seed that identify the sample of rows seen by an out-of-core bandwidth search.
+
+    The sample is the rows with the smallest random numbers.
 
     Parameters
     ----------
@@ -394,7 +401,7 @@ class SearchDraw(NamedTuple):
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed of the random numbers of rows."""
+    """Return the seed, drawn from `random_state`, of the random numbers by which rows are sampled."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
@@ -408,7 +415,7 @@ def draw(
     progress: Progress | None = None,
     total: int | None = None,
 ) -> SearchSample | None:
-    """Draw a uniform sample of rows in one pass.
+    """Draw a uniform random sample of the rows of chunks in one pass.
 
     Parameters
     ----------
@@ -471,7 +478,7 @@ def draw(
 
 
 def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | None:
-    """Merge samples of consecutive parts into one; None if there are none."""
+    """Merge samples of consecutive chunks or blocks into one of at most `size` rows; None if all are None."""
     some = [sample for sample in samples if sample is not None]
     if not some:
         return None
@@ -485,7 +492,7 @@ def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | No
 def bandwidth_of_sample(
     sample: SearchSample | None, flat: bool, labels: Any = None, *, bandwidth: str, random_state: Any, **options: Any
 ) -> dict[str, Any]:
-    """Choose the bandwidth on a sample and rescale it to all rows.
+    """Choose the bandwidth on a sample of rows, and rescale it to the number of all rows.
 
     Parameters
     ----------
@@ -499,7 +506,10 @@ def bandwidth_of_sample(
         As in `choose_bandwidth`, which returns the same attributes but for `bandwidth_note_`.
     """
     if sample is None or not sample.rows:
-        raise ValueError("there are no rows of positive weight: the source is empty")
+        raise ValueError(
+            "there are no rows of positive weight: the rows given as X are empty, or all of their weights are zero; "
+            "give at least one row of positive weight"
+        )
     value = sample.value[:, 0] if flat else sample.value
     weight = None if np.all(sample.weight == 1.0) else sample.weight
     if labels is not None:
@@ -516,5 +526,5 @@ def bandwidth_of_sample(
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
-    """Return the indices of the smallest numbers, in ascending order."""
+    """Return the indices of the `size` smallest numbers, in ascending order of index."""
     return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
-    """Return the chunks given by arguments of ``fit``; None if these are rows in memory.
+    """Return the rows given to ``fit`` as chunks if they are chunks, a file or a stream; None for rows in memory.
 
     Raises
     ------
@@ -70,17 +70,24 @@ def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
             raise TableError(str(error).replace(advice, remedy)) from None
     if not chunks.again:
         raise ValueError(
-            "the rows are read again by predict, which an iterator does not allow; give a list, a file or arrays"
+            "X must be rows that predict can read again, which an iterator does not allow; give a list, a file or "
+            "arrays"
         )
     return chunks
 
 
 def fit_chunks(model: Any, chunks: Chunks) -> None:
-    """Fit a regressor to chunks: sets `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`."""
+    """Fit a regressor to rows in chunks: store a reference to the rows, and choose the bandwidth.
+
+    Sets `chunks_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
+    """
     check_parameters(model)
     for name in ("unordered", "ordered"):
         if getattr(model, name) is not None:
-            raise TypeError(f"{name} must be None for rows in chunks: they have numeric columns only")
+            raise TypeError(
+                f"{name} must be None for rows in chunks, which have numeric columns only, got "
+                f"{abbreviate(getattr(model, name))}; fit a sample of them in memory"
+            )
     if not isinstance(model.scale, str) or model.scale != "raw":
         raise ValueError(
             f"scale must be 'raw' for rows in chunks, whose ranks are not known, "
@@ -98,7 +105,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     else:
         first = next(iter(chunks), None)
         if first is None:
-            raise ValueError("there are no rows: the source is empty")
+            raise ValueError("there are no rows: the chunks given as X are empty; give at least one row")
         found = choose_bandwidth(first.key, first.value, **options) | {"bandwidth_note_": "as given"}
         columns = first.key.shape[1]
     refuse_unable(model, columns)
@@ -111,7 +118,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
 
 
 def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
-    """Compute conditional quantiles of a regressor fitted to chunks, reading these again.
+    """Compute conditional quantiles for a regressor fitted to chunks, by reading its chunks again.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> NadarayaWatsonClassifier:
-        """Store the training rows and choose the bandwidth.
+        """Store the training rows, and choose the bandwidth and the weight of the class priors.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Choose the weight of the class priors, and fit the recalibration maps."""
+        """Add the weight of the class priors and any recalibration maps to the fitted attributes."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
         rows = len(label) if weight is None else float(weight.sum())
@@ -255,7 +255,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class.
+        """Predict the most probable class of each query.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ BANDWIDTHS = (0.002, 0.05, 0.5)
 
 
 class Task(NamedTuple):
-    """Calls that share compiled loops: one of `TASKS`, for a kernel and a number of columns."""
+    """Set of calls that share compiled loops: a name in `TASKS`, a kernel and a number of columns."""
 
     name: str
     kernel: str
@@ -33,7 +33,7 @@ class Task(NamedTuple):
 
 
 class CompiledLoops(NamedTuple):
-    """Result of `compile_ahead`: number of compiled versions, bytes and folder of the cache, and number of new ones."""
+    """Cache of compiled loops after `compile_ahead`: number of versions, bytes, folder, number of new versions."""
 
     versions: int
     size: int
@@ -48,7 +48,7 @@ def compile_ahead(
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> CompiledLoops:
-    """Precompile the loops, e.g. in a Docker image, so that first calls are fast.
+    """Compile numerical loops ahead of their first use, e.g. in a Docker image, so that first calls are fast.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _tasks(kernels: Iterable[str] | None, columns: Iterable[int]) -> list[Task]:
 
 
 def _files() -> tuple[Path, list[Path]]:
-    """Return the cache folder and the files of compiled versions."""
+    """Return the cache folder of compiled loops, and the files in it."""
     from kernpool.algorithms.brute.loops import tiles
     from kernpool.execution.compilation import PACKAGE
 
@@ -143,7 +143,7 @@ def _files() -> tuple[Path, list[Path]]:
 
 
 def run(task: Task) -> None:
-    """Run a task, ignoring its results and warnings."""
+    """Run the calls of a compilation task, so that their loops are compiled; ignore results and warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         globals()[f"_{task.name}"](task.kernel, task.columns)
@@ -156,7 +156,10 @@ def _arrays(d: int, rows: int = ROWS, dtype: Any = np.float64) -> tuple[Any, Any
 
 
 def _pool(kernel: str, d: int, algorithm: str, **options: Any) -> None:
-    """Pool with typical arguments: many and few queries, float32, weights, leave-one-out, several values."""
+    """Compile the loops of `pool` by typical calls with one algorithm.
+
+    The calls have many and few queries, float32, weights, leave-one-out and several outputs.
+    """
     from kernpool.pooling.pool import pool
 
     for dtype in (np.float64, np.float32):
@@ -195,7 +198,7 @@ def _nufft(kernel: str, d: int) -> None:
 
 
 def _estimators(kernel: str, d: int) -> None:
-    """Fit, predict, and compute standard errors and intervals."""
+    """Compile the loops of estimators: fit them, predict, and compute derivatives, quantiles and intervals."""
     from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
     X, y = _arrays(d, 600)

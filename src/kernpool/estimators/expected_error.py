@@ -55,7 +55,7 @@ STEPS = 1000  # of progress in each part of the work
 
 
 def expected_error(model: Any) -> float:
-    """Estimate the mean squared error of new rows, summed over outputs.
+    """Estimate the mean squared error of predictions of new rows, summed over outputs.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def expected_error(model: Any) -> float:
 
 
 def _was_searched(model: Any) -> bool:
-    """Return whether the bandwidths were searched for on exactly the rows of the model."""
+    """Return whether the bandwidths were found by a search, and no rows have been added since."""
     if "loo_error_" in vars(model):  # gone once rows are added
         return True
     criterion = CRITERIA.get(model.bandwidth) if isinstance(model.bandwidth, str) else None
@@ -115,7 +115,7 @@ def _was_searched(model: Any) -> bool:
 
 
 def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
-    """Repeat the bandwidth search of the model on some of its rows."""
+    """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
         return choose_bandwidth(
             fold.X,
@@ -134,7 +134,7 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
 
 @contextmanager
 def _progress_of(part: int, parts: int) -> Iterator[None]:
-    """Report progress of one part of the work as progress of the whole."""
+    """Report progress within one of several parts of the work as progress of the whole work."""
     listener = current_progress()
     if listener is None:
         yield
@@ -149,7 +149,7 @@ def _progress_of(part: int, parts: int) -> Iterator[None]:
 
 
 def _folds(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
-    """Yield the held-out weight of each row, fold by fold; a row of weight 3 is split like three equal rows.
+    """Yield, for each fold, the held-out weight of every row; a row of weight 3 is split like three equal rows.
 
     Groups are held out as a whole, and so are rows with all of their copies if these are to stay together.
     """
@@ -171,7 +171,7 @@ def _folds(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
 
 
 def _part(rows: TrainingRows, weight: Array) -> TrainingRows:
-    """Return rows with other weights, without rows of weight zero."""
+    """Return the rows with other frequency weights, dropping those of weight zero."""
     return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
 
 
@@ -182,7 +182,7 @@ def _recipe(model: Any, found: dict[str, Any]) -> Recipe:
 
 
 def _limits(model: Any, rows: TrainingRows) -> Limits:
-    """Return the limits to which a model of these rows clips its predictions; None if it does not clip."""
+    """Return the limits to which a model fitted to these rows clips its predictions; None if it does not clip."""
     return None if limits_of(model) is None else widened([(rows.value, rows.weight)])
 
 
@@ -191,14 +191,14 @@ def _squared(value: Array, prediction: Array) -> Array:
 
 
 def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits) -> Array:
-    """Predict the held-out rows from a fold; empty windows get the mean, as in leave-one-out."""
+    """Predict the held-out rows of a fold from its training rows; where windows are empty, by the mean."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
     return finalize(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)
 
 
 def _left_out_of(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
-    """Return the leave-one-out error of a fold, which most criteria have already computed."""
+    """Return the leave-one-out error on the training rows of a fold, from its search if that computed it."""
     if "loo_error_" in found and limits is None:
         return float(found["loo_error_"])
     factors = model._categories().factors(fold.code, fold.code, found["smoothing_"])
@@ -212,7 +212,7 @@ def _left_out_of(model: Any, found: dict[str, Any], fold: TrainingRows, limits: 
 
 
 def _left_out(model: Any) -> float:
-    """Return the leave-one-out error of a model, of clipped predictions if it clips."""
+    """Return the leave-one-out error of a fitted model, of clipped predictions if the model clips them."""
     limits = limits_of(model)
     if limits is None and "loo_error_" in vars(model):
         return float(model.loo_error_)
@@ -220,14 +220,14 @@ def _left_out(model: Any) -> float:
 
 
 def _without_copies(model: Any, rows: TrainingRows) -> float:
-    """Return the leave-one-out error with all copies of a row left out together."""
+    """Return the leave-one-out error of a model, where all copies of a row are held out together."""
     alone = replace(rows, group=np.arange(len(rows.X)))
     found = {name: vars(model)[name] for name in ("bandwidth_", "smoothing_", "ridge_") if name in vars(model)}
     return _left_out_of(model, found, alone, limits_of(model))
 
 
 def _error(one: LeaveOneOut, value: NDArray[Any], weight: Array | None, limits: Limits) -> float:
-    """Return the weighted mean squared leave-one-out error, clipped if there are limits."""
+    """Return the weighted mean squared leave-one-out error, of predictions clipped to `limits` if there are any."""
     if limits is None:
         return float(one.error)
     prediction = np.where(one.occupied[:, None], np.clip(one.prediction, *limits), one.prediction)
@@ -235,4 +235,4 @@ def _error(one: LeaveOneOut, value: NDArray[Any], weight: Array | None, limits: 
 
 
 def _say_nothing(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Ignore rank-deficient local fits of folds."""
+    """Ignore reports of rank-deficient local fits, as the callback for predictions within folds."""

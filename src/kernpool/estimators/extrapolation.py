@@ -29,13 +29,13 @@ HEAVIEST, LONGEST = 0.5, 6.0  # tail index, and how many times the distance from
 
 
 class Reach(NamedTuple):
-    """Lower and upper limits per column, beyond which a query is extrapolation; shape (d,) each."""
+    """Lower and upper limits of each column, beyond which a query counts as extrapolation; shape (d,) each."""
 
     low: Array
     high: Array
 
     def beyond(self, query: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Return a mask of cells beyond the limits, for queries of shape (m, d); None if there is no such cell."""
+        """Return which entries of queries of shape (m, d) are beyond the limits of their column; None if none is."""
         columns = zip(query.T, self.low.tolist(), self.high.tolist(), strict=True)
         if all(column.min() >= low and column.max() <= high for column, low, high in columns):
             return None
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
 
 
 def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False, step: Array | float = 0.0) -> Reach:
-    r"""Return the extrapolation limits from ranges: two bandwidths beyond the range of each column.
+    r"""Compute extrapolation limits from the range of each column: by default two bandwidths beyond it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
 
 
 def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
-    r"""Return the extrapolation limits from rows in memory, allowing for the tails of each column.
+    r"""Compute extrapolation limits from training rows in memory, allowing for the tails of each column.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
         \qquad \gamma = \min\{\tfrac12, \tfrac1k \sum_{i=1}^k \log \frac{x_{(n-i)} - m}{x_{(n-1-k)} - m}\}
@@ -121,25 +121,28 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
 
 
 def _tail(distance: Array, power: float) -> Array:
-    """Return the tail allowance beyond the median, from distances of shape (k + 1, d) in descending order."""
+    """Return how far a column's tail is expected to reach from its median, by Hill's estimate of the tail index.
+
+    `distance`, of shape (k + 1, d), has the distances of the outer values from the median, in descending order.
+    """
     index = np.log(distance[:-1] / distance[-1]).mean(axis=0)
     index = np.where(index < HEAVIEST, index, HEAVIEST)  # also of ties with the median, where it is infinite or NaN
     return np.asarray(distance[0] * np.minimum(np.exp(power * index), LONGEST))
 
 
 def range_of(key: Array) -> Array:
-    """Return minimum and maximum of each column, of shape (2, d); (inf, -inf) if there are no rows."""
+    """Return the minimum and maximum of each column, of shape (2, d); (inf, -inf) if there are no rows."""
     return np.stack([key.min(axis=0, initial=np.inf), key.max(axis=0, initial=-np.inf)])
 
 
 def joined_ranges(ranges: Iterable[Array]) -> Array:
-    """Merge ranges of parts into the range of all rows."""
+    """Merge the column ranges of several sets of rows into the range of all rows."""
     every = np.stack(list(ranges))
     return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
 
 
 def may_extrapolate(model: Any) -> bool:
-    """Return whether a model predicts beyond the training rows without another warning.
+    """Return whether a model can predict far beyond the training rows without any other warning.
 
     Windows of compact kernels are empty there, which has a warning of its own, but for classifiers that answer their
     priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
@@ -152,7 +155,7 @@ def may_extrapolate(model: Any) -> bool:
 
 
 def window_of(model: Any) -> tuple[Array, bool]:
-    """Return the bandwidths of a model's windows, infinite if all rows weigh alike, and whether it fits planes."""
+    """Return the bandwidths of a model, infinite for the constant kernel, and whether it fits local planes."""
     constant = get_kernel(model.kernel).name == "constant"
     return np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_, model._degree > 0
 
@@ -166,7 +169,7 @@ def warn_of_extrapolation(
     given: NDArray[Any] | None = None,
     kinds: Sequence[str] | None = None,
 ) -> None:
-    """Issue one warning about queries beyond the training rows.
+    """Issue one warning if any queries are beyond the extrapolation limits.
 
     Parameters
     ----------
@@ -224,7 +227,7 @@ def check_extrapolate(extrapolate: Any) -> None:
 
 
 def limits_of(model: Any) -> tuple[Array, Array] | None:
-    """Return the limits to which a model clips its predictions, per output; None if it does not clip.
+    """Return the limits, per output, to which a model clips its predictions; None if it does not clip.
 
     Rows of weight zero do not count. Rows in chunks are gone through once, at the first prediction.
     """
@@ -239,7 +242,7 @@ def limits_of(model: Any) -> tuple[Array, Array] | None:
 
 
 def widened(parts: Iterable[tuple[NDArray[Any], Array | None]]) -> tuple[Array, Array]:
-    """Return the range of outputs, widened by a tenth on both sides.
+    """Return the range of each output, widened by a tenth of its length on both sides.
 
     Parameters
     ----------
@@ -263,6 +266,9 @@ def widened(parts: Iterable[tuple[NDArray[Any], Array | None]]) -> tuple[Array, 
             low = table.min(axis=0) if low is None else np.minimum(low, table.min(axis=0))
             high = table.max(axis=0) if high is None else np.maximum(high, table.max(axis=0))
     if low is None or high is None:
-        raise ValueError("there are no rows of positive weight")
+        raise ValueError(
+            "extrapolate='clip' takes its limits from training rows of positive weight, and there are none; use "
+            "extrapolate='plane', or fit rows of positive weight"
+        )
     margin = MARGIN * high.astype(np.float64) - MARGIN * low  # the difference itself may overflow
     return low - margin, high + margin

@@ -47,7 +47,7 @@ Codes = NDArray[np.int64]
 
 
 def recipe_of(model: Any) -> Recipe:
-    """Return the pooling settings of a fitted model; raise if its named algorithm cannot pool its columns."""
+    """Return the pooling settings of a fitted model; raise if its `algorithm` cannot pool so many columns."""
     recipe = Recipe.of(
         model.kernel,
         model.bandwidth_,
@@ -65,7 +65,7 @@ def recipe_of(model: Any) -> Recipe:
 
 
 def refuse_unable(model: Any, columns: int) -> None:
-    """Raise if a named algorithm cannot pool this many numeric columns."""
+    """Raise if the model's `algorithm` cannot pool this many numeric columns."""
     if model.algorithm == "auto":
         return
     options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
@@ -73,20 +73,20 @@ def refuse_unable(model: Any, columns: int) -> None:
 
 
 def numeric_query(model: Any, X: ArrayLike, *, warn: bool = True) -> Array:
-    """Read queries of a fitted model without categorical columns; `warn` as of `read_query`."""
+    """Convert queries to an array, for a model without categorical columns; `warn` as in `read_query`."""
     return read_query(model, X, warn=warn)[0]
 
 
 def _refuse_parts(X: Any) -> None:
     if isinstance(X, Chunks | str | Path):
         raise TypeError(
-            f"X must be rows in memory, got {type(X).__name__}; ask about one part of the rows after the other, such "
+            f"X must be rows in memory, got {type(X).__name__}; pass one part of the rows after the other, such "
             "as each batch of pyarrow.parquet.ParquetFile.iter_batches"
         )
 
 
 def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
-    """Read queries of a fitted model as numbers in the units of X and category codes.
+    """Convert queries to numeric columns, in the units of X, and category codes, by the encoding of the fit.
 
     Parameters
     ----------
@@ -107,7 +107,10 @@ def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, C
 
 
 def _warn_of_extrapolation(model: Any, query: Array) -> None:
-    """Warn of queries, in the units of X, that are beyond the training rows; see `ExtrapolationWarning`."""
+    """Warn of queries, given in the units of X, that are far beyond the training rows.
+
+    `ExtrapolationWarning` has the rule.
+    """
     if not may_extrapolate(model):
         return
     h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
@@ -127,13 +130,13 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
 
 
 def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
-    """Return the extrapolation limits and the range of the training rows, in the units of X."""
+    """Return extrapolation limits, in ranks where columns are ranked, and the range of the rows in units of X."""
     counted = model.key_ if weight is None else model.key_[weight > 0]
     return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
 
 
 def _range_of_chunks(model: Any) -> Array:
-    """Return the range of each column of rows in chunks, from the fit or by one pass."""
+    """Return the minimum and maximum of each column of rows in chunks, from the fit or by one pass."""
     known: Array | None = vars(model).get("key_range_")
     if known is not None:
         return known
@@ -147,7 +150,7 @@ def _prepared(model: Any) -> Prepared:
 
 
 def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
-    """Fit the units (raw or ranks) in which a model compares numeric columns."""
+    """Fit the `Scale` of a model, which keeps numeric columns as they are or replaces them by ranks."""
     if encoding is None:
         ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
     else:  # levels alone have one column of zeros
@@ -156,12 +159,12 @@ def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Enc
 
 
 def scale_of(model: Any) -> Scale:
-    """Return the units in which a model compares numeric columns."""
+    """Return the `Scale` by which a fitted model keeps numeric columns or replaces them by ranks."""
     return _scale_and_keys(model)[0]
 
 
 def scaled_keys(model: Any) -> NDArray[Any]:
-    """Return the numeric columns of the training rows in units of comparison."""
+    """Return the numeric columns of the training rows, some replaced by ranks if the model ranks them."""
     return _scale_and_keys(model)[1]
 
 
@@ -174,7 +177,10 @@ def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
 
 
 def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
-    """Return the training rows as pairs for queries with these category codes; rows are read once per fit."""
+    """Return the training rows as key-value pairs, to be pooled at queries with these category codes.
+
+    Rows are read once per fit.
+    """
     rows = scaled_keys(model), model.value_, model.key_weight_
     keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
     factors = None
@@ -184,7 +190,7 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
 
 
 def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
-    """Return the pooling problem of queries and training rows; X None means the training rows."""
+    """Build the pooling problem with training rows as keys and X as queries; None means the training rows."""
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
@@ -195,20 +201,23 @@ def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, w
 
 
 def left_out_problem(model: Any) -> Problem:
-    """Return the leave-one-out problem of the training rows; leave-cluster-out after a fit with groups."""
+    """Return the leave-one-out pooling problem of the training rows; leave-cluster-out after a fit with groups."""
     group = vars(model).get("key_group_")
     problem = problem_of(model, None, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
 def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
-    """Convert slopes of shape (m, d, c) from units of comparison to units of X."""
+    """Convert slopes of shape (m, d, c) to slopes per unit of X, where the model replaces columns by ranks."""
     scale = scale_of(model)
     return slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None] if any(scale.ranked) else slopes
 
 
 def fit_of(model: Any, problem: Problem) -> LocalFit:
-    """Compute local fits at the queries; constant where sums lose the precision that planes need."""
+    """Compute the local fits (constants or planes) of a model at the queries of a pooling problem.
+
+    A fit is constant where the sums lose the precision that a plane needs.
+    """
     return local_fit(
         problem,
         model.algorithm,
@@ -222,7 +231,7 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
 def pool_at(
     model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], Any] | None = None
 ) -> NDArray[Any]:
-    """Pool the outputs of the training rows at new rows.
+    """Predict at new rows by pooling the outputs of the training rows.
 
     Parameters
     ----------
@@ -260,7 +269,7 @@ def pool_at(
 
 
 def check_unchanged(model: Any) -> None:
-    """Raise if the files of the training rows have changed since the fit."""
+    """Raise if the files that a model was fitted to in chunks have changed since the fit."""
     if model.reference_ is not None and model.chunks_.reference() != model.reference_:
         raise TableError(
             f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
@@ -273,7 +282,7 @@ ROWS = 1 << 16  # at once
 
 
 class RankNotes:
-    """Dependent columns of a fit, and the rank warnings already issued for it.
+    """Record for one fit: its linearly dependent columns, and which rank warnings have been issued.
 
     Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
     beyond that, because few keys are in them, is another warning.
@@ -291,7 +300,7 @@ class RankNotes:
         names: Sequence[str],
         weight: Array | None = None,
     ) -> None:
-        """Warn of rank-deficient fits not reported before.
+        """Warn of rank-deficient local fits, unless the same warning has been issued for this fit.
 
         Parameters
         ----------
@@ -322,7 +331,7 @@ class RankNotes:
 
 
 def dependent_columns(X: NDArray[np.floating]) -> Groups:
-    """Find columns that are constant or linearly dependent over all rows.
+    """Find the sets of columns that are constant or linearly dependent over all rows.
 
     Parameters
     ----------
@@ -388,7 +397,7 @@ QUANTITIES = ("fit", "derivative")
 
 
 def need_rows(model: Any, what: str = "standard errors need") -> None:
-    """Raise TypeError for a model that does not hold its rows."""
+    """Raise TypeError if a model was fitted to chunks, and so does not hold its rows."""
     check_is_fitted(model)
     if "chunks_" in vars(model):
         raise TypeError(
@@ -398,7 +407,7 @@ def need_rows(model: Any, what: str = "standard errors need") -> None:
 
 
 def smoother_of(model: Any) -> Smoother:
-    """Return a fitted model as a linear smoother: its rows and pooling settings."""
+    """Return a fitted model as a linear smoother: its training rows and pooling settings."""
     need_rows(model)
     categories = model._categories()
     has_levels = len(categories) > 0
@@ -415,13 +424,16 @@ def smoother_of(model: Any) -> Smoother:
 
 
 def training_of(model: Any, smoother: Smoother) -> Training:
-    """Return the local fits at the training rows, computed once per fit."""
+    """Return the fitted and leave-one-out values of the training rows, computed once per fit."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("training", fit_of_rows(model, smoother), lambda: fit_training(smoother))
 
 
 def training_with_shares(model: Any, smoother: Smoother) -> Training:
-    """Return the local fits at the training rows with their linear weights, as large as the rows and not cached."""
+    """Compute the fitted and leave-one-out values of the training rows, with the linear weights of the fits.
+
+    The weights are as large as the rows and are not cached.
+    """
     made = fit_training(smoother, with_shares=True)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))
@@ -438,7 +450,10 @@ def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clu
 
 
 def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
-    """Return leave-cluster-out fits for the groups of the fit; two clusters are enough for residuals."""
+    """Return leave-cluster-out fits at the training rows, for the groups given to `fit`; None without groups.
+
+    Two clusters are enough for residuals.
+    """
     code = vars(model).get("key_group_")
     return None if code is None else _left_out(model, smoother, code)
 
@@ -451,7 +466,7 @@ def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Cluste
 
 
 def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
-    """Return everything that the fit at the training rows depends on, as a cache key."""
+    """Return a cache key: everything that the local fits at the training rows depend on."""
     recipe = smoother.recipe
     return (
         smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
@@ -460,7 +475,7 @@ def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
 
 
 def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
-    """Read queries in units of comparison; `warn` as in `read_query`."""
+    """Convert X to evaluation points, ranked where the model ranks columns; `warn` as in `read_query`."""
     numeric, code = read_query(model, X, warn=warn)
     return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
@@ -468,19 +483,19 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoint
 def read_places(
     model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
 ) -> tuple[Smoother, EvaluationPoints, Training]:
-    """Read evaluation points and return them with the smoother and the fits at the training rows."""
+    """Return the smoother of a model, X as evaluation points, and the fits at the training rows."""
     check_choice("quantity", quantity, QUANTITIES)
     smoother = smoother_of(model)
     return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
 
 
 def columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
-    """Return the columns to differentiate by: [None] for the fit, all numeric columns for slopes."""
+    """Return the columns to differentiate by: [None] for the fit itself, all numeric columns for slopes."""
     return [None] if quantity == "fit" else list(range(smoother.columns))
 
 
 def rank_reporter(model: Any) -> ReportRank:
-    """Return the callback for rank-deficiency warnings; each model warns once per fit.
+    """Return the callback that warns of rank-deficient local planes; each model warns once per fit.
 
     Predictions of constants do not depend on planes, but their intervals are made of them.
     """
@@ -509,7 +524,7 @@ def rank_reporter(model: Any) -> ReportRank:
 
 
 def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
-    """Arrange one array of shape (m, c) per column in the shape of `predict` or `derivative`."""
+    """Stack results of shape (m, c), one per differentiated column, in the shape of `predict` or `derivative`."""
     one = model.value_.ndim == 1
     if quantity == "fit":
         return columns[0][:, 0] if one else columns[0]
@@ -521,7 +536,10 @@ def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Arr
 
 
 def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
-    """Return critical values of all columns: a number, or an array of the shape of one evaluation point."""
+    """Combine the critical values of confidence bands, one per column, for the result; None without bands.
+
+    The result is a number, or an array of the shape of one evaluation point.
+    """
     if critical[0] is None:
         return None
     if len(critical) == 1:
@@ -531,7 +549,7 @@ def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]
 
 
 def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:
-    """Return names, bandwidths or smoothing, and relevances of the columns in table order."""
+    """Return the name, bandwidth or smoothing, and relevance of each column, in table order, for summaries."""
     encoding = model.encoding_
     names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
     count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)

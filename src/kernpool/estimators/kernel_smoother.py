@@ -43,7 +43,7 @@ Codes = NDArray[np.int64]
 
 
 class RowAttribute:
-    """Descriptor of a fitted attribute that raises an explanation for models fitted to chunks.
+    """Descriptor of fitted training rows that raises AttributeError with advice for models fitted to chunks.
 
     Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
     """
@@ -57,13 +57,16 @@ class RowAttribute:
         if "chunks_" not in vars(model):
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         raise AttributeError(
-            f"this {owner.__name__} was fitted to chunks: it knows where its rows are and does not hold them, so there "
-            f"is no {self._name} and only predict and score work; fit it to arrays, such as a sample of the rows"
+            f"this {owner.__name__} was fitted to chunks and does not hold its rows in memory, so there is no "
+            f"{self._name}; fit it to arrays, such as a sample of the rows"
         )
 
 
 class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Base class: fits bandwidths, pools, and exposes the weights. Subclasses define the values."""
+    """Base class of kernel estimators: chooses bandwidths, pools values, and exposes the weights.
+
+    Subclasses define the values: outputs or one-hot labels.
+    """
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
@@ -142,7 +145,10 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self.n_jobs = n_jobs
 
     def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
-        """Choose the bandwidth and store keys and values; parameters are already validated."""
+        """Choose the bandwidth, and store the training rows as keys and values.
+
+        Parameters are already validated.
+        """
         key, code, _, encoding = rows
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
@@ -169,21 +175,21 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self._replace_fit(fitted)
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Add attributes that depend on the chosen bandwidths; none in the base class."""
+        """Add fitted attributes that depend on the chosen bandwidths; the base class adds none."""
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
-        """Replace an earlier fit in one step, so that a failed refit leaves it intact."""
+        """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
         for stale in (*self._arrays, *self._results, *self._others):
             self.__dict__.pop(stale, None)
         self.__dict__ |= fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
 
     def to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
-        """Return the fitted model as JSON and arrays, as `save_model` writes them."""
+        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
         return record_of(self, features, target)
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """Create a model from a record after validating it; used by `load_model`."""
+        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
         return model
 
@@ -253,7 +259,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return pool_at(self, X, self._report_rank)
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Ignore rank-deficient local fits, which local constant models do not have."""
+        """Ignore rank-deficient local fits, which local constant models do not have (a callback)."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         """Compute the weight of every training row in each prediction.
@@ -310,7 +316,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return effective_rows(problem_of(self, X, warn=False), self.key_weight_)
 
     def support_mask(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return which queries have training rows within the kernel's support.
+        """Return which queries have any training rows within the kernel's support.
 
         Parameters
         ----------

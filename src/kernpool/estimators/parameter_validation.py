@@ -51,7 +51,7 @@ def check_recalibrate(recalibrate: Any) -> None:
 
 
 def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
-    r"""Fit an isotonic recalibration map of the probabilities of each class by least squares.
+    r"""Fit an isotonic recalibration map for the probabilities of each class by least squares.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
 
 
 def check_maps(maps: NDArray[Any], classes: int) -> None:
-    """Raise if recalibration maps from a file are invalid."""
+    """Raise ValueError if the isotonic recalibration maps of a loaded model are invalid."""
     ok = maps.dtype == np.float64 and maps.ndim == 2 and maps.shape[1] == 3 and np.all(np.isfinite(maps))
     if ok:
         number, x, y = maps.T
@@ -155,7 +155,7 @@ LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
 def check_parameters(model: Any) -> None:
-    """Raise if a parameter is out of its range, as far as this does not depend on data.
+    """Raise if a parameter of an estimator is out of its range, as far as this does not depend on data.
 
     Those that a model does not have are not checked: the Dask regressor has none for categorical columns.
 
@@ -176,7 +176,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_restored(model: Any) -> None:
-    """Raise if any parameter of a restored model is out of its range, including those that only `fit` uses."""
+    """Raise if any parameter of a fitted model is out of its range, including those that only `fit` uses."""
     check_parameters(model)
     if not isinstance(model.bandwidth, str):
         as_bandwidth(model.bandwidth, len(model.bandwidth_))
@@ -192,7 +192,7 @@ def check_restored(model: Any) -> None:
 
 
 def search_parameters(model: Any) -> dict[str, Any]:
-    """Return the parameters of a model that `choose_bandwidth` needs, by name."""
+    """Return the parameters of an estimator that `choose_bandwidth` needs, as a dict by name."""
     names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
     return {name: getattr(model, name) for name in names}
 
@@ -283,7 +283,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 
 class NamedCalls:
-    """Base class whose methods name the class of the object in errors about wrong arguments.
+    """Base class of estimators that names the object's own class in errors about wrong arguments.
 
     They take weights that underflow for zeros, whatever `np.errstate` says.
     """
@@ -303,7 +303,7 @@ class NamedCalls:
 
 
 def _named(function: FunctionType) -> Callable[..., Any]:
-    """Wrap a method to raise a helpful TypeError for wrong arguments."""
+    """Wrap a method so that calls with wrong arguments raise a TypeError that names the object's class."""
 
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -79,7 +79,9 @@ def save_model(
         raise TypeError(f"model must be one of {names}, got {type(model).__name__}{remedy}")
     columns = {name: given for name, given in (("features", features), ("target", target)) if given is not None}
     if columns and type(model) not in MODELS[:3]:
-        raise TypeError(f"{' and '.join(columns)} must be None for a {type(model).__name__}: it predicts no tables")
+        raise TypeError(
+            f"{' and '.join(columns)} must be None for a {type(model).__name__}, which `kernpool predict` cannot use"
+        )
     write_record(folder, model.to_record(**columns), force=force)
 
 

@@ -30,7 +30,7 @@ SCALES = ("raw", "rank")
 
 @dataclass(frozen=True)
 class Scale:
-    r"""Units of numeric columns: as they are, or ranks among the training rows.
+    r"""Transformation of numeric columns: unchanged, or replaced by ranks among the training rows.
 
     .. math:: r(x) = \frac{1}{N} \Big( \sum_{x_i < x} w_i + \frac{1}{2} \sum_{x_i = x} w_i \Big)
 
@@ -53,7 +53,7 @@ class Scale:
 
     @classmethod
     def fit(cls, X: NDArray[Any], weight: Array | None, ranked: Sequence[bool]) -> Scale:
-        """Compute the ranks of columns.
+        """Compute the ranks of selected columns of the training rows, and return the transformation.
 
         Parameters
         ----------
@@ -75,11 +75,11 @@ class Scale:
 
     @property
     def ranked(self) -> tuple[bool, ...]:
-        """Which columns are replaced by ranks."""
+        """Flags of the numeric columns that are replaced by ranks."""
         return tuple(knots is not None for knots in self.knots)
 
     def apply(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Transform rows of shape (m, d) to these units; the same array if no column is ranked."""
+        """Replace columns of rows of shape (m, d) by ranks; return the same array if no column is ranked."""
         if not any(self.ranked):
             return X
         scaled = np.array(X, dtype=np.float64)
@@ -94,7 +94,7 @@ class Scale:
         return scaled
 
     def slope(self, X: NDArray[Any]) -> Array:
-        """Return the derivatives of `apply`, of shape (m, d).
+        """Return the derivative of each transformed column with respect to the raw column, of shape (m, d).
 
         At a value of a training row, where slopes differ on both sides, it is their mean.
         """
@@ -111,7 +111,7 @@ class Scale:
 
 
 def check_scale(scale: Any) -> None:
-    """Raise if `scale` is invalid for any columns.
+    """Raise ValueError if the parameter `scale` is invalid, whatever the columns are.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def check_scale(scale: Any) -> None:
 def ranked_columns(
     scale: Any, columns: int, names: Sequence[Any] | None = None, numeric: Sequence[int] | None = None
 ) -> list[bool]:
-    """Return which numeric columns are replaced by ranks.
+    """Return a flag for each numeric column: whether the parameter `scale` replaces it by ranks.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def ranked_columns(
         wanted = ["raw"] * columns
         places = [_position(column, columns, names) for column in scale]
         if len(set(places)) < len(places):
-            raise ValueError(f"scale names a column twice: {dict(scale)!r}")
+            raise ValueError(f"scale names a column twice, got {dict(scale)!r}; name each column once")
         for place, one in zip(places, scale.values(), strict=True):
             wanted[place] = one
     else:
@@ -185,14 +185,14 @@ def ranked_columns(
 
 
 def written_scale(scale: Any) -> Any:
-    """Convert a scale to JSON: positions in a dict become a list of pairs."""
+    """Convert the parameter `scale` to JSON; a dict becomes a list of pairs of column and unit."""
     if isinstance(scale, Mapping):
         return {"columns": [[column if isinstance(column, str) else int(column), scale[column]] for column in scale]}
     return scale if isinstance(scale, str) else [str(one) for one in scale]
 
 
 def read_scale(written: Any) -> Any:
-    """Read a scale from JSON, as written by `written_scale`; sequences become lists.
+    """Convert the parameter `scale` back from JSON, as written by `written_scale`; sequences become lists.
 
     Examples
     --------
@@ -213,13 +213,16 @@ def _ranks(column: NDArray[Any], times: Array) -> tuple[Array, Array]:
 
 
 def _mean_slope(x: Array, rank: Array) -> float:
-    """Return the mean slope of the ranks of a column; zero for a constant column, whose ranks are one half."""
+    """Return the mean slope of the ranks over the range of a column; zero for a constant column.
+
+    The ranks of a constant column are one half.
+    """
     width = float(x[-1] - x[0])
     return float(rank[-1] - rank[0]) / width if width > 0 else 0.0
 
 
 def is_column(column: Any) -> bool:
-    """Tell whether a value can name a column: a string or an integer."""
+    """Return whether a value can name a column: a string or an integer position."""
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 

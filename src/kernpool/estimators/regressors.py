@@ -54,7 +54,7 @@ class KernelRegressor(
     RegressorMixin,  # type: ignore[misc]  # scikit-learn is not typed
     KernelSmoother,
 ):
-    """Base class of the regressors; subclasses define the local fit around each query."""
+    """Base class of the kernel regressors; subclasses define the local fit around each query."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,7 +153,7 @@ class KernelRegressor(
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows without changing the bandwidth.
+        """Add training rows without changing the bandwidth; the first call is `fit`.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class KernelRegressor(
         return (model._pool(X), std_of_new(model, X)) if return_std else model._pool(X)
 
     def _one_per_output(self, slopes: Array) -> Array:
-        """Drop the last axis of (m, d, c) if y had one dimension."""
+        """Drop the output axis of slopes of shape (m, d, c) if y was one-dimensional."""
         return slopes[:, :, 0] if self.value_.ndim == 1 else slopes
 
 
@@ -423,7 +423,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     """
 
     def derivative(self, X: ArrayLike) -> Array:
-        r"""Compute the derivative of the fitted curve.
+        r"""Compute the derivative of the fitted curve with respect to each numeric column.
 
         .. math:: \frac{\partial \hat y(x)}{\partial x_a} = \sum_j \alpha_j(x)\, (y_j - \hat y(x))\,
                   \frac{\partial \log K((x - x_j)/h)}{\partial x_a}
@@ -635,7 +635,7 @@ class LocalLinearRegressor(KernelRegressor):
         return (searched and not is_flat(get_kernel(self.kernel))) if self.ridge is None else self.ridge > 0
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Warn of slopes that are not identified, once per fit."""
+        """Warn of slopes that the training rows do not determine, once per fit (a callback)."""
         if self.encoding_ is not None and not self.encoding_.numeric:
             return
         fitted = vars(self)

@@ -26,15 +26,15 @@ from kernpool.kernels import get_kernel, registered_name
 
 
 def open_reference(reference: Any, memory: int | None = None) -> Chunks:
-    """Open the rows of an untrusted reference, if they are those of the fit."""
+    """Open the files of training rows that an untrusted reference names; raise if they are not those of the fit."""
     problem = _problem(reference)
     if problem:
-        raise ValueError(f"{problem} of the rows it refers to")
+        raise ValueError(f"the reference to its rows is invalid: {problem}")
     return reopen(reference, memory=memory)
 
 
 def _problem(reference: Any) -> str | None:
-    """Return why a reference is invalid; None if it is valid."""
+    """Return what is invalid in a reference to files of training rows; None if it is valid."""
     if not isinstance(reference, dict):
         return "there is no description"
     if reference.get("kind") not in ("npy", "parquet"):
@@ -54,7 +54,7 @@ def _problem(reference: Any) -> str | None:
         return "there are no fingerprints"
     columns = [*reference["features"], *([target] if isinstance(target, str) else target)]
     if len(set(columns)) < len(columns) or weight in columns:
-        return "a column has two parts"
+        return "a column has two roles"
     return None
 
 
@@ -77,7 +77,7 @@ LABELS = "labels"
 
 
 def record_of(model: Any, features: Sequence[str] | None, target: str | None) -> Record:
-    """Convert a fitted smoother to a record; parameters as in `save_model`."""
+    """Convert a fitted kernel estimator to a `Record` of JSON and arrays; parameters as in `save_model`."""
     check_is_fitted(model)
     check_restored(model)
     reference = vars(model).get("reference_")
@@ -113,7 +113,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
 
 
 def restored(kind: type[Any], record: Record) -> Any:
-    """Rebuild a smoother from an untrusted record; raise if entries or arrays are invalid."""
+    """Rebuild a kernel estimator from an untrusted record; raise if entries or arrays are invalid."""
     header, model = record.header, kind()
     on_chunks = "chunks" in header
     _check_entries(model, header, record.arrays, on_chunks)
@@ -158,7 +158,7 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
 
 
 def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
-    """Raise if the header entries are not those of a model, or have wrong types."""
+    """Raise ValueError if the header of a model file lacks entries, has others, or has wrong types."""
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
@@ -183,7 +183,7 @@ def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], 
 
 
 def _check_fit(model: Any, features: Sequence[str]) -> None:
-    """Raise if the parts of a fitted estimator are inconsistent."""
+    """Raise if the fitted attributes of a loaded model are inconsistent with each other."""
     parts, encoding = vars(model), model.encoding_
     columns = d = len(model.bandwidth_)
     if encoding is not None:
@@ -205,11 +205,11 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     if "chunks_" in parts:
         levels = encoding is not None and not encoding.numbers_alone
         if levels or "classes_" in parts or hasattr(model, "predict_proba"):
-            raise ValueError("rows in chunks are numbers, and so are their values")
+            raise ValueError("a model fitted to chunks has no categorical columns and no classes")
         if (model.chunks_.kinds or ("numeric",) * columns) != (encoding or Encoding.of_numbers(None, columns)).kinds:
             raise ValueError("the encoding does not say what the columns of the rows in chunks are")
         if not (isinstance(model.scale, str) and model.scale == "raw"):
-            raise ValueError("columns in chunks have no ranks")
+            raise ValueError("scale must be 'raw' for a model fitted to chunks")
         return
     key, value, weight = model.key_, model.value_, model.key_weight_
     n = len(_of_kind("key_", key, "f", (len(key), d)))
@@ -248,7 +248,7 @@ def _check_levels(model: Any) -> None:
         raise ValueError(f"smoothing_ must lie in [0, {largest.tolist()}]")
     code = _of_kind("key_code_", model.key_code_, "i", (len(model.key_), k))
     if not np.all((code >= 0) & (code < [len(levels) for levels in encoding.levels])):
-        raise ValueError("key_code_ holds numbers of levels that there are not")
+        raise ValueError("key_code_ holds category codes out of range")
 
 
 def _of_kind(name: str, array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> NDArray[Any]:

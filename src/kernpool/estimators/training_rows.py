@@ -44,7 +44,7 @@ from kernpool.execution.warnings import warn_caller
 
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
-    """Read class labels of any type; missing labels, and conversions that would merge labels, are errors.
+    """Convert class labels of any type to an array; raise for missing labels and conversions that merge labels.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
 
 
 def _as_array(y: Any) -> NDArray[Any]:
-    """Return labels as an array; dtype object where NumPy would convert numbers or text."""
+    """Convert labels to an array, of dtype object where NumPy would turn numbers or text into something else."""
     if hasattr(y, "iloc"):  # of pandas, whose nullable types become floats
         columns = [y.iloc[:, i] for i in range(y.shape[1])] if y.ndim == 2 else [y]
         if not all(isinstance(column.dtype, np.dtype) for column in columns):
@@ -109,7 +109,7 @@ def _as_array(y: Any) -> NDArray[Any]:
 
 
 def _of_one_type(label: NDArray[Any], as_text: bool) -> NDArray[Any]:
-    """Convert objects to booleans, integers or floats if all are of that type; text stays text."""
+    """Convert labels of dtype object to booleans, integers or floats if all are numbers; text stays text."""
     items = label.tolist()
     text = [item for item in items if isinstance(item, str)]
     others = [item for item in items if not isinstance(item, str)]
@@ -175,7 +175,7 @@ def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], N
 
 
 def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the class priors: weighted class frequencies.
+    """Return the class priors: the weighted frequencies of the classes among one-hot labels.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) 
 
 
 def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDArray[Any]:
-    """Shrink pooled labels towards the class priors.
+    """Shrink pooled one-hot labels (class probabilities) towards the class priors.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class ReadRows(NamedTuple):
 
 
 def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> ReadRows:
-    """Read training rows and store names and number of their columns in the model.
+    """Convert X and y to numeric columns, category codes and outputs or labels; store or check column names.
 
     Parameters
     ----------
@@ -276,13 +276,13 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
 
 
 def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:
-    """Raise unless there is one output or label per row."""
+    """Raise ValueError unless y has one output or label per row of X."""
     if len(key) != len(output):
         raise ValueError(f"X has {len(key)} rows and y {len(output)}; pass one value of y for each row of X")
 
 
 def refuse_formula(X: Any, y: Any) -> None:
-    """Raise for a formula as X or y, and explain how to select columns; paths like ~/rows.parquet are accepted."""
+    """Raise TypeError for a formula as X or y, and explain how to select columns; accept paths like ~/a.parquet."""
     for given in (X, y):
         if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
             target, _, terms = given.partition("~")
@@ -293,19 +293,25 @@ def refuse_formula(X: Any, y: Any) -> None:
 
 
 def refuse_name(y: Any, *, numbers: bool) -> None:
-    """Raise for a column name where the column itself is needed; for numbers also for a list of one name."""
+    """Raise TypeError if y is the name of a column where its values are needed.
+
+    With `numbers`, a list of a single name is refused as well.
+    """
     name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
     if isinstance(name, str):
         raise TypeError(f"y must hold a value per row, got {abbreviate(y)}; pass the column: {selection(name)}")
 
 
 def selection(name: Any) -> str:
-    """Return code, for messages, that fits to a frame in memory which has the target as a column."""
+    """Return example code, for error messages, that fits to a data frame which has y as a column."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
 def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, NDArray[Any]]:
-    """Read training rows of numeric columns only, as `read_rows`; text, categories and dates are errors."""
+    """Convert X and y to arrays of numeric columns and of outputs or labels; raise for other columns.
+
+    As `read_rows`, but text, categories and dates in X are errors.
+    """
     refuse_formula(X, y)
     refuse_name(y, numbers=numbers)
     table, owner = as_table(X), type(model).__name__
@@ -324,7 +330,7 @@ def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, N
 
 
 def as_table(X: Any, columns: int | None = None) -> Any:
-    """Return X as a frame or a two-dimensional array; one dimension becomes one column.
+    """Convert X to a data frame or a two-dimensional array; one dimension becomes one column.
 
     Every method of an estimator that takes inputs reads them by this and `read_inputs`.
 
@@ -372,7 +378,7 @@ def _is_exact(given: Any, read: NDArray[Any]) -> bool:
 
 
 def validated(model: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
-    """Call scikit-learn's `validate_data`; also store or compare column labels that are not strings."""
+    """Validate X by scikit-learn's `validate_data`; also store or compare column labels that are not strings."""
     if _is_plain(X) and (reset or (fitted_labels(model) is None and X.shape[1] == model.n_features_in_)):
         if reset:  # all that is left to do, in a tenth of the time: it would be a fifth of a call for 1000 rows
             model.n_features_in_ = X.shape[1]
@@ -383,7 +389,10 @@ def validated(model: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
         refuse_other_columns(labels, fitted_labels(model), f"use X[model.{_label_attribute(model)}]")
     if isinstance(X, MixedTable) and not reset:  # scikit-learn knows no names of its columns
         if X.shape[1] != model.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} columns, and the model was fitted to {model.n_features_in_}")
+            raise ValueError(
+                f"X has {X.shape[1]} columns, and the model was fitted to {model.n_features_in_}; pass the "
+                "columns of the fit"
+            )
         return X
     read = validate_data(model, X, reset=reset, **options)
     if reset:
@@ -404,7 +413,7 @@ def fitted_labels(model: Any) -> Sequence[Any] | None:
 
 
 def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
-    """Store column labels in a model: strings in `feature_names_in_`, as in scikit-learn, others elsewhere."""
+    """Store column labels in a model: strings in `feature_names_in_`, as scikit-learn, others in `column_labels_`."""
     for name in (NAMES, LABELS):
         vars(model).pop(name, None)
     if labels is not None and all_text(labels):
@@ -418,7 +427,7 @@ def _label_attribute(model: Any) -> str:
 
 
 def encoding_of(model: Any, table: Any) -> Encoding | None:
-    """Return the encoding of the columns of a table; None if all are numeric."""
+    """Fit the encoding of the columns of a table as numbers and category codes; None if all are numeric."""
     unordered = () if model.unordered is None else model.unordered
     ordered = () if model.ordered is None else model.ordered
     if not (_has_columns(table) or len(unordered) or len(ordered)):
@@ -437,7 +446,7 @@ def _has_columns(table: Any) -> bool:
 def read_inputs(
     model: Any, table: Any, encoding: Encoding | None, *, reset: bool, unseen: str = "raise"
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Read a table as numbers and category codes; store or check names and number of its columns.
+    """Convert a table to numeric columns and category codes; store or check its column names in the model.
 
     Parameters
     ----------
@@ -469,7 +478,7 @@ def read_inputs(
 
 
 def _refuse_not_finite(name: str, array: Any) -> None:
-    """Raise for the first cell that is not finite, naming row and column."""
+    """Raise ValueError if a float array has a NaN or infinite entry, naming row and column of the first."""
     if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim in (1, 2)):
         return
     wrong = np.argwhere(~np.isfinite(array))
@@ -484,7 +493,7 @@ def _refuse_not_finite(name: str, array: Any) -> None:
 
 
 def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
-    """Read outputs of a regressor: finite numbers of shape (n,) or (n, c).
+    """Convert the outputs of a regressor to an array of finite numbers, of shape (n,) or (n, c).
 
     Parameters
     ----------
@@ -507,7 +516,7 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
 
 
 def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
-    """Raise for text and for the first missing or infinite output."""
+    """Raise ValueError if outputs are text, missing or infinite, naming the first."""
     if read.dtype.kind not in "OSU":
         _refuse_not_finite("y", read)
         return
@@ -527,10 +536,10 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
 
 
 class Scoring:
-    """Mixin with `score`, which reads y and weights as `fit` does."""
+    """Mixin with the method `score`, which accepts the same types of y and weights as `fit`."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2 for a regressor, accuracy for a classifier.
+        """Return R^2 of the predictions for a regressor, accuracy for a classifier.
 
         Parameters
         ----------
@@ -564,7 +573,7 @@ def at_least_one_column(numeric: Array) -> Array:
 
 
 def frequencies(sample_weight: ArrayLike, n: int) -> Array:
-    """Return a copy of the frequency weights of n rows; warn if their mean is unusual."""
+    """Convert `sample_weight` to a new array of n frequency weights; warn if their mean is unusual."""
     try:
         given = as_real_array("key_weight", sample_weight)
         weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()
@@ -610,7 +619,7 @@ class GrowingArray:
         self._lock = Lock()
 
     def append(self, rows: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-        """Return `rows` followed by `more`.
+        """Return an array of `rows` followed by `more`, in the spare capacity of the buffer if possible.
 
         Parameters
         ----------
@@ -658,7 +667,7 @@ def snapshot(model: Model) -> Model:
 
 
 def answers_by_snapshots(kind: type[Model]) -> type[Model]:
-    """Class decorator: inherited public methods work on a snapshot, except `WRITERS`.
+    """Make inherited public methods, except `WRITERS`, work on a snapshot of the model (class decorator).
 
     A method reads rows many times, and what it made of fewer rows does not fit to those that another thread has added.
     Decorates the class whose `partial_fit` adds rows; methods of its own take a snapshot themselves.
@@ -680,7 +689,10 @@ def _from_snapshot(method: Any) -> Any:
 
 
 def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:
-    """Return the attributes of a model that change with more rows (arrays without categorical columns only)."""
+    """Return the training-row arrays of a fitted model with further rows appended.
+
+    For models fitted to arrays, without categorical columns.
+    """
     growing = vars(model).setdefault("_growing", {name: GrowingArray() for name in ("key_", "value_", "key_weight_")})
     grown = {"key_": growing["key_"].append(model.key_, key), "value_": growing["value_"].append(model.value_, value)}
     grown["key_weight_"] = before = model.key_weight_

@@ -196,7 +196,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         target: Any = None,
         features: Any = None,
     ) -> Self:
-        """Store references to the training rows and choose the bandwidth.
+        """Store references to the training rows, and choose the bandwidth.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict from the training rows.
+        """Predict y at new rows: an array for queries in memory, a Dask array for queries on Dask.
 
         Parameters
         ----------
@@ -333,7 +333,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         return self._leave_one_out(self.partitions_, max_rows, self.bandwidth_).error
 
     def to_local(self) -> NadarayaWatsonRegressor:
-        """Load all rows and return the same model in memory.
+        """Load all training rows into memory and return the same model as a `NadarayaWatsonRegressor`.
 
         Returns
         -------
@@ -356,7 +356,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
 
     @property
     def client_(self) -> Any:
-        """Cluster in use: `client`, or the most recent client; None for Dask's local schedulers."""
+        """Dask client in use: `client`, or the most recent client; None for Dask's local schedulers."""
         return find_client(self.client)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -367,7 +367,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
 
     def _columns_of(self, frame: Any) -> tuple[Any, dict[Any, Any]]:
-        """Return the columns of a Dask dataframe that the model was fitted to, and which of them are dates."""
+        """Return a Dask dataframe with the columns of the fit, and a dict from labels to kinds of its time columns."""
         found = select(frame, fitted_labels(self))
         if self.encoding_ is None:
             return found, {}
@@ -424,7 +424,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         random_state: Any = 0,
         max_bytes: int = 1 << 30,
     ) -> Array:
-        """Bootstrap the fit on the cluster at its bandwidth.
+        """Compute the fit, or a statistic of it, in bootstrap resamples of the rows at the fitted bandwidth.
 
         Parameters
         ----------
@@ -499,7 +499,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         calibration: str | None = None,
         groups: ArrayLike | None = None,
     ) -> PredictionInterval:
-        """Compute prediction intervals, calibrated on held-out rows.
+        """Compute prediction intervals of y at new rows, calibrated on held-out rows.
 
         Parameters
         ----------
@@ -552,7 +552,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         )  # fmt: skip
 
     def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002  # as all others are called
-        """Raise a TypeError that explains what to do: standard errors need the rows in memory."""
+        """Raise TypeError, since standard errors need the rows in memory; the message says what to do instead."""
         refuse_without_rows(self, "standard errors, confidence intervals, summaries and tests need")
 
     confidence_interval = summary = significance_test = standard_error
@@ -653,7 +653,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
         if y_bandwidth is None:
-            raise TypeError("y_bandwidth must be a positive number, got None")
+            raise TypeError("y_bandwidth must be a positive number, got None; find one on a sample of rows in memory")
         return self._functions(X, y, y_bandwidth, density=True)
 
     def _functions(self, X: ArrayLike, y: ArrayLike, y_bandwidth: Any, *, density: bool) -> Array:
@@ -670,7 +670,7 @@ Places = list[NDArray[np.intp]]
 
 
 def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
-    """Read queries in memory with the columns of the model; `warn`: whether to warn of extrapolation."""
+    """Convert queries in memory to an array with the columns of the model; warn of extrapolation if `warn`."""
     table = as_table(X, vars(model).get("n_features_in_"))
     query = np.asarray(read_inputs(model, table, model.encoding_, reset=False)[0], dtype=np.float64)
     if warn and may_extrapolate(model):
@@ -708,12 +708,12 @@ def _watched(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds
 
 
 def kinds_of(model: Any) -> Sequence[Kind] | None:
-    """Return the column types of the training rows; None if all are numeric."""
+    """Return the kinds (such as numbers or dates) of the training columns; None if all are numeric."""
     return None if model.encoding_ is None else model.encoding_.kinds
 
 
 def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
-    """Return partitions with known numbers of rows, and the number of key columns."""
+    """Return partitions whose numbers of rows have been counted, and the number of key columns."""
     rows = list(partitions.rows)
     unknown = [i for i, size in enumerate(rows) if size is None]
     if not unknown and partitions.names is None:
@@ -728,7 +728,7 @@ def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
 
 
 def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> SearchSample | None:
-    """Draw rows for the bandwidth search, independent of how the rows are partitioned.
+    """Draw a random sample of rows for the bandwidth search, which does not depend on the partitioning.
 
     Tasks draw some more rows than are needed in all; where weights of zero make them too few, they draw once more.
     """
@@ -747,7 +747,7 @@ def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> Se
 
 
 def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Places:
-    """Return the indices of drawn rows in each partition; all if there are at most `most` or it is None."""
+    """Return, for each partition, the indices of its drawn rows; all rows if `most` is None or not exceeded."""
     sizes = [rows or 0 for rows in partitions.rows]
     ends, n = np.cumsum(sizes), sum(sizes)
     if most is None or n <= most:
@@ -758,7 +758,7 @@ def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Pl
 
 
 def fetch_all(partitions: Partitions, client: Any) -> Chunk:
-    """Load all rows into memory."""
+    """Load the rows of all partitions into memory, as one chunk."""
     pairs = zip(partitions.blocks, places_of(partitions, None, None), strict=True)
     rows = joined(compute([delayed(draw_rows)(block, rows) for block, rows in pairs if len(rows)], client, RETRIES))
     if rows is None:
@@ -767,18 +767,18 @@ def fetch_all(partitions: Partitions, client: Any) -> Chunk:
 
 
 def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> SearchSample | None:
-    """Draw rows of a block, in a task."""
+    """Draw the sample of the rows of one block, in a Dask task."""
     return draw(read_block(block), size, seed, first=first, limit=limit)
 
 
 def _range_of(block: Any) -> NDArray[np.float64] | None:
-    """Return the range of the keys of a block, in a task; None if it has no rows."""
+    """Return the minimum and maximum of each key column of a block, in a Dask task; None without rows."""
     ranges = [range_of(chunk.key) for chunk in read_block(block)]
     return joined_ranges(ranges) if ranges else None
 
 
 def _describe(block: Any) -> tuple[int, int]:
-    """Return the number of rows and of key columns of a block, in a task."""
+    """Return the number of rows and the number of key columns of a block, in a Dask task."""
     rows = columns = 0
     for chunk in read_block(block):
         rows, columns = rows + len(chunk.key), chunk.key.shape[1]
@@ -786,7 +786,7 @@ def _describe(block: Any) -> tuple[int, int]:
 
 
 class PartitionSource:
-    """Partitions that a regressor was fitted to, as a source of rows.
+    """Source of training rows for prediction intervals: the partitions that a Dask regressor was fitted to.
 
     Parameters
     ----------
@@ -800,17 +800,17 @@ class PartitionSource:
         self.outputs, self.flat = self._partitions.outputs, self._partitions.flat
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Read evaluation points in memory."""
+        """Convert evaluation points in memory to an array with the columns of the model; refuse Dask collections."""
         if is_dask_collection(X):
             raise TypeError("X must be in memory for prediction intervals; compute it, or some of it")
         return read_query(self._model, X, warn=warn)
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw rows with the smallest random numbers, in tasks."""
+        """Draw a sample of the training rows, those with the smallest random numbers, in Dask tasks."""
         return draw_sample(self._partitions, size, seed, self._client)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Sum over all rows except those held out, on the cluster."""
+        """Compute kernel sums at the queries over all training rows except those held out, on the cluster."""
         if without is None:
             return PartitionPairs(self._partitions, self._client, RETRIES).reduce(self.recipe, query)
         asked, center = QueryBatch.of(self.recipe, query), center_task(self._partitions)
@@ -825,7 +825,7 @@ class PartitionSource:
         return asked.sums(state, center, self.flat, fill=fill)
 
     def _tree(self, asked: QueryBatch, center: Any, without: UniformRange, limit: str | None = None) -> Any:
-        """Return the task that computes the state of all rows except those held out."""
+        """Return the Dask task that computes the kernel sums over all rows except those held out."""
         sent = sent_once(asked)
         firsts = np.cumsum([0, *self._partitions.rows]).tolist()
         states = [
@@ -838,12 +838,12 @@ class PartitionSource:
 def _state_without(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, numbers: UniformRange, first: int
 ) -> PoolState:
-    """Return the pooling state of a block without held-out rows, in a task."""
+    """Return the kernel sums over the rows of a block except those held out, in a Dask task."""
     return block_state(asked, ChunksWithout(read_block(block), numbers, first), center, outputs)
 
 
 def refuse_without_rows(model: Any, what: str) -> NoReturn:
-    """Raise a TypeError that explains what to do if a method needs the rows in memory."""
+    """Raise TypeError because a method needs the rows in memory, and explain what to do instead."""
     raise TypeError(
         f"{type(model).__name__} keeps references to its rows, and {what} the rows themselves; fit "
         "NadarayaWatsonRegressor to a sample of them in memory, with bandwidth=model.bandwidth_, or use "
@@ -852,7 +852,7 @@ def refuse_without_rows(model: Any, what: str) -> NoReturn:
 
 
 def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: Callable[[Array], Any] | None) -> Array:
-    """Bootstrap a fit to partitions; parameters as in `DaskInference.bootstrap`."""
+    """Bootstrap a fit to Dask partitions; parameters as in `DaskNadarayaWatsonRegressor.bootstrap`."""
     asked, partitions = QueryBatch.of(model._recipe(model.bandwidth_), read_query(model, X)), model.partitions_
     center, seed = center_task(partitions), random_draws.as_seed(how.random_state)
     how.check_request(statistic, len(asked) * partitions.outputs)
@@ -868,14 +868,17 @@ def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: C
 
 
 def _unit_rows(block: Any) -> int:
-    """Return the sum of frequency weights of a block, in a task."""
+    """Return the sum of the frequency weights of a block, in a Dask task."""
     return sum(unit_rows(chunk)[1] for chunk in read_block(block))
 
 
 def _resampled(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, seed: int, first: int, n_resamples: int
 ) -> PoolState:
-    """Return the states of all resamples of a block, one after the other, in a task."""
+    """Return the kernel sums of a block in each bootstrap resample of its rows, in a Dask task.
+
+    They are in one state, one resample after the other.
+    """
     state = empty_state(n_resamples * len(asked), asked.layout(outputs).width)
     if center is None:
         return state

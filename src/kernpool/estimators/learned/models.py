@@ -44,7 +44,7 @@ FEWEST_ROWS = 3
 
 
 def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
-    """Raise if a parameter is out of its range.
+    """Raise if a parameter of a learned model is out of its range.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
             )
         if similarity == "linear" and size > columns:
             raise ValueError(
-                f"output_size must be at most the number of columns, {columns}, with similarity='linear', got {size}: "
-                "a map to more can do no more"
+                f"output_size must be at most the number of columns, {columns}, with similarity='linear', got {size}; "
+                "a linear map to more columns adds nothing"
             )
     hidden = parameters["hidden_sizes"]
     if isinstance(hidden, str) or not hasattr(hidden, "__iter__") or not hasattr(hidden, "__len__"):
@@ -120,7 +120,7 @@ ENTRIES = {
 
 
 def record_of(model: Any) -> Record:
-    """Return a fitted learned model as a record."""
+    """Convert a fitted learned model to a `Record` of JSON and arrays, for saving."""
     from kernpool.torch.learning.training import similarity_state
 
     check_is_fitted(model)
@@ -245,7 +245,10 @@ WIDTH_OF_CONSTANT = 1e-4  # spread over bandwidth that learning starts from, whe
 
 
 class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Base class: learns an encoder, pools, and exposes the weights. Subclasses define values and loss."""
+    """Base class of estimators with a learned similarity: trains it, pools, and exposes the weights.
+
+    Subclasses define values and loss.
+    """
 
     record_format: ClassVar[str] = "kernpool learned model"
     record_version: ClassVar[int] = VERSION
@@ -288,7 +291,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     def _fit_pairs(
         self, X: Array, value: Array, strata: NDArray[np.intp], loss: Literal["squared_error", "log_loss"]
     ) -> None:
-        """Store keys and values, and learn the similarity."""
+        """Learn the similarity by gradient steps, and store the training rows as keys and values."""
         standardise = loss == "squared_error"  # outputs in units of their deviations; one-hot labels have the same unit
         parameters = self.get_params()
         check_parameters(parameters, X.shape[1])
@@ -327,7 +330,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self.best_epoch_ = history.best_epoch
 
     def _start(self, X: Array, output: Array, standardise: bool) -> tuple[BandwidthSearch | None, Array, Array]:
-        """Return the bandwidth search, if any, and bandwidths and spreads of the columns."""
+        """Return the start of learning: a bandwidth search or None, and bandwidth and spread of each column."""
         if not self.warm_start_bandwidth:
             deviation = X.std(axis=0)
             return None, rule_of_thumb(X), np.where(deviation > 0, deviation, 1.0)
@@ -352,7 +355,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return np.asarray(read_query(self, X, warn=False)[0], dtype=np.float64)
 
     def encode(self, X: ArrayLike) -> Array:
-        """Map rows to the space in which the similarity is a Gaussian of width one.
+        """Map rows to the learned space, in which the similarity is a Gaussian of width one.
 
         Parameters
         ----------
@@ -402,12 +405,12 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return pooling_weights(query, key, bandwidth=1.0, max_bytes=max_bytes)
 
     def to_record(self) -> Record:
-        """Return the fitted model as JSON and arrays, as `save_model` writes them."""
+        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
         return record_of(self)
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """Create a model from a record after validating it; used by `load_model`."""
+        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
         return model
 
@@ -423,7 +426,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Load an estimator of this class from a folder, as `kernpool.load_model` does; others are refused.
+        """Load an estimator of this class from a folder, as `kernpool.load_model` does; refuse other classes.
 
         Parameters
         ----------
@@ -437,7 +440,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 def split_rows(
     strata: NDArray[np.intp], fraction: float, generator: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Split rows into training and validation rows, stratified.
+    """Split row indices at random into training and validation rows, stratified, e.g. by class.
 
     Parameters
     ----------
@@ -578,7 +581,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose bandwidths, train the encoder, and store all rows as keys.
+        """Choose initial bandwidths, train the similarity, and store all rows as keys.
 
         Parameters
         ----------
@@ -610,7 +613,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         return self
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict from the training rows.
+        """Predict y at new rows by pooling the training outputs with the learned similarity.
 
         Parameters
         ----------
@@ -696,7 +699,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose bandwidths, train the encoder, and store all rows as keys.
+        """Choose initial bandwidths, train the similarity, and store all rows as keys.
 
         Parameters
         ----------
@@ -759,7 +762,7 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
         return mixed(np.clip(self._pool(X), 0.0, 1.0), self.class_prior_, self.prior_share_)  # rounding leaves -1e-17
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class.
+        """Predict the most probable class of each query.
 
         Parameters
         ----------

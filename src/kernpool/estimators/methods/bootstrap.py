@@ -44,7 +44,7 @@ def bootstrap_of(
     statistic: Callable[[Array], Any] | None,
     groups: ArrayLike | None,
 ) -> Array:
-    """Bootstrap a fitted model; parameters as in `KernelRegressor.bootstrap`."""
+    """Bootstrap the fit of a model to arrays or chunks; parameters as in `KernelRegressor.bootstrap`."""
     check_is_fitted(model)
     if "chunks_" in vars(model):
         if X is None or groups is not None:
@@ -71,7 +71,7 @@ def bootstrap_of(
 
 
 def _exact(problem: Problem) -> Problem:
-    """Convert a problem to double precision, since differences between resamples are small."""
+    """Return a pooling problem at double precision, since differences between resamples are small."""
     return replace(problem, tol=as_tol(None), dtype=np.dtype(np.float64))
 
 
@@ -83,7 +83,7 @@ def significance(
     n_resamples: int,
     random_state: Any,
 ) -> TestResult:
-    """Test the significance of columns; parameters as in `KernelRegressor.significance_test`."""
+    """Test whether y depends on given columns; parameters as in `KernelRegressor.significance_test`."""
     check_is_fitted(model)
     check_choice("method", method, ("residual", "gradient"))
     check_kind(kind)
@@ -118,7 +118,7 @@ def significance(
 
 
 def sample_of(model: Any) -> TestSample:
-    """Return the training rows of a model in units of comparison, as a sample for tests."""
+    """Return the training rows of a model, ranked where it ranks columns, as the sample of a significance test."""
     value = np.asarray(model.value_, dtype=np.float64)
     if value.ndim == 2 and value.shape[1] > 1:
         raise ValueError(
@@ -137,14 +137,14 @@ def _names(model: Any) -> list[str] | None:
 
 
 def _places(model: Any) -> tuple[list[int], list[int]]:
-    """Return the positions of numeric and of categorical columns of the table, in storage order."""
+    """Return the table positions of the numeric columns and of the categorical ones, in storage order."""
     if model.encoding_ is None:
         return list(range(model.key_.shape[1])), []
     return list(model.encoding_.numeric), list(model.encoding_.categorical)
 
 
 def _tested(columns: Any, names: list[str] | None, count: int) -> list[int]:
-    """Return the positions of columns given by position or name."""
+    """Convert columns given by position or name to sorted positions without repetitions."""
     asked = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
     if not asked:
         raise ValueError("columns is empty; name at least one column that is tested")
@@ -172,7 +172,7 @@ def _refuse_constant(
 
 
 def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
-    """Return the fit at the training rows to the remaining columns, with bandwidths of their own."""
+    """Return the smoother matrix of a fit without the tested columns, with bandwidths of its own."""
     if not rest.X.shape[1] and not len(rest.categories):
         return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
@@ -197,7 +197,7 @@ def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
 
 
 class BootstrapMethods:
-    """Bootstrap and significance tests of a fitted regressor."""
+    """Mixin of regressors: bootstrap of the fit, and significance tests of columns."""
 
     def bootstrap(
         self,
@@ -210,7 +210,7 @@ class BootstrapMethods:
         random_state: Any = 0,
         max_bytes: int = 1 << 30,
     ) -> Array:
-        r"""Bootstrap the fit at its bandwidth.
+        r"""Compute the fit, or a statistic of it, in bootstrap resamples at the fitted bandwidth.
 
         .. math:: \hat m^*(x) = \sum_j l_j(x)\, y^*_j, \qquad y^*_j = \hat m(x_j) + r_j \xi_j
 

@@ -45,7 +45,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
 
 
 def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
-    """Return calibration rows that the model was not fitted to, with its predictions."""
+    """Return rows that the model was not fitted to as calibration rows, with its predictions of them."""
     try:
         places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
@@ -61,7 +61,7 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
-    """Read the outputs of calibration rows as a table, and check their shape."""
+    """Convert the outputs of calibration rows to shape (n, c); raise if their own shape is not the expected one."""
     try:
         value = np.asarray(as_outputs(y), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -121,7 +121,7 @@ def training_rows(
 
 
 def origin_of(model: Any) -> Origin:
-    """Return whether the bandwidth was given as numbers or found on training rows.
+    """Return "given" if the bandwidth was given as numbers, "found" if it was found on training rows.
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
@@ -187,7 +187,10 @@ def with_ratios(
 
 
 def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
-    """Return leave-one-out or leave-cluster-out predictions, computed once per fit, clusters and `empty`."""
+    """Return leave-one-out or leave-cluster-out predictions of the training rows, computed once per fit.
+
+    They are computed again only for other clusters or another policy for empty windows.
+    """
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (smoother.recipe.empty, None if code is None else code.tobytes(), *fit_of_rows(model, smoother))
 
@@ -212,7 +215,10 @@ def _check_searched(model: Any, searched: Integers | None, code: Integers | None
 
 
 def _has_copies(model: Any, weight: Array, searched: Integers) -> bool:
-    """Return whether searched rows have copies: then a new row may equal one, but unsearched rows never do."""
+    """Return whether any of the rows that the bandwidth search used has copies, by weight or as equal rows.
+
+    If so, a new row may equal a searched row, whereas unsearched rows never do.
+    """
     if np.any(weight[searched] > 1.0):
         return True
     values = model.value_[searched].reshape(len(searched), -1)

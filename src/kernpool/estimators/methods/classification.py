@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LeaveOneOutProbabilities(LeaveOneOut):
-    """Leave-one-out predictions of the training rows of a classifier.
+    """Leave-one-out predictions of the training rows of a classifier, with class probabilities.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class LeaveOneOutProbabilities(LeaveOneOut):
 
 
 class ClassProbabilities:
-    """Class probabilities with standard errors and intervals."""
+    """Mixin of classifiers: class probabilities with standard errors and confidence intervals."""
 
     @overload
     def predict_proba(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
@@ -63,7 +63,7 @@ class ClassProbabilities:
     def predict_proba(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        r"""Predict class probabilities: pooled one-hot labels, shrunk to the priors and optionally recalibrated.
+        r"""Predict class probabilities: pooled one-hot labels, shrunk to the class priors, optionally recalibrated.
 
         Parameters
         ----------
@@ -273,14 +273,17 @@ class ClassProbabilities:
         )
 
     def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
-        """Mix the priors of the other rows into leave-one-out pooled labels."""
+        """Shrink leave-one-out pooled labels towards the class priors of the other rows."""
         model: Any = self
         prior, share = priors_of_others(label, weight, vars(model).get("key_group_")), model.prior_share_
         return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
 
 
 def probabilities_of(model: Any) -> Probabilities:
-    """Return the class probabilities of a fitted classifier as a smoother, with leave-one-out cached per fit."""
+    """Return the smoother, labels and prior weight of a classifier as `Probabilities`, cached per fit.
+
+    They keep the leave-one-out probabilities of the training rows once these are computed.
+    """
     smoother = smoother_of(model)
     label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
     recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
@@ -290,7 +293,7 @@ def probabilities_of(model: Any) -> Probabilities:
 
 
 def _independent(model: Any, what: str) -> Probabilities:
-    """Return the class probabilities of a model, or raise if it was fitted with groups."""
+    """Return the `Probabilities` of a classifier; raise if it was fitted with groups of dependent rows."""
     of = probabilities_of(model)
     if of.group is not None:
         raise ValueError(
@@ -302,7 +305,7 @@ def _independent(model: Any, what: str) -> Probabilities:
 
 
 class ClassSets:
-    """Conformal prediction sets of classes."""
+    """Mixin of classifiers: conformal prediction sets of classes."""
 
     def predict_set(
         self,
@@ -316,7 +319,7 @@ class ClassSets:
         y_calibration: ArrayLike | None = None,
         random_state: Any = None,
     ) -> PredictionSet:
-        r"""Compute conformal prediction sets: classes that contain the class of a new row with a given probability.
+        r"""Compute conformal prediction sets: sets of classes that hold a new row's class with a given probability.
 
         .. math:: C(x) = \{ c : s_c(x) \le S_{(k)} \}, \qquad k = \lceil \mathrm{level} \cdot (n + 1) \rceil
 
@@ -445,7 +448,7 @@ def _check_full(of: Probabilities, X_calibration: Any, y_calibration: Any) -> No
 
 
 def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
-    """Read calibration rows and compute their probabilities; None if there are none."""
+    """Return class probabilities and true classes of the calibration rows; None if none are given."""
     if not check_rows(X, y, None):
         return None
     try:
@@ -461,7 +464,7 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
 
 
 def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the class index of each label; raise for labels that are not among the classes."""
+    """Return the class index of each calibration label; raise for labels that are not among the classes."""
     position = {name: number for number, name in enumerate(classes.tolist())}
     given = label.tolist()
     unseen = sorted({repr(name) for name in given if name not in position})
@@ -476,7 +479,7 @@ def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _doubt(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
-    """Return why guarantees with training rows as calibration are approximate; empty if they are exact."""
+    """Return why sets calibrated on training rows have only approximate coverage; "" if it is exact."""
     if of.group is None and are_copied(of.smoother, of.label):
         return COPIED
     found = ["the bandwidth"] * (origin_of(model) == "found")

@@ -73,7 +73,7 @@ Answer = Callable[[Problem, int, Array, Array | None, Index], tuple[Array, NDArr
 
 @dataclass(frozen=True, eq=False)
 class WeightedOutcomes:
-    """The outcomes (or residuals) that kernel weights are applied to at given evaluation points.
+    """Outcomes, or residuals around the fit, that kernel weights are applied to at given evaluation points.
 
     Parameters
     ----------
@@ -102,7 +102,10 @@ class WeightedOutcomes:
 
     @classmethod
     def of(cls, model: Any, X: ArrayLike | None, what: str) -> WeightedOutcomes:
-        """Read evaluation points; None means the training rows, leave-one-out or leave-cluster-out."""
+        """Build the `WeightedOutcomes` of a fitted model at X; None means at its held-out training rows.
+
+        Training rows are held out one by one, or by clusters after a fit with groups.
+        """
         need_rows(model, what)
         smoother = smoother_of(model)
         constant, output = smoother.of_degree(0), np.asarray(model.value_, dtype=np.float64)
@@ -126,19 +129,22 @@ class WeightedOutcomes:
 
     @property
     def center(self) -> Array:
-        """Fit that is added to weighted residuals, of shape (m, c); zero for outputs."""
+        """Fit, of shape (m, c), around which weighted residuals lie; zero where outputs are weighted."""
         return np.zeros((len(self.problem.query), self.output.shape[1])) if self.fit is None else self.fit
 
     def added(self, found: Array) -> Array:
-        """Add the fit to results for weighted residuals, of shape (m, c, l)."""
+        """Add the fit to results for weighted residuals, of shape (m, c, l); leave those for outputs unchanged."""
         return found if self.fit is None else found + self.fit[:, :, None]
 
     def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
-        """Fill empty windows according to `empty`, with quantiles of all outputs for "mean"; shape (m, c, l)."""
+        """Replace the results of shape (m, c, l) in empty windows, according to the parameter `empty`.
+
+        With "mean" they are quantiles of all outputs.
+        """
         return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
 
     def answered(self, answer: Answer, at_zero: Any) -> Array:
-        """Evaluate a function of the conditional distribution for each output; fill empty windows by `empty`.
+        """Evaluate a callback on the weighted outcomes of each output; fill empty windows by `empty`.
 
         Parameters
         ----------
@@ -170,14 +176,14 @@ class WeightedOutcomes:
 
 
 def _left_out(model: Any, constant: Smoother) -> Problem:
-    """Return the leave-one-out problem of the training rows; leave-cluster-out after a fit with groups."""
+    """Return the leave-one-out pooling problem of the training rows; leave-cluster-out after a fit with groups."""
     group = vars(model).get("key_group_")
     problem = constant.problem(constant.training, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
 def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
-    """Return one bandwidth in y per output; named rules are evaluated once per fit."""
+    """Return the bandwidth in y of each output, as given or by a named rule, evaluated once per fit."""
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
     if not isinstance(method, str):
@@ -200,7 +206,7 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
 
 
 def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
-    """Return whether the model reads its rows from chunks; raise for requests that need them in memory."""
+    """Return whether a model was fitted to chunks; raise if the request needs the rows in memory."""
     check_is_fitted(model)
     if "chunks_" not in vars(model):
         return False
@@ -212,7 +218,7 @@ def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
 
 
 def number_of(y_bandwidth: Any, outputs: int) -> Array:
-    """Read numeric bandwidths in y, for a model that does not hold its rows."""
+    """Convert numeric bandwidths in y to an array; raise for named rules, which need the rows in memory."""
     width = check_y_bandwidth(y_bandwidth, outputs)
     if isinstance(width, str):
         raise TypeError(
@@ -224,7 +230,7 @@ def number_of(y_bandwidth: Any, outputs: int) -> Array:
 
 
 def one_per_row(y: Any, shape: tuple[int, int]) -> Array:
-    """Read one value of y per row and output, of shape (m, c)."""
+    """Convert y to shape (m, c), one value per row and output; raise for any other shape."""
     read = np.asarray(as_real_array("y", y), dtype=np.float64)
     if read.shape != shape and not (shape[1] == 1 and read.shape == shape[:1]):
         wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}"
@@ -233,7 +239,7 @@ def one_per_row(y: Any, shape: tuple[int, int]) -> Array:
 
 
 def without_axes_of(model: Any, found: Array, thresholds: bool = False) -> Array:
-    """Drop the output axis of (m, c, t) if y was one-dimensional, and the threshold axis for a scalar threshold."""
+    """Drop the output axis of shape (m, c, t) if y was one-dimensional, and the last axis unless `thresholds`."""
     return drop_axes(found, model.value_.ndim == 1, thresholds)
 
 
@@ -241,7 +247,7 @@ CRITERIA = ("loo", "regularised")
 
 
 class ConditionalBandwidths:
-    """Searches for bandwidths of the conditional distribution."""
+    """Mixin of regressors: search for bandwidths, in y and in X, of the conditional distribution of y."""
 
     def y_bandwidth(self, method: str = "rule") -> float | Array:
         """Choose the bandwidth in y that smooths the conditional distribution.
@@ -377,7 +383,7 @@ class ConditionalBandwidths:
 
 
 def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, density: bool = False) -> Array:
-    """Compute distribution functions or densities of a regressor fitted to chunks, reading these again.
+    """Compute conditional distribution functions or densities for a regressor fitted to chunks, by reading these again.
 
     Parameters
     ----------
@@ -408,12 +414,12 @@ def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, 
 
 
 def outputs_of(chunks: Chunks) -> int:
-    """Return the number of value columns of chunks, reading the first chunk if necessary."""
+    """Return the number of output columns of chunks, reading the first chunk if necessary."""
     return int(chunks.outputs or next(iter(chunks)).value.shape[1])
 
 
 class ConditionalFunctions:
-    """Distribution function and density of a regressor."""
+    """Mixin of regressors: conditional distribution function and density of y."""
 
     def cdf(self, X: ArrayLike | None, y: ArrayLike, *, y_bandwidth: Any = None) -> Array:
         r"""Compute the conditional distribution function of y at new rows.
@@ -570,7 +576,7 @@ class ConditionalFunctions:
 
 
 class ConditionalScores:
-    """Probability integral transform and continuous ranked probability score of a regressor."""
+    """Mixin of regressors: probability integral transform and continuous ranked probability score of y."""
 
     def pit(self, X: ArrayLike | None = None, y: ArrayLike | None = None, *, random_state: Any = None) -> Array:
         r"""Compute the probability integral transform: uniform if the conditional distribution is correct.
@@ -723,7 +729,7 @@ class ConditionalScores:
         return without_axes_of(self, weighed.answered(answer, np.abs(given)[:, :, None]))
 
     def _observed(self, X: ArrayLike | None, y: ArrayLike | None, what: str) -> tuple[WeightedOutcomes, Array]:
-        """Read evaluation points and one value of y at each; None means the training rows."""
+        """Return weighted outcomes at X and the observed y there; those of the training rows if both are None."""
         need_rows(self, what)
         if (X is None) != (y is None):
             given, missing = ("y", "X") if X is None else ("X", "y")
@@ -737,7 +743,7 @@ class ConditionalScores:
 def _seen(
     weighed: WeightedOutcomes, given: Array, training: bool, number: int, center: Array | None, rows: Index
 ) -> tuple[Array, Array | None]:
-    """Return the observed values of an output, and the center of its distributions.
+    """Return observed values of one output, and the center of their conditional distributions (or None).
 
     Training rows are their residuals, to the last bit: a prediction and a residual, added and rounded, would miss ties
     between equal rows.
@@ -748,7 +754,7 @@ def _seen(
 
 
 class ConditionalDistribution(ConditionalFunctions, ConditionalScores, ConditionalBandwidths):
-    """Conditional quantiles, draws, distribution functions and scores of a regressor."""
+    """Mixin of regressors: conditional quantiles, draws, distribution functions, densities and scores."""
 
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
         r"""Compute conditional quantiles of y at new rows.
@@ -984,7 +990,7 @@ class ConditionalDistribution(ConditionalFunctions, ConditionalScores, Condition
 
 
 def std_of_new(model: Any, X: ArrayLike) -> Array:
-    """Return the standard deviation of a new observation around the prediction of a model.
+    """Return the standard deviation of a new observation around the prediction of a model, at each query.
 
     With groups it is that of an observation in a new cluster: residuals are those of fits without the whole cluster.
     """

@@ -42,12 +42,12 @@ Array = NDArray[np.float64]
 
 
 class Inference:
-    """Standard errors and confidence intervals of a regressor."""
+    """Mixin of regressors: standard errors, confidence intervals and a summary of the fit."""
 
     def standard_error(
         self, X: ArrayLike, *, variance: str = "local", quantity: str = "fit", groups: ArrayLike | None = None
     ) -> Array:
-        r"""Estimate the standard error of predictions, as estimates of the curve.
+        r"""Estimate the standard error of the fit as an estimate of the regression curve; bias is not in it.
 
         .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
 
@@ -133,7 +133,7 @@ class Inference:
         n_resamples: int = 999,
         random_state: Any = 0,
     ) -> Interval:
-        r"""Compute pointwise confidence intervals or a simultaneous band for the true curve.
+        r"""Compute pointwise confidence intervals or a simultaneous band for the true regression curve.
 
         .. math:: \tilde m(x) \pm t_{\nu(x)} \, \hat\sigma(x)\, \lVert \tilde l(x) \rVert, \qquad
                   \tilde m = 2 \hat m_h - \hat m_{\sqrt 2 h}
@@ -352,7 +352,7 @@ NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows o
 
 
 class Diagnostics:
-    """Residuals and slope maps of a regressor."""
+    """Mixin of regressors: residuals of the training rows, and slope maps (SiZer)."""
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
@@ -492,7 +492,10 @@ class Diagnostics:
     def _refuse_several(self, columns: int) -> None:
         model: Any = self
         if model.encoding_ is not None and not model.encoding_.numbers_alone:
-            raise ValueError("a slope map is for one numeric column, and this model has levels; fit one of them alone")
+            raise ValueError(
+                "a slope map is for one numeric column, and this model has categorical columns; fit one numeric "
+                "column alone"
+            )
         if model.key_group_ is not None:
             raise ValueError(
                 "a slope map takes rows as independent, and this model was fitted with groups=; use "
@@ -507,7 +510,7 @@ class Diagnostics:
 
 
 def _many(key: Array, bandwidth: float) -> Array:
-    """Return bandwidths for a slope map."""
+    """Return the default bandwidths of a slope map, in equal steps of their logarithms."""
     width = float(np.ptp(key)) or 1.0
     low, high = min(NARROWEST * width / len(key), width / 2), width
     if np.isfinite(bandwidth):

@@ -61,7 +61,7 @@ LEAST_HELD = 2
 
 
 class UniformRange(NamedTuple):
-    """Rows whose uniform random numbers lie in a range.
+    """Random set of rows: those whose pseudo-random uniform numbers lie in a range.
 
     Parameters
     ----------
@@ -102,30 +102,30 @@ class CalibrationSplit(NamedTuple):
     searched: bool
 
     def part(self, start: int, stop: int | None = None) -> CalibrationSplit:
-        """Return a slice of the rows; all of them remain held out."""
+        """Return the calibration rows from `start` to `stop`; all rows of the split remain held out."""
         return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
 
 
 class Source(Protocol):
-    """Protocol of the rows of a fit out of core: how they are read, drawn and summed."""
+    """Protocol of training rows that are not in memory: how queries are read, rows sampled and sums computed."""
 
     recipe: Recipe
     outputs: int
     flat: bool
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Read evaluation points in memory; `warn`: whether to warn of extrapolation."""
+        """Convert evaluation points in memory to an array; warn of extrapolation if `warn`."""
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw the rows of the smallest random numbers."""
+        """Draw a sample of the training rows, those with the smallest random numbers."""
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Sum over all rows except those held out."""
+        """Compute kernel sums at the queries over all training rows except those held out."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChunksWithout(Chunks):
-    """Chunks without held-out rows.
+    """Chunks of rows that skip the rows held out for calibration.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class ChunksWithout(Chunks):
     rows: int | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the remaining rows, chunk by chunk."""
+        """Iterate over the chunks, without the rows that are held out."""
         bits = np.random.PCG64(self.numbers.seed)
         bits.advance(self.first)
         generator = np.random.Generator(bits)
@@ -160,22 +160,22 @@ class ChunksWithout(Chunks):
 
     @property
     def flat(self) -> bool:  # type: ignore[override]  # read only, a field elsewhere
-        """Whether values are one column without an axis of its own."""
+        """Whether outputs are one column without an axis of its own."""
         return self.chunks.flat
 
     @property
     def outputs(self) -> int | None:  # type: ignore[override]  # read only, a field elsewhere
-        """Number of value columns."""
+        """Number of output columns; None if unknown."""
         return self.chunks.outputs
 
     @property
     def names(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only, a field elsewhere
-        """Labels of the key columns."""
+        """Labels of the key columns; None if there are none."""
         return self.chunks.names
 
 
 class ChunkSource:
-    """Chunks that a regressor was fitted to, as a source of rows.
+    """Source of training rows for prediction intervals: the chunks that a regressor was fitted to.
 
     Parameters
     ----------
@@ -188,19 +188,19 @@ class ChunkSource:
         self._model, self._chunks, self.recipe = model, model.chunks_, recipe_of(model)
         first = next(iter(self._chunks), None)
         if first is None:
-            raise ValueError("there are no rows: the source is empty")
+            raise ValueError("there are no rows: the chunks that the model was fitted to are empty; fit it again")
         self.outputs, self.flat = first.value.shape[1], bool(self._chunks.flat)
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Read evaluation points in memory."""
+        """Convert evaluation points in memory to an array; warn of extrapolation if `warn`."""
         return np.asarray(numeric_query(self._model, X, warn=warn), dtype=np.float64)
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw the rows of the smallest random numbers, in one pass."""
+        """Draw a sample of the training rows, those with the smallest random numbers, in one pass."""
         return draw(self._chunks, size, seed)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Sum over all rows except those held out, in one pass."""
+        """Compute kernel sums at the queries over all training rows except those held out, in one pass."""
         chunks, rows = self._chunks, self._chunks.rows
         if without is not None:
             # With weights of zero there may be more rows in the range, and fewer left.
@@ -211,7 +211,7 @@ class ChunkSource:
 def held_back(
     source: Source, size: int, level_rows: int, search: SearchDraw | None, seed: int, which: Any
 ) -> CalibrationSplit:
-    """Choose calibration rows to hold out.
+    """Draw the calibration rows that are held out from an out-of-core fit.
 
     Parameters
     ----------
@@ -264,7 +264,9 @@ def held_back(
 
 
 def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
-    """Return predictions of shape (m, c); NaN in empty windows if ``empty`` is ``"nan"`` or ``"raise"``.
+    """Return predictions of shape (m, c) from kernel sums; empty windows are treated according to `empty`.
+
+    They are NaN if ``empty`` is ``"nan"`` or ``"raise"``.
 
     Where it is ``"nearest"``, the first `queries` of them, which are not calibration rows, are warned of.
     """
@@ -295,7 +297,7 @@ def interval_of_source(
     calibration: str | None,
     groups: ArrayLike | None,
 ) -> PredictionInterval:
-    """Compute prediction intervals of a model on chunks or on a cluster.
+    """Compute prediction intervals for a model whose training rows are in chunks or on a cluster.
 
     Parameters
     ----------
@@ -371,7 +373,7 @@ def interval_of_source(
 
 
 def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> None:
-    """Raise TypeError for options that need all rows in memory."""
+    """Raise TypeError for options of prediction intervals that need all training rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
     if not isinstance(method, str) or method not in METHODS_OF_SAMPLES:
@@ -387,8 +389,8 @@ def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> 
         )
     if weights is not None and not callable(weights) and not others:
         raise TypeError(
-            "weights must be a function of X for rows that are held back, which are drawn; such as "
-            "density_ratio(X_sample, X_new)"
+            "weights must be a function of X for rows that are held back, which are drawn at random, got "
+            f"{type(weights).__name__}; give one, such as density_ratio(X_sample, X_new), or X_calibration"
         )
 
 
@@ -408,14 +410,14 @@ def _held(model: Any, source: Source, size: int, level_rows: int, calibration: s
 
 
 def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSplit, CalibrationSplit]:
-    """Split the held-out rows into calibration rows and rows that estimate the scale."""
+    """Split held-out rows into calibration rows and, if `scaled`, rows that estimate the scale of the noise."""
     assert held is not None
     half = (len(held.key) + 1) // 2 if scaled else len(held.key)
     return held.part(0, half), held.part(half)
 
 
 def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
-    """Return the origin of the bandwidth: given, found on these rows, or found on other rows."""
+    """Return the origin of the bandwidth: "given", "unsearched" if not found on the held-out rows, or "found"."""
     if origin_of(model) == "given":
         return "given"
     known = vars(model).get("_search_draw") is not None
@@ -423,7 +425,10 @@ def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
 
 
 def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
-    """Return a smoother of the rows that estimate the scale, at a bandwidth rescaled to their number."""
+    """Return the smoother that estimates the scale of the noise from held-out rows.
+
+    Its bandwidth is rescaled to their number.
+    """
     recipe = source.recipe
     factor = 1.0 / rate_factor(len(rows.key), rows.rows, rows.key.shape[1])
     wider = replace(recipe, bandwidth=np.asarray(recipe.bandwidth * factor))
@@ -431,12 +436,12 @@ def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
 
 
 def _unscaled(source: Source, key: Array, value: Array) -> Smoother:
-    """Return a smoother that is used only for its `empty` policy."""
+    """Return a smoother of calibration rows of which only the policy for empty windows is used."""
     return Smoother(Keys.read(key, value), source.recipe)
 
 
 class PredictionIntervals:
-    """Prediction intervals of a regressor."""
+    """Mixin of regressors: prediction intervals of new observations."""
 
     def prediction_interval(
         self,
