@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class Stack(NamedTuple):
-    """A batch of b equally shaped problems as stacked arrays: m queries, n keys, d columns, c value columns each.
+    """Batch of b equally shaped pooling problems as stacked arrays: m queries, n keys, d columns, c value columns.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Stack(NamedTuple):
         key_weight: NDArray[Any] | None = None,
         own: NDArray[np.int64] | None = None,
     ) -> Stack:
-        """Build a stack from finite arrays of matching shapes; arrays of keys are given by rows, (b, n, columns)."""
+        """Build a `Stack` from finite query, key and value arrays with a batch axis; keys have shape (b, n, d)."""
         query, key, value = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
         (b, m, _), taking_part = query.shape, value
         weight, unit = np.empty((b, 0)), np.ones(b)
@@ -90,7 +90,7 @@ class Stack(NamedTuple):
 
 
 class Batch:
-    """The batch of problems given by arrays with leading dimensions.
+    """Pooling problems given by arrays with leading batch dimensions, which broadcast: one `Problem` per batch item.
 
     Parameters
     ----------
@@ -144,9 +144,11 @@ class Batch:
         try:
             self.shape = np.broadcast_shapes(*leading.values())
         except ValueError:
-            raise ValueError(f"batch dimensions do not broadcast: {leading}") from None
+            raise ValueError(
+                f"batch dimensions do not broadcast: {leading}; each must be 1 or equal to that of the others"
+            ) from None
         if 0 in self.shape:
-            raise ValueError(f"the batch is empty: leading dimensions are {leading}")
+            raise ValueError(f"the batch is empty: leading dimensions are {leading}; each must be at least 1")
         self._arrays: dict[str, Any] = {
             name: array
             if leading[name] == self.shape
@@ -163,7 +165,10 @@ class Batch:
         return self._items
 
     def problem(self, i: int) -> Problem:
-        """Build the problem of item i, in C order; it is built on request, so that only one is in memory."""
+        """Build the pooling problem of batch item i, counted in C order over the batch dimensions.
+
+        It is built on request, so that only one is in memory.
+        """
         if i == 0 and self._first is not None:
             return self._first
         index = np.unravel_index(i, self.shape) if self.shape else ()
@@ -171,7 +176,10 @@ class Batch:
         return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
 
     def stack(self, items: slice) -> Stack | None:
-        """Stack some items; None if one of them is invalid, so that its own problem raises the error."""
+        """Return a slice of the batch items as a `Stack`, or None if one of them has invalid input.
+
+        Then the problem of that item raises the error.
+        """
         first = self.problem(0)
         index = np.unravel_index(np.arange(len(self))[items], self.shape)
         arrays = {name: array[index] for name, array in self._arrays.items()}
@@ -191,11 +199,11 @@ class Batch:
         return Stack.of(query, key, arrays["value"], weight, own)
 
     def values(self, i: int) -> NDArray[np.float64]:
-        """Return the values of item i as given, of shape (n, c); those of its problem are centered."""
+        """Return the values of batch item i as given, of shape (n, c); those of its `Problem` are centered."""
         return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Shape of the pooled values."""
+        """Shape of the pooled values: batch dimensions, queries, and value columns unless `value` has one dimension."""
         shape = (*self.shape, self.n_queries)
         return shape if self._flat_values else (*shape, self.problem(0).value.shape[1])

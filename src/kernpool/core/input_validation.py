@@ -28,7 +28,9 @@ LEAST_TOL = float(np.finfo(np.float64).tiny)  # smaller fractions change no sum,
 
 
 class Rows(NamedTuple):
-    """A validated numeric table, so that later steps need not check it again.
+    """Validated numeric table with the range of each column, its original dtype and its column names.
+
+    Later steps need not check it again.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class Rows(NamedTuple):
     labels: list[Any] | None
 
     def in_order_of(self, labels: Sequence[Any] | None) -> Rows:
-        """Return the rows with columns in the order of these names, if both have names."""
+        """Return these rows with the columns in the order of the given names, if both have names."""
         order = order_of_columns(self.labels, labels)
         if order is None:
             return self
@@ -58,7 +60,7 @@ class Rows(NamedTuple):
 
 
 def read_rows(name: str, given: Any) -> Rows:
-    """Validate a table of numbers; `Rows` are returned as they are.
+    """Validate a table of numbers and return it as `Rows`; `Rows` are returned as they are.
 
     Parameters
     ----------
@@ -84,19 +86,19 @@ def read_rows(name: str, given: Any) -> Rows:
 
 
 def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
-    """Build `Rows` from an array that `as_real_array` has validated."""
+    """Build `Rows` from an array that `as_real_array` has already validated as finite real numbers."""
     array = _as_table(name, read)
     return Rows(array, *column_range(array), read.dtype, None)
 
 
 def dtype_of(array: Any) -> np.dtype[Any] | None:
-    """Return the dtype of an array, None for objects without one."""
+    """Return the NumPy dtype of an array, or None for objects without one, such as lists."""
     dtype = getattr(array, "dtype", None)
     return dtype if isinstance(dtype, np.dtype) else None
 
 
 def as_matrix(name: str, array: Any) -> Array:
-    """Convert to a numeric matrix with at least one row and one column; one dimension is one column."""
+    """Convert an array to a float64 matrix with at least one row and column; one dimension is read as one column."""
     return _as_table(name, array_validation.as_real_array(name, array))
 
 
@@ -109,7 +111,7 @@ def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
 
 
 def as_tol(tol: float | None, *dtypes: Any) -> float:
-    """Validate a tolerance; None is the machine epsilon of the common type of arrays of these dtypes."""
+    """Validate the tolerance `tol`; None becomes the machine epsilon of the common type of the given dtypes."""
     if tol is None:
         if all(dtype is None or dtype is FLOAT64 for dtype in dtypes):  # as nearly always
             return EPSILON
@@ -122,12 +124,12 @@ def as_tol(tol: float | None, *dtypes: Any) -> float:
 
 
 def is_narrow(*dtypes: Any) -> bool:
-    """Tell whether all arrays are float32 or less precise, so that float32 arithmetic suffices."""
+    """Return whether all dtypes are floating point of at most 32 bits, so that float32 arithmetic suffices."""
     return all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
 
 
 def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
-    """Raise ValueError if rows are so many bandwidths apart that squared distances overflow."""
+    """Raise ValueError if query and key rows are so many bandwidths apart that squared distances overflow."""
     with np.errstate(over="ignore"):
         widest = ((np.maximum(query.high, key.high) - np.minimum(query.low, key.low)) / bandwidth).max()
     if not widest <= array_validation.LARGEST:
@@ -138,7 +140,7 @@ def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
 
 
 def column_range(rows: Array) -> tuple[Array, Array]:
-    """Return the minimum and the maximum of each column.
+    """Return the minimum and the maximum of each column of a table.
 
     Parameters
     ----------
@@ -170,14 +172,14 @@ def column_range(rows: Array) -> tuple[Array, Array]:
 
 
 def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
-    """Validate a mask; return it as a boolean mask or as a bias of the logits, and None for the other."""
+    """Validate `attn_mask`; return a boolean mask and None, or None and a logit bias, or twice None if it is None."""
     if attn_mask is None:
         return None, None
     array_validation.refuse_foreign("attn_mask", attn_mask)
     mask = np.asarray(attn_mask)
     if mask.dtype.kind not in "bf":
         raise TypeError(
-            "attn_mask must be boolean (True takes part) or floating point (added to the logits), "
+            "attn_mask must be boolean (True includes a key) or floating point (added to the logits), "
             f"got dtype {mask.dtype}"
         )
     if mask.dtype.kind == "f" and not np.all(mask < np.inf):
@@ -192,7 +194,7 @@ def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] |
 
 
 def in_unit(weight: Array) -> tuple[Array, float]:
-    """Scale weights by a power of two so that the largest is between 1 and 2; return them and the unit.
+    """Divide weights by a power of two so that the largest is between 1 and 2; return the weights and that power.
 
     Whether a sum of weights underflows is judged against 1; powers of two are exact.
     """
@@ -201,7 +203,7 @@ def in_unit(weight: Array) -> tuple[Array, float]:
 
 
 def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
-    """Return a median of the values of included keys, of every k-th where there are many."""
+    """Return a median of each value column over the included keys, of every k-th key if there are many."""
     if weight is not None or mask is not None:
         takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
         if mask is not None:
@@ -218,7 +220,7 @@ def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_]
 
 
 def subtract(value: Array, center: Array) -> Array:
-    """Subtract a center piece by piece, so that long calls can be interrupted."""
+    """Subtract a center from the rows of a value array, in chunks so that long calls can be interrupted."""
     if len(value) <= PIECE:
         return value - center
     # The first touch of fresh pages is slow, and one long call cannot be interrupted.
@@ -230,7 +232,7 @@ def subtract(value: Array, center: Array) -> Array:
 
 
 def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
-    """Validate the index of each query's own key; None if none is excluded."""
+    """Validate and return the index of each query's own key, -1 for none; None if no own keys are excluded."""
     if not isinstance(exclude_self, bool | np.bool_):
         raise TypeError(f"exclude_self must be True or False, got {abbreviate(exclude_self)}")
     if not exclude_self:
@@ -254,7 +256,7 @@ def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArra
 
 
 def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
-    """Return the indices of own keys within a subset of the keys, -1 for those outside."""
+    """Convert indices of own keys to positions within a subset of the keys, -1 for keys outside of it."""
     if isinstance(keys, slice):
         start, stop, _ = keys.indices(n_keys)
         return np.where((own >= start) & (own < stop), own - start, -1)
@@ -267,7 +269,7 @@ Made = TypeVar("Made")
 
 
 class Prepared:
-    """Cache of what algorithms compute from the keys, such as a tree, for later queries.
+    """Cache of structures that algorithms compute from the keys, such as a tree, for later queries.
 
     An entry is used only for the identical arrays and equal numbers that it was computed from: a problem that differs
     in anything relevant computes its own. Two threads may compute the same entry; either result is used.
@@ -277,7 +279,7 @@ class Prepared:
         self._made: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
 
     def get(self, name: Hashable, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """Return the cached result for these arrays and numbers, or compute it.
+        """Return the cached entry of this name if it was computed from the same inputs, else compute and store it.
 
         Parameters
         ----------
@@ -331,7 +333,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys, values and weights, validated.
+    """Validated keys, centered values and key weights, read once for repeated sets of queries.
 
     Parameters
     ----------
@@ -367,7 +369,7 @@ class Keys:
         key_weight: ArrayLike | None = None,
         mask: NDArray[np.bool_] | None = None,
     ) -> Keys:
-        """Validate arrays without batch dimensions.
+        """Validate keys, values and key weights without batch dimensions, and return them as `Keys`.
 
         Parameters
         ----------

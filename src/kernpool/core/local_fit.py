@@ -80,7 +80,7 @@ COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
 def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of shape (m, d, d), and return their ranks.
+    """Invert local design matrices, of shape (m, d, d), with small eigenvalues bounded; return inverses and ranks.
 
     Elimination is five times as fast as eigenvalues, and accurate enough where it shows that no eigenvalue is small.
     """
@@ -97,7 +97,7 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert designs of one column, of shape (m,); same bits as `invert` on shape (m, 1, 1)."""
+    """Invert local designs of one column, given as shape (m,), and return ranks; same bits as `invert`."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / design
         sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
@@ -108,7 +108,10 @@ def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _eliminated(design: Array) -> Array:
-    """Return inverses by elimination, of all matrices at once or, with many columns, one by one."""
+    """Invert matrices of shape (m, d, d), by elimination of all at once or, with many columns, by LAPACK.
+
+    LAPACK inverts them one by one; if it finds a singular one, all are eliminated at once.
+    """
     if design.shape[1] >= COLUMNS_FOR_LAPACK:
         try:
             return np.asarray(np.linalg.inv(design), dtype=np.float64)
@@ -126,7 +129,7 @@ def _eliminated(design: Array) -> Array:
 
 
 def solve_safely(design: Array, right: Array) -> Array | None:
-    """Solve systems of many columns if all eigenvalues are certainly large enough, else return None."""
+    """Solve m linear systems, or return None if they have few columns or an eigenvalue may be too small."""
     if design.shape[1] < COLUMNS_FOR_LAPACK:
         return None
     # The proof: the designs minus a multiple of the identity have a Cholesky factor. This and the solution take half as
@@ -139,7 +142,10 @@ def solve_safely(design: Array, right: Array) -> Array | None:
 
 
 def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
-    """Find windows whose spread is small compared with their distance; a small eigenvalue alone is collinearity."""
+    """Return a code per window for precision lost because keys are close together relative to their distance.
+
+    The codes are those of `LocalFit.lost`. A small eigenvalue alone is collinearity, which is not counted.
+    """
     lost = np.zeros(len(covariance), dtype=np.int8)
     sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
     (few,) = np.nonzero(~sure)
@@ -153,7 +159,7 @@ def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Invert the eigenvalues of a local design, and determine its rank, for NumPy and torch.
+    r"""Invert the eigenvalues of a local design, shrinking those near zero, and return its rank; for NumPy and torch.
 
     The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
     is, about, the squared spread of the keys in some direction divided by their squared distance from the query. An
@@ -194,7 +200,7 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
 
 
 class Quadratics(NamedTuple):
-    """Local quadratic fits of m queries; names and units as in `LocalFit`."""
+    """Local quadratic fits of m queries: intercepts, slopes, linear weights and ranks; fields as in `LocalFit`."""
 
     intercept: Array
     slope: Array
@@ -205,7 +211,7 @@ class Quadratics(NamedTuple):
 
 
 def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
-    """Fit quadratics to the weighted means of values, products of offsets, and both.
+    """Fit a local quadratic per query to weighted means of values, of offset products, and of values times those.
 
     Parameters
     ----------
@@ -236,7 +242,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
 
     def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
-        """Solve for slopes and curvatures of several right-hand sides, in units of their regressors."""
+        """Solve local least squares for slopes and curvatures of several right-hand sides, in regressor units."""
         curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
         return by_slope @ right - carried @ curve, curve
 
@@ -263,7 +269,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
 
 
 def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
-    """Return means of products of centered offsets, and which queries have finite ones.
+    """Return weighted means of products of offsets from their mean, and which queries have finite ones.
 
     Where fourth powers overflow, the products that only quadratic fits use are set to zero.
     """
@@ -275,7 +281,10 @@ def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]
 
 
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
-    """Return scales of offsets and of products of two: their root mean squares, relative to which they are rounded."""
+    """Return scales of the offsets and of products of two offsets: their root mean squares, or an upper bound of these.
+
+    Rounding errors are relative to these scales.
+    """
     (upper, lower), second, fourth = np.triu_indices(layout.columns), layout.places(2), layout.places(4)
     square = mean[:, np.array([second[a, a] for a in range(layout.columns)], dtype=np.intp)]
     squares_of_pair = [fourth[a, a, b, b] for a, b in monomials(layout.columns, 2)]
@@ -286,7 +295,7 @@ def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
 
 
 def table_of(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
-    """Return the mean products of offset monomials of two orders, of shape (m, rows, columns)."""
+    """Return for each query a matrix of mean products of offset monomials of two orders, shape (m, rows, columns)."""
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
@@ -299,12 +308,12 @@ ROWS, NUMBERS = 1 << 13, 1 << 16
 
 
 class RankDeficiencyWarning(RuntimeWarning):
-    """The keys of some windows do not determine a plane or quadratic; the fit has a lower degree there."""
+    """Warning that the keys of some windows do not determine a plane or quadratic; the fit has a lower degree there."""
 
 
 @dataclass(frozen=True)
 class LocalFit:
-    r"""Local polynomial fits of m queries.
+    r"""Local polynomial fits of m queries: intercepts, slopes, linear weights of the keys, and ranks.
 
     Parameters
     ----------
@@ -338,19 +347,19 @@ class LocalFit:
     lost: NDArray[np.int8]
 
     def rows(self, which: slice | NDArray[np.intp]) -> LocalFit:
-        """Return the fits of some of the queries."""
+        """Return the local fits of the queries with these indices."""
         return LocalFit(*(getattr(self, field.name)[which] for field in fields(self)))
 
     @classmethod
     def joined(cls, fits: Sequence[LocalFit]) -> LocalFit:
-        """Concatenate the fits of several sets of queries."""
+        """Concatenate the local fits of several sets of queries."""
         if len(fits) == 1:
             return fits[0]
         return cls(*(np.concatenate([getattr(fit, field.name) for fit in fits]) for field in fields(cls)))
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
-    """Compute local fits: a plane or a quadratic if the state has moments, otherwise a constant.
+    """Compute local fits from a pooling state: a plane or a quadratic if it has moments, otherwise a constant.
 
     Parameters
     ----------
@@ -402,7 +411,7 @@ def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -
 
 
 def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
-    """Fit lines in one column: as `_solve_rows`, to the same bits, without 1 x 1 matrices."""
+    """Write local linear fits in one column into `fit`, with the same bits as `_solve_rows`, without 1 x 1 matrices."""
     # For a million rows on one core the matrices took 133 ms; this takes 66 ms.
     value, first, square = mean[:, layout.value], mean[:, layout.first.start], mean[:, layout.second.start]
     unit = np.sqrt(np.where(square > 0, square, 1.0))
@@ -449,7 +458,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once of windows whose keys do not determine a plane; empty windows are excluded.
+    """Warn once if the keys of some non-empty windows do not determine a plane.
 
     Parameters
     ----------
@@ -470,7 +479,7 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
 
 
 def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once of windows whose keys do not determine a quadratic; parameters as in `warn_of_rank`."""
+    """Warn once if the keys of some non-empty windows do not determine a quadratic; parameters as in `warn_of_rank`."""
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
         warn_caller(
@@ -485,7 +494,7 @@ LARGEST_EXPONENT = 300.0  # of a ridge relative to a window; slopes are zero to 
 
 
 def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
-    """Add a ridge to the second moments of a state.
+    """Add a ridge penalty on the slopes to the second moments of a pooling state.
 
     Parameters
     ----------
@@ -518,7 +527,7 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
 
 
 def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
-    r"""Return the derivative of each fit by the logarithm of the ridge of each column.
+    r"""Return the derivative of each local fit by the logarithm of the ridge penalty of each column.
 
     With the component :math:`\tau_a` of the tilt in the fit,
     :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
@@ -545,7 +554,7 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
 
 
 def diagonal(layout: Layout) -> NDArray[np.intp]:
-    """Return the indices of the squared offsets in a numerator.
+    """Return the indices of the numerator columns that hold the sums of squared offsets.
 
     Examples
     --------
@@ -557,7 +566,7 @@ def diagonal(layout: Layout) -> NDArray[np.intp]:
 
 
 def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
-    """Validate a ridge: one number, or one per column.
+    """Validate a ridge penalty, one number or one per column, and return it as an array.
 
     Raises
     ------
@@ -578,7 +587,7 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
 
 
 def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
-    """Return the ridge of each column in units of key weight times kernel, of shape (d,), as `with_ridge` takes it.
+    """Return the ridge penalty of each column in units of key weight times kernel, of shape (d,), for `with_ridge`.
 
     Parameters
     ----------
@@ -598,7 +607,10 @@ def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
 
 
 def _unit(state: PoolState) -> Array:
-    """Return one unit of weight in the scale of each state; arbitrary for empty windows."""
+    """Return one unit of key weight in the scale of each query's sums: ``exp(-shift)``, up to a cap.
+
+    It is arbitrary for empty windows.
+    """
     return np.exp(np.minimum(-np.where(np.isfinite(state.shift), state.shift, 0.0), LARGEST_EXPONENT))
 
 
@@ -606,7 +618,7 @@ Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regresso
 
 
 def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
-    """Rescale tilts to offsets in units of other bandwidths.
+    """Rescale `tilt`, the coefficients of linear weights, to offsets measured in other bandwidths.
 
     Parameters
     ----------
@@ -633,7 +645,9 @@ def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
 
 
 def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Array:
-    r"""Return the weighted mean of :math:`(b + \tau \cdot z)(b' + \tau' \cdot z)` over the keys of a state.
+    r"""Return the mean, over the keys of a state, of the product of two linear functions of the local regressors.
+
+    With the regressors z this is the weighted mean of :math:`(b + \tau \cdot z)(b' + \tau' \cdot z)`.
 
     Parameters
     ----------
@@ -678,7 +692,9 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
 
 
 def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
-    r"""Return :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`, of shape (m,).
+    r"""Return an upper bound of the root mean square, over the keys, of the linear weight factor ``base + tilt . z``.
+
+    It is :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`.
 
     The rounding of `mean_product` is that of the product of two such sizes.
 
@@ -704,7 +720,7 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
-    """Return base and tilt for offsets from the mean of the keys."""
+    """Convert base and tilt of linear weights to offsets from the mean of the keys in place of the query."""
     d = layout.columns
     level = base + np.sum(tilt[:, :d] * offset, axis=1)
     if layout.degree == 1:
@@ -720,7 +736,10 @@ def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: A
 
 
 def _covariance(mean: Array, layout: Layout) -> Array:
-    """Return the covariance of offsets from the mean and, for quadratics, of their products; of shape (m, p, p)."""
+    """Return the covariance of the regressors of a local fit about the mean of the keys, of shape (m, p, p).
+
+    They are the offsets and, for quadratics, products of two offsets from the mean.
+    """
     if layout.degree == 1:
         offset = mean[:, layout.first]
         return np.asarray(table_of(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])

@@ -45,7 +45,7 @@ MOST_COLUMNS = 3  # of a local quadratic fit: 34 sums of powers of offsets, and 
 
 @dataclass(frozen=True)
 class Layout:
-    """Column layout of the numerator of a state.
+    """Layout of the numerator of a pooling state: which columns hold which weighted sums.
 
     Parameters
     ----------
@@ -71,56 +71,56 @@ class Layout:
 
     @property
     def value(self) -> slice:
-        """Columns of the sums of weight times value."""
+        """Numerator columns of the sums of weight times value."""
         return slice(0, self.values)
 
     @property
     def first(self) -> slice:
-        """Columns of the sums of weight times offset."""
+        """Numerator columns of the sums of weight times offset."""
         return slice(self.values, self.values + self.columns)
 
     @property
     def second(self) -> slice:
-        """Columns of the sums of weight times products of two offsets."""
+        """Numerator columns of the sums of weight times products of two offsets."""
         start = self.first.stop
         return slice(start, start + self.columns * (self.columns + 1) // 2)
 
     @property
     def cross(self) -> slice:
-        """Columns of the sums of weight times offset times value."""
+        """Numerator columns of the sums of weight times offset times value."""
         start = self.second.stop
         return slice(start, start + self.columns * self.values)
 
     @property
     def third(self) -> slice:
-        """Columns of the sums of weight times products of three offsets."""
+        """Numerator columns of the sums of weight times products of three offsets."""
         start = self.cross.stop
         return slice(start, start + comb(self.columns + 2, 3))
 
     @property
     def fourth(self) -> slice:
-        """Columns of the sums of weight times products of four offsets."""
+        """Numerator columns of the sums of weight times products of four offsets."""
         start = self.third.stop
         return slice(start, start + comb(self.columns + 3, 4))
 
     @property
     def cross_second(self) -> slice:
-        """Columns of the sums of weight times products of two offsets times value."""
+        """Numerator columns of the sums of weight times products of two offsets times value."""
         start = self.fourth.stop
         return slice(start, start + self.columns * (self.columns + 1) // 2 * self.values)
 
     @property
     def width(self) -> int:
-        """Total number of columns."""
+        """Total number of columns of the numerator."""
         return (self.values, self.cross.stop, self.cross_second.stop)[self.degree]
 
     @property
     def regressors(self) -> int:
-        """Number of regressors of a local fit: offsets with degree 1, also their products of two with degree 2."""
+        """Number of regressors of a local fit: offsets with degree 1, also products of two offsets with degree 2."""
         return (0, self.columns, self.columns * (self.columns + 3) // 2)[self.degree]
 
     def places(self, order: int) -> dict[Monomial, int]:
-        """Map each product of so many offsets to the index of its sum.
+        """Map each product of `order` offsets to the numerator column that holds its sum.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class Layout:
         return {product: start + i for i, product in enumerate(monomials(self.columns, order))}
 
     def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
-        """Return the numerator for offsets increased by `shift`, as seen from another query.
+        """Return the numerator with all offsets increased by `shift`, as if summed about another query.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Layout:
         return result
 
     def _move_products(self, denominator: Array, numerator: Array, shift: Array, result: Array) -> None:
-        """Write the products of three and of four offsets, and of two with values, into `result`."""
+        """Write into `result` the sums of products of three and four shifted offsets, and of two with values."""
         sums: dict[Monomial, Array] = {(): denominator} | {
             product: numerator[:, place] for order in (1, 2, 3, 4) for product, place in self.places(order).items()
         }
@@ -187,7 +187,7 @@ class Layout:
         result[:, self.cross_second] = second.reshape(m, len(pairs) * c)
 
     def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
-        """Return the numerator for values increased by `center`.
+        """Return the numerator as if all values were increased by `center`.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Layout:
 
 @cache
 def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
-    """Return all products of so many offsets as tuples of column numbers, in the order of a numerator.
+    """Return all products of `order` offsets as tuples of column numbers, in the order of a numerator.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
 
 @cache
 def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
-    """Expand a product of ``t_a + s_a`` into terms (factors t, factors s, multiplicity).
+    """Expand a product of shifted offsets ``t_a + s_a`` into terms (columns of t, columns of s, multiplicity).
 
     Examples
     --------
@@ -254,7 +254,7 @@ def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
 
 
 def check_degree(degree: int, columns: int = 0) -> None:
-    """Raise ValueError unless the degree is 0 (local constant), 1 (local linear) or 2 (local quadratic).
+    """Raise ValueError unless the degree of a local fit is 0 (constant), 1 (linear) or 2 (quadratic).
 
     Parameters
     ----------

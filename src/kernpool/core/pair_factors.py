@@ -28,7 +28,7 @@ Some = slice | NDArray[np.intp]
 
 
 class Cell(NamedTuple):
-    """Keys with the same combination of categories.
+    """Keys with the same combination of categories: the category codes, and the indices of the keys.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Factors:
                     )
 
     def cells(self, key_weight: Array | None) -> list[Cell]:
-        """Group the keys of positive weight by their categories, in sorted order.
+        """Group the keys of positive weight by their combination of categories, in sorted order of the codes.
 
         Parameters
         ----------
@@ -117,25 +117,25 @@ class Factors:
         return [Cell(self.key_code[keys[0]], keys) for keys in parts]
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Factors:
-        """Return the factors of some queries and some keys."""
+        """Return the categorical factors of a subset of the queries and of the keys."""
         return replace(self, query_code=self.query_code[queries], key_code=self.key_code[keys])
 
     def logarithms(self) -> list[Array]:
-        """Return the log-factors of all pairs, of shape (m, n), one array per categorical column."""
+        """Return the log kernel factors of all query-key pairs, one (m, n) array per categorical column."""
         return [table[query[:, None], key] for table, query, key in self._columns(self.log_tables)]
 
     def pair_slopes(self) -> list[Array]:
-        """Return the derivatives of the factors of all pairs by the smoothings, as `logarithms`."""
+        """Return the derivatives of the kernel factors of all pairs by the smoothing, one (m, n) array per column."""
         return [slope[query[:, None], key] for slope, query, key in self._columns(self.padded_slopes)]
 
     def to_cell(self, levels: Codes) -> Array:
-        """Return the log-factors between the queries and the keys of a cell, of shape (m, k)."""
+        """Return the log kernel factors between each query and the keys of a cell, of shape (m, k) for k columns."""
         return np.stack(
             [t[q, level] for t, q, level in zip(self.log_tables, self.query_code.T, levels, strict=True)], 1
         )
 
     def stacked_tables(self) -> Array:
-        """Return the tables as one array of shape (k, levels + 1, levels), with a last row for the code -1."""
+        """Return all factor tables as one array, (k, levels + 1, levels), with a last row for unknown categories."""
         most = max(len(table) for table in self.tables)
         stacked = np.zeros((len(self.tables), most + 1, most))
         for place, table in zip(stacked, self.tables, strict=True):
@@ -148,24 +148,27 @@ class Factors:
 
     @cached_property
     def log_tables(self) -> list[Array]:
-        """Logarithms of the tables, with a last row for the code -1, an unknown category."""
+        """Logarithms of the factor tables, each with a last row for the code -1, an unknown category."""
         with np.errstate(divide="ignore"):
             return [np.log(_with_unlike(table)) for table in self.tables]
 
     @cached_property
     def padded_slopes(self) -> list[Array]:
-        """Derivatives of the tables, with a last row for the code -1."""
+        """Derivatives of the factor tables by the smoothing, with a last row for the code -1, an unknown category."""
         return [_with_unlike(slope) for slope in self.slopes]
 
 
 def _with_unlike(table: Array) -> Array:
-    """Append a row for the code -1: an unknown category is as unlike each one as the first and the last are."""
+    """Append a row for unknown categories (code -1) to a table: the entry of the first and the last category.
+
+    An unknown category is as unlike each category as these two are.
+    """
     return np.vstack([table, np.full((1, len(table)), table[0, -1])])
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of queries and keys: observations of the query's own group are excluded.
+    """Group codes of queries and keys, such as clusters: keys of the query's own group are excluded.
 
     Parameters
     ----------
@@ -193,7 +196,7 @@ class Groups:
 
     @classmethod
     def read(cls, query_code: Codes, key_code: Codes) -> Groups:
-        """Return validated groups.
+        """Validate group codes of queries and keys, and return them as `Groups`.
 
         Parameters
         ----------
@@ -218,16 +221,16 @@ class Groups:
         return cls(query_code, key_code)
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
-        """Return the groups of some queries and some keys."""
+        """Return the group codes of a subset of the queries and of the keys."""
         return Groups(self.query_code[queries], self.key_code[keys])
 
     def takes_part(self) -> NDArray[np.bool_]:
-        """Return which keys are included for which query, of shape (m, n): those of other groups."""
+        """Return a mask of shape (m, n), True for keys of other groups, which are included for the query."""
         return np.asarray(self.query_code[:, None] != self.key_code)
 
 
 def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each row the sum of numbers over all rows of its group.
+    """Sum numbers within groups of rows, and return for each row the sum of its group.
 
     Parameters
     ----------
@@ -289,7 +292,7 @@ def weight_left_out(
 
 @dataclass(frozen=True)
 class Categories:
-    """The categorical columns of a table and their kernels.
+    """Kernels and levels of the categorical columns of a table.
 
     Parameters
     ----------
@@ -312,24 +315,24 @@ class Categories:
         return len(self.kernels)
 
     def take(self, columns: NDArray[np.intp]) -> Categories:
-        """Select some of the columns, in this order."""
+        """Return the categorical columns with these indices, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 
     @property
     def largest(self) -> Array:
-        """Upper bounds of the smoothings, of shape (k,); the lower bounds are zero."""
+        """Upper bounds of the smoothing of each categorical column, of shape (k,); the lower bounds are zero."""
         counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
         ends = [kernel.largest(c) if c > 1 else 0.0 for kernel, c in zip(self.kernels, counts, strict=True)]
         return np.array(ends, dtype=np.float64)
 
     def relevance(self, smoothing: Array) -> Array:
-        """Return 1 minus each smoothing relative to its upper bound; zero if all categories weigh the same."""
+        """Return 1 minus smoothing over its upper bound, per categorical column; 0 if all categories weigh the same."""
         share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
         alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
         return np.where(alike, 0.0, share)
 
     def factors(self, query_code: Codes, key_code: Codes, smoothing: Array) -> Factors:
-        """Return the factors of pairs of rows with these category codes, (m, k) and (n, k), at given smoothings."""
+        """Build `Factors` from category codes of queries, (m, k), and keys, (n, k), at the given smoothings."""
         each = self._with(smoothing)
         tables = tuple(kernel.table(levels, lam) for kernel, levels, lam in each)
         return Factors(

@@ -49,7 +49,7 @@ LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON**2)
 
 @dataclass(frozen=True)
 class Problem:
-    """Queries, keys and values, and the similarity between queries and keys.
+    """Validated input of an algorithm: queries, keys, values, and the similarity between queries and keys.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Problem:
         degree: int = 0,
         factors: Factors | None = None,
     ) -> Problem:
-        """Validate arrays without batch dimensions and build a problem.
+        """Validate arrays without batch dimensions and build a `Problem`.
 
         Parameters
         ----------
@@ -192,12 +192,12 @@ class Problem:
 
     @cached_property
     def ends(self) -> tuple[Array, Array, Array, Array]:
-        """Minimum and maximum of each column, of queries and of keys."""
+        """Minimum and maximum of each query column, then minimum and maximum of each key column."""
         return *column_range(self.query), *self.prepare("ends", (self.key,), lambda: column_range(self.key))
 
     @property
     def layout(self) -> Layout:
-        """Column layout of a numerator."""
+        """Column layout of the numerators of the problem's states."""
         return Layout(self.value.shape[1], self.key.shape[1], self.degree)
 
     @property
@@ -214,7 +214,7 @@ class Problem:
         return np.where(self.self_index >= 0, left, 0.0)
 
     def multiplicity(self) -> Array:
-        """Frequency of each key for each query, of shape (m, n), after masks, groups and own units are excluded."""
+        """Return the frequency of each key for each query, (m, n), after masks, groups and own units are excluded."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
         times = np.repeat(weight[None, :], len(self.query), axis=0)
         if self.self_index is not None:
@@ -225,7 +225,7 @@ class Problem:
         return times if self.attn_mask is None else times * self.attn_mask
 
     def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
-        """Return the problem of these queries and keys; the states of blocks of keys merge to the whole."""
+        """Return the problem of a subset of queries and keys; states of disjoint blocks of keys merge to the whole."""
 
         def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
             if table is not None and len(table) > 1 and not table.strides[0]:  # one row for all queries stays one
@@ -248,7 +248,7 @@ class Problem:
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
-        """Return these queries and keys as an independent problem, with its own center and unit of weight.
+        """Return a subset of queries and keys as an independent problem, with its own center and unit of weight.
 
         Algorithms rely on both: a value column that is constant has to be zero. States that `restored` has given them
         back to merge as those of blocks do. At least one of the keys has to have a weight.
@@ -265,21 +265,24 @@ class Problem:
         )
 
     def without_center(self) -> Problem:
-        """Return the problem with its centered values as values; subtracting the center again would lose digits."""
+        """Return the problem with its centered values taken as the values, and a center of zero.
+
+        Subtracting the center again would lose digits.
+        """
         return replace(self, value_center=np.zeros_like(self.value_center))
 
     def with_factors(self, factors: Factors) -> Problem:
-        """Return the problem with categorical columns in addition to the numeric ones."""
+        """Return the problem with kernel factors of categorical columns in addition to its numeric columns."""
         for name, rows, codes in (
             ("query", *self.query.shape[:1], len(factors.query_code)),
             ("key", *self.key.shape[:1], len(factors.key_code)),
         ):
             if rows != codes:
-                raise ValueError(f"{name} has {rows} rows, but there are category codes for {codes}")
+                raise ValueError(f"{name} has {rows} rows, but there are category codes for {codes}; give as many")
         return replace(self, factors=factors if factors.tables else None)
 
     def without_factors(self) -> Problem:
-        """Return the problem of the numeric columns alone."""
+        """Return the problem of the numeric columns alone, without factors of categorical columns."""
         return replace(self, factors=None)
 
     def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64]) -> Problem:
@@ -287,19 +290,19 @@ class Problem:
         if (len(query_code), len(key_code)) != self.shape:
             raise ValueError(
                 f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "
-                f"{self.shape[0]} and {self.shape[1]}"
+                f"{self.shape[0]} and {self.shape[1]}; give one group code per row"
             )
         return replace(self, groups=Groups.read(query_code, key_code))
 
     def with_dense_factors(self) -> Problem:
-        """Return the problem with the factors of all pairs as a bias of the logits: m x n numbers."""
+        """Return the problem with the categorical factors of all m x n pairs as a bias of the logits."""
         if self.factors is None:
             return self
         start = np.zeros(self.shape) if self.logit_bias is None else self.logit_bias
         return replace(self, logit_bias=np.asarray(sum(self.factors.logarithms(), start=start)), factors=None)
 
     def prepare(self, name: str, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """Return what an algorithm computes from the keys, cached if possible; see `Prepared.get`."""
+        """Return what `make` computes from the keys, from the cache if there is one; see `Prepared.get`."""
         return make() if self.prepared is None else self.prepared.get(name, of, make)
 
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
@@ -309,7 +312,7 @@ class Problem:
         )
 
     def restored(self, state: PoolState) -> PoolState:
-        """Add the center and the unit of weight back to a state that an algorithm returned."""
+        """Convert a state of the centered, scaled problem back to the original values and unit of weight."""
         numerator = state.numerator
         if np.any(self.value_center):
             numerator = self.layout.with_center(state.denominator, numerator, self.value_center)
@@ -317,7 +320,7 @@ class Problem:
         return PoolState(shift, state.denominator, numerator)
 
     def reduced(self, state: PoolState) -> PoolState:
-        """Subtract the center and the unit of weight: the inverse of `restored`."""
+        """Convert a state of original values to the problem's center and unit of weight: the inverse of `restored`."""
         return PoolState(
             state.shift - np.log(self.weight_unit),
             state.denominator,

@@ -24,7 +24,7 @@ COMPOSITIONS = get_args(Composition)
 
 
 def check_composition(composition: str) -> None:
-    """Raise ValueError unless the composition is "radial" or "product".
+    """Raise ValueError unless the composition of columns is "radial" or "product".
 
     Parameters
     ----------
@@ -62,23 +62,26 @@ class KernelLogits:
 
     @property
     def log_peak(self) -> float:
-        """Logarithm of the weight of a key at the query."""
+        """Logarithm of the kernel weight of a key that coincides with the query."""
         at_zero = np.zeros((1, len(self.bandwidth)))
         return float(self.logits(at_zero, at_zero)[0, 0])
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
-        """Yield u_a of shape (m, n), one column at a time, to avoid an array of shape (m, n, d)."""
+        """Yield the differences of queries and keys in bandwidths, of shape (m, n), one column at a time.
+
+        This avoids an array of shape (m, n, d).
+        """
         for a, h in enumerate(self.bandwidth):
             u = query[:, a, None] - key[None, :, a]
             u /= h
             yield u
 
     def offset(self, query: Array, key: Array, column: int) -> Array:
-        """``(key - query) / bandwidth`` of one column, of shape (m, n)."""
+        """Return the offset ``(key - query) / bandwidth`` of one column for all pairs, of shape (m, n)."""
         return np.asarray((key[None, :, column] - query[:, column, None]) / self.bandwidth[column])
 
     def distance(self, query: Array, key: Array) -> Array:
-        """Euclidean distance in bandwidths, of shape (m, n)."""
+        """Return the Euclidean distance in bandwidths of all pairs of queries and keys, of shape (m, n)."""
         squared, *others = self._columns(query, key)
         if not others:
             return np.abs(squared, out=squared)
@@ -98,7 +101,10 @@ class KernelLogits:
         return total
 
     def profiles(self, query: Array, key: Array) -> Array:
-        """``K`` of shape (m, n); only kernels of compact support are safe from underflow here."""
+        """Return the kernel of all pairs of queries and keys, of shape (m, n).
+
+        Only kernels of compact support are safe from underflow here.
+        """
         if self.composition == "radial":
             return self.kernel.profile(self.distance(query, key))
         product = np.ones((len(query), len(key)))
@@ -107,15 +113,18 @@ class KernelLogits:
         return product
 
     def slope_of_log(self) -> Profile:
-        """Return ``d log K / d |u|`` of the kernel; raise ValueError if it has no derivative."""
+        """Return the kernel's derivative function ``d log K / d |u|``; raise ValueError if it has none."""
         if self.kernel.log_slope is None:
             raise ValueError(
-                f"kernel {self.kernel.name!r} has no log_slope, so it has no gradients; give make_kernel one"
+                f"kernel {self.kernel.name!r} has no log_slope, so it has no gradients; pass log_slope= to make_kernel"
             )
         return self.kernel.log_slope
 
     def logit_slopes(self, query: Array, key: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield ``(u_a, d log K / d u_a)`` of shape (m, n) for each column; meaningful only where ``K > 0``."""
+        """Yield for each column the differences in bandwidths u and the derivatives of log K by them, both (m, n).
+
+        The derivatives are meaningful only where ``K > 0``.
+        """
         log_slope = self.slope_of_log()
         if self.composition == "radial":
             distance = self.distance(query, key)

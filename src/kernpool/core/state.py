@@ -27,11 +27,11 @@ Fill = Callable[[NDArray[np.intp]], Array]
 
 
 class EmptyWindowWarning(RuntimeWarning):
-    """Some queries have no key of positive weight; their value is NaN, or that of the nearest row."""
+    """Warning that some queries have no key of positive weight; their value is NaN, or that of the nearest row."""
 
 
 def check_empty(empty: str) -> None:
-    """Raise ValueError unless the policy for empty windows is known.
+    """Raise ValueError unless `empty` is a known policy for queries without any key of positive weight.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def check_empty(empty: str) -> None:
 def fill_empty(
     values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None, *, warn: bool = False
 ) -> Array:
-    """Apply the policy for empty windows.
+    """Replace the values of queries without any key of positive weight, as the policy `empty` says.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ def fill_empty(
         if alone.size:
             warn_caller(
                 f"{alone.size} of {is_empty.size} queries have no key that takes part, the first is query {alone[0]}: "
-                "there is no nearest key and no mean, and they become NaN",
+                "there is no nearest key and no mean, and they become NaN; check what attn_mask, key_weight, "
+                "exclude_self or groups exclude",
                 EmptyWindowWarning,
             )
     return values
@@ -123,7 +124,7 @@ def fill_empty(
 
 @dataclass(frozen=True)
 class PoolState:
-    """Sums of weights and of weighted values, one row per query.
+    """Partial sums of a weighted mean: the sum of weights and the sums of weighted values, one row per query.
 
     Parameters
     ----------
@@ -147,31 +148,31 @@ class PoolState:
 
     @property
     def log_denominator(self) -> NDArray[np.float64]:
-        """Logarithm of the sum of weights, in absolute units; it indicates how far a query is from the keys."""
+        """Logarithm of each query's sum of weights, in absolute units; it shows how far a query is from the keys."""
         with np.errstate(divide="ignore"):
             return self.shift + np.log(self.denominator)
 
     def rows(self, which: slice | NDArray[np.integer]) -> PoolState:
-        """Return the state of some of the queries."""
+        """Return the state of the queries with these indices."""
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
 
     def columns(self, width: int) -> PoolState:
-        """Return the state of a lower degree: the first columns of the numerator."""
+        """Return the state with the first `width` columns of the numerator, those of a lower degree."""
         if width == self.numerator.shape[-1]:
             return self
         return PoolState(self.shift, self.denominator, self.numerator[..., :width])
 
     def put(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
-        """Write the state of some of the queries into these arrays."""
+        """Overwrite the sums of the queries with these indices by those of another state, in place."""
         self.shift[which], self.denominator[which] = state.shift, state.denominator
         self.numerator[which] = state.numerator
 
     def add(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
-        """Merge the state of some of the queries over further keys into these arrays."""
+        """Merge into the sums of these queries, in place, a state of them over further keys."""
         self.put(which, merge(self.rows(which), state))
 
     def without(self, which: NDArray[np.intp]) -> PoolState:
-        """Return the state with the windows of some queries emptied."""
+        """Return a copy of the state in which the windows of these queries are empty."""
         left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())
         left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
         return left
@@ -180,7 +181,7 @@ class PoolState:
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:
-        """Divide the sums to get the pooled values.
+        """Divide weighted sums by sums of weights to get the pooled values, with empty windows filled.
 
         Parameters
         ----------
@@ -211,7 +212,7 @@ class PoolState:
 
 @explain_calls
 def empty_state(n_queries: int, n_columns: int) -> PoolState:
-    """Return the state of no keys, the identity of `merge`.
+    """Return the pooling state over no keys, which is the identity of `merge`.
 
     Parameters
     ----------
@@ -234,7 +235,7 @@ def empty_state(n_queries: int, n_columns: int) -> PoolState:
 @underflow_is_zero
 @explain_calls
 def merge(a: PoolState, b: PoolState) -> PoolState:
-    """Add two states of the same queries over disjoint sets of keys.
+    """Add two pooling states of the same queries over disjoint sets of keys.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Partitions:
-    """Keys, values and weights in blocks of rows.
+    """Keys, values and weights in blocks of rows, with the row counts, column names and kinds of columns.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Partitions:
 
 
 def read_block(block: Any) -> Chunks:
-    """Return the chunks of a block, in a task."""
+    """Return the chunks of key-value pairs of one block of rows; this runs in a Dask task."""
     if isinstance(block, Chunks):
         return block
     number, *arrays = block
@@ -71,7 +71,7 @@ def as_partitions(
     features: Sequence[str] | None = None,
     dates: bool = False,
 ) -> Partitions:
-    """Return the partitions of a Dask collection or of chunks.
+    """Convert keys, values and weights, in Dask collections or in chunks, to `Partitions`.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def is_frame(collection: Any) -> bool:
 
 
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
-    """Return the columns of a Dask dataframe with these labels, in this order; all columns for None."""
+    """Return a Dask dataframe with the columns of these labels, in this order; with all its columns for None."""
     if labels is None or not set(labels) <= set(frame.columns):
         refuse_other_columns(list(frame.columns), labels, "take X[labels of the fit]")
         return frame
@@ -133,7 +133,7 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
 
 
 def time_kinds(frame: Any) -> dict[Any, Kind]:
-    """Return label and kind of the date and duration columns of a Dask dataframe."""
+    """Return a mapping from label to kind for the date and duration columns of a Dask dataframe."""
     sample = frame._meta_nonempty
     columns = ((label, Columns.of(sample[label].to_frame("X")).columns[0]) for label in frame.columns)
     return {label: column.kind for label, column in columns if column.times is not None}
@@ -144,7 +144,7 @@ def _kinds_of(labels: Sequence[Any], kinds: Mapping[Any, Kind]) -> tuple[Kind, .
 
 
 def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitting: bool = False) -> Any:
-    """Convert a Dask array, dataframe or series to an array whose blocks are blocks of rows.
+    """Convert a Dask array, dataframe or series to a Dask array whose blocks hold whole rows.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitt
 
 
 def in_days(array: Any, kinds: Sequence[Kind] | None = None) -> Any:
-    """Convert a Dask array of dates or durations to days, block by block.
+    """Convert a Dask array of dates or durations to numbers of days, block by block.
 
     Parameters
     ----------
@@ -186,7 +186,10 @@ def _in_days(block: Any, kinds: Sequence[Kind] | None) -> Any:
 
 
 def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:
-    """Convert a dataframe to numbers; integers are checked before a mixed dataframe turns them into floats."""
+    """Convert all columns of a Dask dataframe to numbers, after checking their dtypes.
+
+    Integers are checked before a mixed dataframe turns them into floats.
+    """
     for name, dtype in zip(frame.columns, _dtypes(frame), strict=True):
         text = dtype.categories if hasattr(dtype, "categories") else dtype
         kind = "b" if text is None else getattr(text, "dtype", text).kind
@@ -202,17 +205,17 @@ def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:
 
 
 def _dtypes(frame: Any) -> list[Any]:
-    """Return the dtypes of the columns of a Dask dataframe, or of a series."""
+    """Return a list of the column dtypes of a Dask dataframe, or of the single dtype of a series."""
     return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
 
 
 def is_decimal(dtype: Any) -> bool:
-    """Return whether a pandas column holds Arrow decimals."""
+    """Return whether a pandas dtype is that of Arrow decimals."""
     return str(getattr(dtype, "pyarrow_dtype", "")).startswith("decimal")
 
 
 def _checked(frame: Any, kinds: Mapping[Any, Kind], fitting: bool = False) -> Any:
-    """Convert a partition of a dataframe to numbers; raise if float64 cannot represent its integers."""
+    """Convert one pandas partition to numbers; raise an error if float64 cannot represent its integers."""
     if frame.ndim == 1:
         return _checked(frame.to_frame(frame.name), kinds, fitting).iloc[:, 0]
     frame = frame.copy(deep=False)
@@ -235,7 +238,10 @@ def row_counts(array: Any) -> tuple[int | None, ...]:
 
 
 def delayed_blocks(array: Any) -> list[Any]:
-    """Return the tasks of the blocks of rows, unoptimised so that work shared by several arrays is done once."""
+    """Return one Dask task for each block of rows of an array.
+
+    The tasks are unoptimised, so that work shared by several arrays is done once.
+    """
     return list(array.to_delayed(optimize_graph=False).ravel())
 
 
@@ -255,7 +261,7 @@ def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: A
 
 def _of_arrays(key: Any, value: Any, weight: Any) -> Partitions:
     if value is None:
-        raise TypeError("value is missing: the values of keys that are a Dask array")
+        raise TypeError("value is missing: key is a Dask array, so give its values as value=, with as many rows")
     arrays = [key, _along("value", value, key)]
     if weight is not None:
         arrays.append(_along("key_weight", weight, key))
@@ -265,7 +271,7 @@ def _of_arrays(key: Any, value: Any, weight: Any) -> Partitions:
 
 
 def _along(name: str, other: Any, key: Any) -> Any:
-    """Rechunk an array to the blocks of rows of the keys."""
+    """Rechunk values or weights to the blocks of rows of the keys; raise ValueError if their rows do not match."""
     known = None not in row_counts(key)
     if not is_dask_collection(other):
         numbers = as_real_array(name, other)

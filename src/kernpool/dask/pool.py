@@ -64,7 +64,7 @@ SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody
 
 
 def compute(tasks: list[Any], client: Any, retries: int) -> Any:
-    """Compute tasks on a cluster, or with Dask's default scheduler.
+    """Run Dask tasks on a cluster, or with Dask's default scheduler, and return their results.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def compute(tasks: list[Any], client: Any, retries: int) -> Any:
 
 
 def find_client(client: Any = None) -> Any:
-    """Return the given client, Dask's current client, or None."""
+    """Return the given Dask client, else the current one, else None for no cluster."""
     found = getattr(get_scheduler(), "__self__", None) if client is None else client
     return found if hasattr(found, "gather") else None
 
 
 def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
-    """Connect to the cluster at an address; raise ConnectionError within ten seconds if no scheduler answers.
+    """Connect to the Dask cluster at an address; raise ConnectionError within ten seconds if no scheduler answers.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ FAN_IN = 8
 
 
 def sent_once(value: Any) -> Any:
-    """Return a task that holds a value, sent to the cluster once and copied between workers."""
+    """Wrap a value in a Dask task, so that it is sent to the cluster once and copied between workers."""
     return delayed(_same)(value)
 
 
@@ -142,7 +142,7 @@ def _same(value: Any) -> Any:
 
 
 def center_task(partitions: Partitions) -> Any:
-    """Return the task that computes the center of values from the first partition with rows; None if there is none.
+    """Return the Dask task that computes the center of the values from the first partition with rows.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def center_task(partitions: Partitions) -> Any:
 
 
 def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
-    """Return the task that computes the merged state of all partitions.
+    """Return the Dask task that computes the pooling state over all partitions, merging their states in a tree.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | Non
 
 
 def merge_tree(states: list[Any], limit: str | None = None) -> Any:
-    """Return the task that merges states in a tree of eight neighbours per node."""
+    """Return the Dask task that merges pooling states in a tree of eight neighbours per node."""
     while len(states) > 1:
         states = [delayed(_merged)(states[i : i + FAN_IN], limit) for i in range(0, len(states), FAN_IN)]
     return states[0]
@@ -193,7 +193,7 @@ def merge_tree(states: list[Any], limit: str | None = None) -> Any:
 def block_state(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, places: NDArray[np.intp] | None = None
 ) -> PoolState:
-    """Return the pooling state of one block, in a task.
+    """Compute the pooling state over one block of rows; this runs in a Dask task.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def block_state(
 
 
 def _has_weights(block: Any) -> bool:
-    """Return whether a block in memory may lack pairs of positive weight."""
+    """Return whether a block of a Dask collection has key weights, so that it may lack pairs of positive weight."""
     return isinstance(block, tuple) and (
         len(block) > 3 or (isinstance(block[2], ColumnNames) and bool(block[2].weight))
     )
@@ -345,19 +345,22 @@ def pool(
 
 @dataclass(frozen=True, eq=False)
 class PartitionPairs:
-    """Pairs in the partitions of a cluster, for queries in memory."""
+    """Key-value pairs in Dask partitions, for queries in memory."""
 
     partitions: Partitions
     client: Any = None
     retries: int = RETRIES
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:  # noqa: ARG002  # as of all pairs
-        """Return the plan of the sums over partitions, without computing."""
+        """Return the algorithm that sums partitions, and the reason for the choice, without computing."""
         return reason_of_chunks(recipe, f"{len(self.partitions.blocks)} partition(s)", "a tree merges their states")
 
     # As all pooling is called.
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
-        """Sum over all partitions, on the cluster; a task uses one thread."""
+        """Sum weights and weighted values over all partitions, at each query, on the cluster.
+
+        A task uses one thread.
+        """
         asked, center = QueryBatch.of(replace(recipe, n_jobs=1), query), center_task(self.partitions)
         if asked.query.array.ndim != 2:
             raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
@@ -377,7 +380,7 @@ class PartitionPairs:
 
 
 def pool_partitions(recipe: Recipe, query: Any, partitions: Partitions, client: Any, retries: int) -> Any:
-    """Pool partitions at queries in memory or in a Dask collection; parameters as in `pool`."""
+    """Compute pooled values over partitions, at queries in memory or in a Dask collection; parameters as in `pool`."""
     if is_dask_collection(query):
         array = as_dask_array(select(query, partitions.names) if is_frame(query) else query)
         with dask.annotate(retries=retries):
@@ -417,7 +420,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class LeaveOneOutError:
-    """Leave-one-out error of a fit to partitions.
+    """Leave-one-out mean squared error of a fit to partitions, with counts of rows and of empty windows.
 
     Parameters
     ----------
@@ -484,7 +487,10 @@ def leave_one_out_error(
 
 
 def draw_rows(block: Any, places: Places) -> Chunk | None:
-    """Return rows of a block at ascending indices, in a task; None if there are none."""
+    """Return the rows of a block at ascending indices as one `Chunk`; None if there are none.
+
+    This runs in a Dask task.
+    """
     parts, start = [], 0
     for chunk in read_block(block) if len(places) else ():
         here = places[(places >= start) & (places < start + len(chunk.key))] - start
@@ -498,7 +504,7 @@ def draw_rows(block: Any, places: Places) -> Chunk | None:
 
 
 def joined(parts: Sequence[Chunk | None]) -> Chunk | None:
-    """Concatenate chunks that have weights; None if there are none."""
+    """Concatenate chunks of rows, giving a weight of one where there is none; return None if all are None."""
     some = [part for part in parts if part is not None]
     if not some:
         return None
@@ -515,7 +521,7 @@ def _at_rows(rows: Chunk, recipe: Recipe) -> QueryBatch:
 
 
 def _sums(block: Any, center: Array | None) -> Array | None:
-    """Return the sum of weights and of weighted values of a block."""
+    """Return the sum of weights and of weighted values of a block of rows, values less the center, in one array."""
     if center is None:
         return None
     found = []
@@ -530,7 +536,7 @@ def _added(sums: list[Array | None]) -> Array:
 
 
 def _squared(rows: Chunk, asked: QueryBatch, state: PoolState, center: Array, sums: Array) -> tuple[float, float, int]:
-    """Return the weighted sum of squared errors, the sum of weights, and the number of empty windows."""
+    """Return the weighted sum of squared leave-one-out errors, the sum of weights, and the number of empty windows."""
     weight = np.ones(len(rows.key)) if rows.weight is None else rows.weight
     unit = np.minimum(weight, 1.0)[:, None]  # of the own row, which is left out
 
@@ -614,7 +620,7 @@ def pool_quantile(
 def partition_quantiles(
     recipe: Recipe, query: ArrayLike, partitions: Partitions, level: Array, client: Any, retries: int
 ) -> Array:
-    """Return quantiles of pairs in partitions, in the shape of `pool_quantile`, with its parameters."""
+    """Compute conditional quantiles of pairs in partitions; shapes and parameters as in `pool_quantile`."""
     found = counted_quantiles(
         asked_of(recipe, query, partitions.names), AskPartitions(partitions, client, retries), level.ravel()
     )
@@ -623,14 +629,14 @@ def partition_quantiles(
 
 @dataclass(frozen=True)
 class AskPartitions:
-    """Callable that evaluates a request of `chunk_queries` on all partitions and merges the answers."""
+    """Callable that evaluates a map-reduce query of `chunk_queries` on all partitions and merges the answers."""
 
     partitions: Partitions
     client: Any
     retries: int
 
     def __call__(self, question: Any) -> Any:
-        """Return the merged answer of all partitions."""
+        """Return the answer to a map-reduce query, merged over all partitions."""
         one = sent_once(question)
         answers = [delayed(answer_of)(one, block) for block in self.partitions.blocks]
         while len(answers) > 1:
@@ -642,13 +648,16 @@ class AskPartitions:
 
 
 def answer_of(question: Any, block: Any) -> Any:
-    """Return the answer of the chunks of one block, in a task; None if the block has no positive weight."""
+    """Evaluate a map-reduce query on the chunks of one block; return None if the block has no positive weight.
+
+    This runs in a Dask task.
+    """
     some = (chunk for chunk in read_block(block) if len(chunk.key) and (chunk.weight is None or chunk.weight.any()))
     return merge_answers(question, [question.of(chunk) for chunk in some])
 
 
 def merge_answers(question: Any, answers: list[Any]) -> Any:
-    """Merge answers, skipping None; return None if there are none."""
+    """Merge the answers to a map-reduce query, skipping None; return None if there are none."""
     some = [answer for answer in answers if answer is not None]
     return reduce(question.joined, some) if some else None
 
@@ -732,7 +741,7 @@ def partition_functions(
     widths: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """Return distribution functions or densities of pairs in partitions, in the shape of `pool_cdf`.
+    """Compute conditional distribution functions or densities of pairs in partitions, shaped as by `pool_cdf`.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """Distribution function or density of each value column at given thresholds.
+    """Conditional distribution function or density of each value column, to be evaluated at given thresholds.
 
     Parameters
     ----------
@@ -65,25 +65,25 @@ class Function:
 
     @property
     def at_zero(self) -> Array:
-        """Result for a value that is always zero, of shape (1, c, t) or (m, c, t)."""
+        """Function values for an outcome that is always zero, of shape (1, c, t) or (m, c, t)."""
         if self.widths is None:
             return np.asarray(self.threshold >= 0, dtype=np.float64)
         u = self.threshold / self.widths[:, None]
         return normal_density(u) / self.widths[:, None] if self.density else np.asarray(ndtr(u))
 
     def at(self, rows: Index) -> Function:
-        """Return the function restricted to some queries."""
+        """Return the function with the thresholds of the queries with these indices."""
         return replace(self, threshold=rows_of(self.threshold, rows))
 
     def checked(self, chunk: Chunk) -> Chunk:
-        """Return a chunk after checking its number of value columns."""
+        """Return a chunk unchanged, or raise ValueError if its number of value columns is wrong."""
         given, asked = chunk.value.shape[1], self.threshold.shape[1]
         if given != asked:
             raise ValueError(f"value must be {'one column' if asked == 1 else f'{asked} columns'}, got {given}")
         return chunk
 
     def known(self, recipe: Recipe, problem: Problem, value: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Evaluate on arrays; return results of shape (m, c, t), and which windows are not empty."""
+        """Evaluate the function on arrays; return results of shape (m, c, t), and which windows are not empty."""
         found = []
         for number, column in enumerate(value.T):
             threshold = self.threshold[:, number]
@@ -97,13 +97,13 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class WeightBelow:
-    """Query for the weights on both sides of thresholds: `TwoSidedSums` of each value column."""
+    """Map-reduce query for the weights below and above thresholds: `TwoSidedSums` of each value column."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> tuple[TwoSidedSums, ...]:
-        """Return the answer of a chunk."""
+        """Return the sums of weights below and above the thresholds over one chunk, for each value column."""
         chunk, sides = self.function.checked(of_positive_weight(chunk)), []
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
         for number, value in enumerate(chunk.value.T):
@@ -113,11 +113,14 @@ class WeightBelow:
         return tuple(sides)
 
     def joined(self, one: tuple[TwoSidedSums, ...], other: tuple[TwoSidedSums, ...]) -> tuple[TwoSidedSums, ...]:
-        """Merge the answers of two sets of rows."""
+        """Add the sums of weights of two disjoint sets of rows."""
         return tuple(a.joined(b) for a, b in zip(one, other, strict=True))
 
     def result(self, answer: tuple[TwoSidedSums, ...]) -> tuple[Array, Array]:
-        """Return fractions of shape (m, c, t), NaN for empty windows, and logarithms of the total weights."""
+        """Return fractions of weight at or below thresholds, of shape (m, c, t), and logarithms of total weights.
+
+        Fractions are NaN for empty windows.
+        """
         shares = [sides.share() for sides in answer]
         for number, share in enumerate(shares):
             keep_order(share, self.function.threshold[:, number])
@@ -128,13 +131,13 @@ class WeightBelow:
 
 @dataclass(frozen=True, eq=False)
 class SmoothWeight:
-    """Query for sums of weights times values smoothed in y: a `PoolState`."""
+    """Map-reduce query for the sums that give distribution functions or densities smoothed in y: a `PoolState`."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> PoolState:
-        """Return the answer of a chunk."""
+        """Return the pooling state of one chunk, with distribution functions or densities smoothed in y as values."""
         chunk = self.function.checked(of_positive_weight(chunk))
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
@@ -143,11 +146,14 @@ class SmoothWeight:
         return replace(state, numerator=state.denominator[:, None] * mean)
 
     def joined(self, one: PoolState, other: PoolState) -> PoolState:
-        """Merge the answers of two sets of rows."""
+        """Merge the pooling states of two disjoint sets of rows."""
         return merge_states(one, other, None)
 
     def result(self, answer: PoolState) -> tuple[Array, Array]:
-        """Return means of shape (m, c, t), NaN for empty windows, and logarithms of the total weights."""
+        """Return smoothed functions at thresholds, of shape (m, c, t), and logarithms of the total weights.
+
+        Functions are NaN for empty windows.
+        """
         sums, total = answer.numerator, answer.denominator[:, None]
         mean = np.divide(sums, total, where=total > 0, out=np.full(sums.shape, np.nan))
         return mean.reshape(len(mean), self.function.threshold.shape[1], -1), answer.log_denominator
@@ -156,7 +162,7 @@ class SmoothWeight:
 def chunk_functions(
     recipe: Recipe, query: ArrayLike, chunks: Chunks, function: Function, progress: Progress | None = None
 ) -> Array:
-    """Return distribution functions of pairs in chunks.
+    """Compute conditional distribution functions or densities of pairs in chunks, at given thresholds.
 
     Parameters
     ----------
@@ -181,7 +187,7 @@ def chunk_functions(
 
 
 def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again: bool = True) -> Array:
-    """Return distribution functions computed by map-reduce queries, with empty windows filled.
+    """Compute conditional distribution functions or densities by map-reduce queries, with empty windows filled.
 
     Parameters
     ----------
@@ -232,7 +238,7 @@ def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again:
 
 
 def _answers(asked: QueryBatch, ask: Ask, function: Function) -> tuple[Array, Array]:
-    """Evaluate once: return functions of shape (m, c, t), and logarithms of the total weights."""
+    """Evaluate a function by one map-reduce query: return values of shape (m, c, t), and log total weights."""
     if function.widths is None:
         below = WeightBelow(asked, function)
         return below.result(ask(below))
@@ -241,7 +247,10 @@ def _answers(asked: QueryBatch, ask: Ask, function: Function) -> tuple[Array, Ar
 
 
 def array_functions(recipe: Recipe, problem: Problem, value: Array, function: Function) -> Array:
-    """Return distribution functions of a problem and its values, of shape (m, c, t); parameters as above."""
+    """Compute conditional distribution functions or densities of values in arrays, of shape (m, c, t).
+
+    Parameters are those of `Function.known`, and the function. Empty windows are filled by the recipe's policy.
+    """
 
     def known(some: Problem, rows: Index) -> tuple[Array, NDArray[np.bool_]]:
         return function.at(rows).known(recipe, some, value)

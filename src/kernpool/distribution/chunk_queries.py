@@ -29,7 +29,7 @@ MOST_POINTS = 1 << 16  # of several; then thinned to a quarter
 
 
 class ValueSketch(NamedTuple):
-    """Sketch of the distribution of values: ascending values, each with the number of rows it represents.
+    """Sketch of the distribution of values: ascending values, each with the number of rows that it represents.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class ValueSketch(NamedTuple):
 
     @classmethod
     def of(cls, value: Array) -> ValueSketch:
-        """Sketch values given in any order."""
+        """Build a `ValueSketch` of values given in any order."""
         return thinned(np.sort(value), np.ones(len(value)), POINTS)
 
     def joined(self, other: ValueSketch) -> ValueSketch:
-        """Merge two sketches."""
+        """Merge the sketches of two disjoint sets of rows."""
         value, rows = np.concatenate([self.value, other.value]), np.concatenate([self.rows, other.rows])
         order = np.argsort(value, kind="stable")
         most = MOST_POINTS if len(value) <= MOST_POINTS else MOST_POINTS // 4
@@ -78,7 +78,10 @@ class ValueSketch(NamedTuple):
 
 
 def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
-    """Return a sketch with at most `points` of the ascending values, ties merged, at equal steps in rows."""
+    """Return a `ValueSketch` of at most `points` of the ascending values, at equal steps in rows.
+
+    Ties are merged.
+    """
     first = np.flatnonzero(np.diff(value, prepend=-np.inf) > 0) if len(value) else np.empty(0, dtype=np.intp)
     value, rows = value[first], np.add.reduceat(rows, first) if len(first) else rows[:0]
     if len(value) <= points:
@@ -95,17 +98,17 @@ DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is faster tha
 
 
 class Question(Protocol[Answer]):
-    """Map-reduce query that every chunk is evaluated on."""
+    """Interface of map-reduce queries: evaluated on every chunk separately, with answers that merge."""
 
     def of(self, chunk: Chunk) -> Answer:
-        """Return the answer of a chunk."""
+        """Return the answer to the query for one chunk of rows."""
 
     def joined(self, one: Answer, other: Answer) -> Answer:
-        """Merge the answers of two sets of rows."""
+        """Merge the answers to the query for two disjoint sets of rows."""
 
 
 def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch:
-    """Validate the queries of a map-reduce computation, in the column order of the chunks."""
+    """Validate evaluation points as a `QueryBatch`, with columns in the order of those of the chunks."""
     asked = QueryBatch.of(recipe, query)
     if asked.query.array.ndim != 2 or not asked.query.array.size:
         raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
@@ -113,13 +116,13 @@ def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch
 
 
 def without_axes(found: Array, flat: bool, several: bool) -> Array:
-    """Drop the axis of outputs of an array of shape (m, c, t) if `flat`, and the last one unless `several`."""
+    """Drop the axis of value columns of an (m, c, t) array if `flat`, and the last axis unless `several`."""
     found = found[:, 0] if flat else found
     return found if several else found[..., 0]
 
 
 class Weights(NamedTuple):
-    """Sums of all weights, and sketches of the values of rows with positive weight.
+    """Sum of all weights at each evaluation point, and sketches of the values of rows with positive weight.
 
     Parameters
     ----------
@@ -138,24 +141,24 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TotalWeight:
-    """Query for the total weight and value sketches: `Weights`."""
+    """Map-reduce query for the total weight at each evaluation point and for value sketches: `Weights`."""
 
     asked: QueryBatch
 
     def of(self, chunk: Chunk) -> Weights:
-        """Return the answer of a chunk."""
+        """Return the total weights and the value sketches of one chunk of rows."""
         chunk = of_positive_weight(chunk)
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         return Weights(state, tuple(ValueSketch.of(column) for column in chunk.value.T), len(chunk.key))
 
     def joined(self, one: Weights, other: Weights) -> Weights:
-        """Merge the answers of two sets of rows."""
+        """Merge the total weights and the value sketches of two disjoint sets of rows."""
         summaries = (a.joined(b) for a, b in zip(one.summaries, other.summaries, strict=True))
         return Weights(merge_states(one.state, other.state, None), tuple(summaries), one.rows + other.rows)
 
 
 class Range(NamedTuple):
-    """Range of values, and its cut points.
+    """Range of values, its cut points, and the evaluation points that have a quantile in it.
 
     Parameters
     ----------
@@ -174,7 +177,7 @@ class Range(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Weights, row counts and extreme values of the pieces of a range.
+    """Weights, row counts and extreme values of the pieces into which cut points divide a range of values.
 
     Parameters
     ----------
@@ -193,7 +196,7 @@ class Pieces(NamedTuple):
 
 
 class Division(NamedTuple):
-    """The pieces of all ranges, and sketches of the values in them."""
+    """Weights and row counts in the pieces of all ranges, and a sketch of the values in the ranges."""
 
     pieces: tuple[Pieces, ...]
     summary: ValueSketch
@@ -201,7 +204,7 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightHistogram:
-    """Query for the weight in each piece of given ranges: a `Division`.
+    """Map-reduce query for the weight in each piece of given ranges of values: a `Division`.
 
     Parameters
     ----------
@@ -221,7 +224,7 @@ class WeightHistogram:
     ranges: tuple[Range, ...]
 
     def of(self, chunk: Chunk) -> Division:
-        """Return the answer of a chunk."""
+        """Return the weights in the pieces of all ranges for one chunk of rows."""
         chunk = of_positive_weight(chunk)
         order = np.argsort(chunk.value[:, self.column], kind="stable")
         value = chunk.value[order, self.column]
@@ -235,7 +238,7 @@ class WeightHistogram:
         return Division(tuple(pieces), ValueSketch.of(np.concatenate(held)))
 
     def joined(self, one: Division, other: Division) -> Division:
-        """Merge the answers of two sets of rows."""
+        """Add the weights in the pieces of all ranges over two disjoint sets of rows."""
         pieces = (
             Pieces(a.mass + b.mass, a.rows + b.rows, np.minimum(a.least, b.least), np.maximum(a.most, b.most))
             for a, b in zip(one.pieces, other.pieces, strict=True)
@@ -267,7 +270,7 @@ class WeightHistogram:
 
 @dataclass(frozen=True, eq=False)
 class RowsInRange:
-    """Query for the rows of positive weight with a value in given ranges: a list of chunks of one output.
+    """Map-reduce query for the rows of positive weight with a value in given ranges: chunks of one value column.
 
     Parameters
     ----------
@@ -282,7 +285,7 @@ class RowsInRange:
     high: Array
 
     def of(self, chunk: Chunk) -> list[Chunk]:
-        """Return the answer of a chunk."""
+        """Return the rows of one chunk whose value lies in the ranges, as a list of one chunk."""
         chunk = of_positive_weight(chunk)
         value = chunk.value[:, self.column]
         place = np.minimum(np.searchsorted(self.high, value), len(self.high) - 1)
@@ -291,7 +294,7 @@ class RowsInRange:
         return [Chunk(chunk.key[inside], value[inside, None], weight)]
 
     def joined(self, one: list[Chunk], other: list[Chunk]) -> list[Chunk]:
-        """Merge the answers of two sets of rows."""
+        """Concatenate the lists of chunks of two disjoint sets of rows."""
         return one + other
 
 
@@ -304,7 +307,7 @@ def of_positive_weight(chunk: Chunk) -> Chunk:
 
 
 def joined_rows(chunks: list[Chunk]) -> Chunk:
-    """Concatenate the rows of several chunks."""
+    """Concatenate the rows of several chunks into one chunk."""
     key, value = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("key", "value"))
     if all(chunk.weight is None for chunk in chunks):
         return Chunk(key, value)
@@ -313,13 +316,13 @@ def joined_rows(chunks: list[Chunk]) -> Chunk:
 
 
 def bare_problem(asked: QueryBatch, chunk: Chunk, order: Index) -> Problem:
-    """Return the problem of a chunk's rows in a given order, without values."""
+    """Build the pooling problem of a chunk's rows in a given order, with zeros as values."""
     weight = None if chunk.weight is None else chunk.weight[order]
     return asked.recipe.problem(asked.query, chunk.key[order], np.zeros((len(order), 1)), key_weight=weight)
 
 
 def weights_in_unit(problem: Problem, unit: Array) -> Array:
-    """Return a table of weights of shape (m, n), each row in its unit, a power of two."""
+    """Return the weights of all pairs, of shape (m, n), divided by ``2**unit`` of their query."""
     shift, weight = pair_weights(problem)
     shift = np.where(np.isneginf(shift), 0.0, shift)
     found: Array = weight * (problem.weight_unit * np.exp(shift - LN_2 * unit))[:, None]
@@ -327,7 +330,7 @@ def weights_in_unit(problem: Problem, unit: Array) -> Array:
 
 
 def in_unit(state: PoolState, unit: Array) -> Array:
-    """Convert sums of weights to the unit of each query, a power of two."""
+    """Return each query's sum of weights, divided by the query's ``2**unit``."""
     shift = np.where(np.isneginf(state.shift), 0.0, state.shift)
     found: Array = state.denominator * np.exp(shift - LN_2 * unit)
     return found
@@ -340,7 +343,7 @@ MOST_NEAREST = 1 << 22  # keys that are held for queries without a usable unit o
 
 
 class NearestKeys(NamedTuple):
-    """Rows with non-negligible relative weight for queries that are far from all rows.
+    """Rows with non-negligible relative weight for queries that are far from all rows, and the logits of the pairs.
 
     Parameters
     ----------
@@ -363,7 +366,7 @@ class NearestKeys(NamedTuple):
     rows: Chunk
 
     def kept(self) -> NearestKeys:
-        """Drop pairs of negligible weight; raise ValueError if too many rows remain."""
+        """Return the nearest keys without pairs of negligible weight; raise ValueError if too many rows remain."""
         keep = self.logit >= self.largest[self.query] - (MARGIN + ROUNDING * np.abs(self.largest[self.query]))
         row, place = np.unique(self.row[keep], return_inverse=True)
         if len(row) > MOST_NEAREST:
@@ -379,7 +382,7 @@ class NearestKeys(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NearestRows:
-    """Query for the rows with non-negligible weight for queries far from all rows: `NearestKeys`.
+    """Map-reduce query for the rows of non-negligible weight for queries far from all rows: `NearestKeys`.
 
     Parameters
     ----------
@@ -390,7 +393,7 @@ class NearestRows:
     asked: QueryBatch
 
     def of(self, chunk: Chunk) -> NearestKeys:
-        """Return the answer of a chunk."""
+        """Return the rows of one chunk that have non-negligible relative weight for some query."""
         chunk = of_positive_weight(chunk)
         m, n = len(self.asked), len(chunk.key)
         chunk = chunk._replace(weight=np.ones(n) if chunk.weight is None else chunk.weight)
@@ -413,7 +416,7 @@ class NearestRows:
         return NearestKeys(reduce(np.maximum, [one.largest for one in found]), query, logit, row, chunk).kept()
 
     def joined(self, one: NearestKeys, other: NearestKeys) -> NearestKeys:
-        """Merge the answers of two sets of rows."""
+        """Merge the nearest keys of two disjoint sets of rows, dropping pairs of negligible weight."""
         rows = joined_rows([one.rows, other.rows])
         return NearestKeys(
             np.maximum(one.largest, other.largest),

@@ -62,7 +62,7 @@ PAIRS = 1 << 20  # of one table
 
 @dataclass
 class Requests:
-    """Ranges that contain the quantiles of queries and quantile orders.
+    """Requested quantiles, one per query and quantile order, with the ranges of values that contain them.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Requests:
 
     @classmethod
     def of(cls, row: Index, need: Array, rows: int) -> Requests:
-        """Start with the range of all values."""
+        """Build `Requests` that start with the range of all values."""
         r = len(row)
         return cls(
             row, need, np.full(r, -np.inf), np.full(r, np.inf), np.zeros((r, 3)), np.full(r, float(rows)),
@@ -98,14 +98,17 @@ class Requests:
         )  # fmt: skip
 
     def ranges(self, which: Index) -> tuple[Array, Array, Array, Index]:
-        """Return the distinct ranges of some requests, their row counts, and the range index of each request."""
+        """Return the distinct value ranges of some requests, their row counts, and the range index of each request."""
         both = np.stack([self.low[which], self.high[which]], axis=1)
         _, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
         one = which[first]
         return self.low[one], self.high[one], self.rows[one], inverse.ravel()
 
     def enter(self, which: Index, edges: Array, pieces: Pieces, mass: Array) -> None:
-        """Narrow each request to the piece in which its target is reached; `mass` has a row for each request."""
+        """Narrow the range of each request to the piece in which cumulative weight reaches `need`.
+
+        `mass` has a row for each request.
+        """
         total = np.cumsum(mass, axis=1)
         met = (total >= self.need[which, None]) & (mass > 0)
         last = mass.shape[1] - 1 - np.argmax((mass > 0)[:, ::-1], axis=1)  # where rounding misses the need
@@ -122,14 +125,17 @@ class Requests:
         self.value[which[single]] = pieces.least[place[single]]
 
     def step_back(self, which: Index) -> None:
-        """Search for the last value of positive weight below the range, where rounding overshot."""
+        """Move requests that overshot by rounding back to the last range of positive weight below theirs.
+
+        The last value of positive weight in that range is searched for.
+        """
         self.low[which], self.high[which] = self.passed[which, 0], self.passed[which, 1]
         self.need[which], self.passed[which] = np.nextafter(self.passed[which, 2], 0.0), 0.0
 
 
 @dataclass
 class MultipassQuantile:
-    """Exact quantiles by repeated passes over chunks.
+    """Search for exact conditional quantiles by repeated passes over chunks.
 
     Parameters
     ----------
@@ -148,7 +154,7 @@ class MultipassQuantile:
     def quantiles(
         self, level: Array, quantiles_of: Callable[[Problem, Array, Array], Array]
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """Find the quantiles of all value columns.
+        """Find the conditional quantiles of all value columns, and which windows are not empty.
 
         Parameters
         ----------
@@ -192,7 +198,10 @@ class MultipassQuantile:
         return found, occupied
 
     def nearest(self, rows: Index, limit: str | None, quantiles_of: Callable[[Problem, Array], Array]) -> Array:
-        """Return quantiles of far queries from the few rows that have weight, and in empty windows from the nearest."""
+        """Evaluate `quantiles_of` at queries far from all rows, or with empty windows, on the nearest rows alone.
+
+        For far queries these are the few rows that have weight.
+        """
         asked = self.asked.at(rows)
         recipe = asked.recipe
         if limit == "nearest":
@@ -206,7 +215,7 @@ class MultipassQuantile:
         return self.ask(question)
 
     def _narrow(self, requests: Requests, column: int, unit: Array, summary: ValueSketch) -> None:
-        """Narrow ranges until their rows fit in memory, or each holds a single value."""
+        """Narrow the ranges of requested quantiles until their rows fit in memory, or each holds a single value."""
         for _ in range(MOST_ROUNDS):
             (which,) = np.nonzero(np.isnan(requests.value))
             if not len(which):
@@ -230,7 +239,7 @@ class MultipassQuantile:
                 requests.enter(some, np.concatenate([[one.low], one.cuts, [one.high]]), pieces, mass)
 
     def _read_ranges(self, requests: Requests, column: int, unit: Array) -> None:
-        """Read the rows in the ranges in batches that fit in memory, and find the quantiles in them."""
+        """Read the rows in the ranges of requests in batches that fit in memory, and find the quantiles in them."""
         for _ in range(2):  # once more for requests that rounding has led beyond all rows with weight
             (which,) = np.nonzero(np.isnan(requests.value))
             if not len(which):
@@ -266,7 +275,10 @@ class MultipassQuantile:
 
 
 def _by_tables(problem: Problem, rows: Index, unit: Array, nodes: list[Node]) -> Index:
-    """Find key indices as `Bisection` does, for kernels without loops."""
+    """Find the key of each request from dense tables of weights, for kernels without compiled loops.
+
+    The result is that of `Bisection.run`.
+    """
     found = np.full(len(rows), -1)
     for node in nodes:
         at_once = max(1, PAIRS // (node.keys.stop - node.keys.start))
@@ -283,7 +295,7 @@ def _by_tables(problem: Problem, rows: Index, unit: Array, nodes: list[Node]) ->
 def chunk_quantiles(
     recipe: Recipe, query: ArrayLike, chunks: Chunks, level: Array, progress: Progress | None = None
 ) -> Array:
-    """Return quantiles of pairs in chunks, in several passes over them.
+    """Compute conditional quantiles of pairs in chunks, in several passes over them.
 
     Parameters
     ----------
@@ -317,7 +329,7 @@ def chunk_quantiles(
 
 
 def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
-    """Return quantiles computed by map-reduce queries, with empty windows filled by the recipe's policy.
+    """Compute conditional quantiles by map-reduce queries, with empty windows filled by the recipe's policy.
 
     Parameters
     ----------
@@ -351,7 +363,7 @@ def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
 
 
 def ask_all(chunks: Chunks, progress: Progress | None, question: Any) -> Any:
-    """Evaluate a map-reduce query on all chunks in sequence, and merge the answers."""
+    """Evaluate a map-reduce query on all chunks in sequence, and return the merged answer."""
     answer, done = None, 0
     for chunk in chunks:
         done += len(chunk.key)

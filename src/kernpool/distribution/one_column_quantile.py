@@ -56,7 +56,7 @@ LOST_BITS = 55.0  # what keys out of reach weigh together is below 2**-55 of any
 
 @dataclass(frozen=True)
 class Smoothness:
-    """Interpolation parameters of a kernel.
+    """Parameters for interpolating sums of a kernel between queries: nodes, block width, and non-smooth points.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Smoothness:
     least_of_window: float = 0.0
 
     def width_of(self, density: float, h: float) -> float:
-        """Return the width of blocks in bandwidths, where queries have this density per unit of length.
+        """Return the width in bandwidths of blocks of queries, for this number of queries per unit of length.
 
         Sums at nodes cost ``2 h nodes`` keys' worth per block, keys that each query visits itself ``(2 + kink) width``.
         """
@@ -89,7 +89,7 @@ class Smoothness:
 
 
 def smoothness_of(kernel: Kernel) -> Smoothness | None:
-    """Return the interpolation parameters of a built-in kernel, or None if it is not interpolated."""
+    """Return the interpolation parameters of a built-in kernel, or None if its sums are not interpolated."""
     form = kernel.form
     if isinstance(form, Gaussian):
         return Smoothness(NODES_OF_GAUSSIAN, 1.0, least_of_window=2.0**-17)
@@ -103,12 +103,12 @@ def smoothness_of(kernel: Kernel) -> Smoothness | None:
 
 
 def least_sum(kernel: Kernel, keys: int, total: float) -> float:
-    """Return the least interpolated sum that is precise enough, given the total weight; zero if compact."""
+    """Return the smallest interpolated sum of weights that is precise enough to use; zero for compact kernels."""
     return 0.0 if kernel.is_compact else 2.0 ** -(log2(keys) + SPARE_BITS) * total
 
 
 def reach_of(kernel: Kernel, keys: int) -> float:
-    """Return the distance, in bandwidths, within which keys matter for sums of at least `least_sum`."""
+    """Return the distance, in bandwidths, beyond which keys are negligible in sums of at least `least_sum`."""
     if kernel.is_compact:
         return 1.0
     share = 2.0 ** -(log2(keys) + SPARE_BITS + LOST_BITS)
@@ -134,7 +134,7 @@ TREE_PER_KEY, TREE_PER_REQUEST, PER_PAIR = 5e-8, 1.5e-6, 1.5e-9
 
 @dataclass(frozen=True)
 class SortedLine:
-    """Keys of one column sorted by that column, with their indices in another order.
+    """One-dimensional keys sorted by position, with their indices in another order, such as that of the values.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class SortedLine:
 
     @classmethod
     def of(cls, problem: Problem, order: Index) -> SortedLine | None:
-        """Sort the keys of a problem; return None if it has several columns or features without loops."""
+        """Sort the keys of a one-column problem; return None if the problem is not supported by the loops."""
         smooth = smoothness_of(problem.similarity.kernel)
         plain = problem.attn_mask is None and problem.factors is None and problem.groups is None
         if smooth is None or not plain or problem.key.shape[1] != 1 or not np.isfinite(problem.similarity.bandwidth[0]):
@@ -169,16 +169,16 @@ class SortedLine:
 
     @property
     def h(self) -> float:
-        """Bandwidth."""
+        """Bandwidth of the only column."""
         return float(self.problem.similarity.bandwidth[0])
 
     @property
     def reach(self) -> float:
-        """Distance within which keys matter, in the units of the column."""
+        """Distance from a query within which keys matter, in the units of the column."""
         return self.h * reach_of(self.problem.similarity.kernel, len(self.order))
 
     def places(self, level: Array, slack: float, n_jobs: int | None) -> Iterator[tuple[Index, Index]]:
-        """Yield the keys at which the cumulative weights of queries reach given quantile orders.
+        """Yield, in batches of queries, the keys at which cumulative weights reach the quantile orders.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class SortedLine:
             yield rows, self._search(query[rows], rows, share, n_jobs)
 
     def _runs(self, query: Array, along: Index) -> Iterator[slice]:
-        """Cut queries, in the order `along`, into runs that share most of their keys."""
+        """Yield slices of neighbouring queries, in the order `along`, that share most of their keys."""
         start, n = 0, len(self.x)
         while start < len(query):
             first = query[along[start]]
@@ -252,7 +252,7 @@ class SortedLine:
         return np.where(found >= 0, keys[found], -1)
 
     def _blocks(self, query: Array) -> NDArray[np.int64]:
-        """Return the boundaries of blocks of queries, limited in width by the kernel and in length."""
+        """Return the boundaries of blocks of queries, limited in width by the kernel and in number of queries."""
         extent = float(query[-1] - query[0])
         width = self.h * self.smooth.width_of(len(query) / extent if extent > 0 else 0.0, self.h)
         cell = np.floor((query - query[0]) / width)
@@ -261,7 +261,7 @@ class SortedLine:
         return np.append(np.flatnonzero(place % QUERIES_PER_BLOCK == 0), len(query)).astype(np.int64)
 
     def _own(self, rows: Index, place: Index) -> tuple[NDArray[np.int64], Array, Array]:
-        """Return the index of each query's own key, its frequency, and the weight that its removal subtracts."""
+        """Return each query's own key (an index), its remaining frequency, and the weight that its removal takes."""
         problem = self.problem
         own, removed = np.full(len(rows), -1), np.zeros(len(rows))
         if problem.self_index is None:
@@ -278,12 +278,17 @@ class SortedLine:
 
 
 def narrow(index: Index) -> Index:
-    """Return indices as int32 where they fit, since memory is mostly indices at a million points."""
+    """Convert indices to int32 where they fit, to save memory.
+
+    At a million points memory is mostly indices.
+    """
     return index.astype(np.int32) if len(index) < 1 << 31 else index
 
 
 def is_quicker(problem: Problem, levels: int, report: Callable[[float, float], object] | None = None) -> bool:
-    """Estimate whether interpolation in blocks is faster than the tree, from counts and a sample of keys.
+    """Return whether interpolation in blocks is estimated to be faster than bisection of a tree of keys.
+
+    The estimate is made from counts and a sample of keys.
 
     Parameters
     ----------

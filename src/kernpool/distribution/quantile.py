@@ -159,7 +159,7 @@ def pool_quantile(
 
 
 def as_levels(levels: ArrayLike) -> Array:
-    """Validate quantile orders.
+    """Validate quantile orders, one or several numbers between 0 and 1, and return them as float64.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are eq
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class QuantileInterval:
-    """Conditional quantiles with distribution-free confidence intervals.
+    """Conditional quantiles with distribution-free confidence intervals, at each evaluation point.
 
     Parameters
     ----------
@@ -257,7 +257,9 @@ class QuantileInterval:
 
 
 def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, Array]:
-    r"""Return the quantile orders of both interval ends, of shape (m, l); below 0 or above 1 if unbounded.
+    r"""Return the quantile orders at both ends of confidence intervals of quantiles, each of shape (m, l).
+
+    They are below 0 or above 1 where an interval is unbounded.
 
     Of n rows the r-th smallest is at most the quantile if at least r rows are, and the s-th is above it if fewer than
     s are. Both are binomial probabilities, and each end misses with half of the error rate or less.
@@ -286,7 +288,10 @@ def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, 
 
 
 def without_ends(low: Array, high: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Replace interval ends by infinity where quantile orders are below 0 or above 1; ends of shape (m, c, l)."""
+    """Replace ends of confidence intervals by infinities where their quantile orders leave the range 0 to 1.
+
+    Ends have the shape (m, c, l).
+    """
     no_low, no_high = (low <= 0.0)[:, None], (high > 1.0)[:, None]
     lower = np.where(no_low & ~np.isnan(ends[0]), -np.inf, ends[0])
     return lower, np.where(no_high & ~np.isnan(ends[1]), np.inf, ends[1])

@@ -44,7 +44,7 @@ def known_pit(
     center: Array | None = None,
     dtype: Any = np.float64,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the probability integral transform of one value per query, and which windows are not empty.
+    """Return the probability integral transform of one observation per query, and which windows are not empty.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def known_pit(
 def known_crps(
     recipe: Recipe, problem: Problem, value: Array, y: Array, center: Array | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the continuous ranked probability score of one value per query, and which windows are not empty.
+    """Return the continuous ranked probability score of one observation per query, and which windows are not empty.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def known_crps(
 
 
 def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
-    """Return the CRPS from a table of weights."""
+    """Return the continuous ranked probability score of each query from a dense table of its weights."""
     below = np.cumsum(share, axis=1)[:, :-1]
     above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
     # The gap between values that contains y is split at y; y may also be beyond all values.
@@ -156,7 +156,7 @@ HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 def find_y_bandwidth(
     left_out: Problem, value: Array, output: Array, fitted: Array, center: Array, method: str
 ) -> float:
-    """Find the bandwidth in y of one output.
+    """Find the bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def find_y_bandwidth(
 
 
 def _median(value: Array, weight: Array) -> float:
-    """Return the frequency-weighted median."""
+    """Return the median of values weighted by frequencies."""
     order = np.argsort(value, kind="stable")
     sums = np.cumsum(weight[order])
     middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]
@@ -209,7 +209,7 @@ def _median(value: Array, weight: Array) -> float:
 
 
 def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
-    """Validate a bandwidth in y: the name of a method, or one number for each output."""
+    """Validate a bandwidth in y: the name of a method, one positive number, or one for each output."""
     if isinstance(y_bandwidth, str):
         if y_bandwidth not in METHODS:
             raise ValueError(f"y_bandwidth must be a positive number, 'rule' or 'ml', got {abbreviate(y_bandwidth)}")
@@ -229,7 +229,7 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
 
 
 def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
-    """Return the distinct columns ``output <= t`` for quantiles t of the outputs.
+    """Return the distinct indicator columns ``output <= t`` for quantiles t of each output.
 
     Parameters
     ----------
@@ -273,14 +273,14 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
 
 
 def _some_rows(weight: Array) -> NDArray[np.intp]:
-    """Return the rows used to find a bandwidth: all, or a reproducible sample."""
+    """Return the indices of rows used to find a bandwidth in y: all of positive weight, or a reproducible sample."""
     (rows,) = np.nonzero(weight > 0)
     most = min(ROWS, max(FEWEST, PAIRS // len(weight)))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _spread(residual: Array, weight: Array) -> float:
-    """Return the smaller of standard deviation and IQR / 1.349; the standard deviation where the IQR is zero."""
+    """Return the smaller of weighted standard deviation and IQR / 1.349 of residuals; the former if the IQR is zero."""
     mean = weight @ residual / weight.sum()
     deviation = float(np.sqrt(weight @ (residual - mean) ** 2 / weight.sum()))
     low, high = np.quantile(residual, [0.25, 0.75], weights=weight, method="inverted_cdf")
@@ -289,7 +289,7 @@ def _spread(residual: Array, weight: Array) -> float:
 
 
 def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
-    """Return the bandwidth of largest likelihood, within a box around the rule's."""
+    """Return the bandwidth in y of largest leave-one-out likelihood, from 1/30 to 10 times that of the rule."""
     with np.errstate(divide="ignore"):
         log_share, squares = np.log(share), -0.5 * away**2
 

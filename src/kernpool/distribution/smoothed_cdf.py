@@ -32,7 +32,7 @@ Look = Callable[[tuple[Any, ...], Index], None]
 
 
 def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
-    """Run a compiled loop over blocks of queries, on threads.
+    """Run a compiled loop over blocks of queries on threads, and return the queries that it does not support.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
 
 
 def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Iterator[tuple[Index, Array]]:
-    """Yield batches of the queries not covered by a loop, with their weights, and update `occupied`.
+    """Yield dense weights, in batches, of the queries that no compiled loop handled, and update `occupied`.
 
     Parameters
     ----------
@@ -140,7 +140,9 @@ def known_smooth(
     density: bool = False,
     center: Array | None = None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a smoothed distribution function or density, NaN in empty windows, and which are not empty.
+    """Return a conditional distribution function or density smoothed in y, and which windows are not empty.
+
+    It is NaN in empty windows.
 
     Parameters
     ----------
@@ -182,7 +184,10 @@ def known_smooth(
 def _pooled(
     recipe: Recipe, problem: Problem, value: Array, threshold: Array, width: float, profile: Profile
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Pool columns of smoothed values, in batches of thresholds."""
+    """Compute smoothed functions at thresholds common to all queries, by pooling columns of smoothed values.
+
+    Thresholds are handled in batches.
+    """
     algorithm = algorithm_within(problem, recipe.algorithm)
     found, occupied = np.full((len(problem.query), len(threshold)), np.nan), np.zeros(len(problem.query), dtype=bool)
     at_once = max(1, COLUMN_NUMBERS // len(value))
@@ -210,7 +215,10 @@ def _by_pairs(
     density: bool,
     center: Array | None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Sum over all pairs: in compiled loops if possible, otherwise by tables for batches of queries."""
+    """Compute smoothed functions at separate thresholds for each query, by sums over all pairs.
+
+    They run in compiled loops if possible, otherwise by tables for batches of queries.
+    """
     m, t = len(problem.query), threshold.shape[1]
     away = np.broadcast_to(threshold, (m, t)) - (0.0 if center is None else center[:, None])
     found = np.full((m, t), np.nan)
@@ -235,7 +243,7 @@ def _by_pairs(
 def known_smooth_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, width: float
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return quantiles of the smoothed distribution function.
+    """Return quantiles of conditional distribution functions smoothed in y, and which windows are not empty.
 
     Parameters
     ----------
@@ -280,7 +288,7 @@ def known_smooth_quantiles(
 def _excess(
     recipe: Recipe, problem: Problem, value: Array, width: float, level: float, which: Index, here: Array
 ) -> tuple[Array, Array]:
-    """Return the distribution function minus a quantile order, and the density, of some queries."""
+    """Return the smoothed distribution function minus a quantile order, and its density, at one value per query."""
     part = problem.block(which)
     share, slope = (
         known_smooth(recipe, part, value, here[:, None], width, density=density)[0][:, 0] for density in (False, True)
@@ -291,7 +299,10 @@ def _excess(
 def _solved(
     function: Callable[[Index, Array], tuple[Array, Array]], width: float, bracket: tuple[Array, Array, Array]
 ) -> Array:
-    """Solve for one quantile order within brackets, starting from their middle points."""
+    """Return the root of a function for each query within its bracket, by safeguarded Newton steps.
+
+    The steps start from the middle points of `bracket`.
+    """
     low, start, high = bracket
     here = np.clip(start, low, high)
     last = high - low

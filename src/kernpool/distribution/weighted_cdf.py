@@ -39,7 +39,7 @@ FAR = 2.0**10
 
 
 def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the fraction of weight on the first keys of an order, for given ranks.
+    """Return the fraction of weight on the first `rank` keys of an order, and which windows are not empty.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) ->
 
 
 class TwoSidedSums(NamedTuple):
-    """Sums of weights below and above given ranks; they merge over disjoint sets of keys.
+    """Sums of the weights of keys below and above given ranks, which merge over disjoint sets of keys.
 
     Parameters
     ----------
@@ -94,30 +94,30 @@ class TwoSidedSums(NamedTuple):
 
     @classmethod
     def none(cls, shape: tuple[int, int]) -> TwoSidedSums:
-        """Return the sums over no keys."""
+        """Build the `TwoSidedSums` over no keys, with arrays of this shape."""
         return cls(np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape))
 
     def joined(self, other: TwoSidedSums) -> TwoSidedSums:
-        """Return the sums over the keys of both."""
+        """Return the two-sided sums of weights over the keys of both, which are disjoint."""
         unit = np.maximum(self.unit, other.unit)
         safe = np.where(np.isneginf(unit), 0.0, unit)
         one, two = np.exp(self.unit - safe), np.exp(other.unit - safe)
         return TwoSidedSums(unit, one * self.below + two * other.below, one * self.above + two * other.above)
 
     def share(self) -> Array:
-        """Return the fraction of weight below; NaN if both sums are zero."""
+        """Return the fraction of weight below each rank; NaN if both sums are zero."""
         total = self.below + self.above
         share: Array = np.divide(self.below, total, where=total > 0, out=np.full(total.shape, np.nan))
         return share
 
     def put(self, rows: Index, unit: Array, below: Array, above: Array) -> None:
-        """Store the sums of some queries; a unit of shape (r,) applies to all ranks."""
+        """Store in place the sums of the queries with these indices; a unit per query applies to all its ranks."""
         self.below[rows], self.above[rows] = below, above
         self.unit[rows] = np.where(below + above > 0, unit if unit.ndim > 1 else unit[:, None], -np.inf)
 
 
 def sides_of(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> TwoSidedSums:
-    """Sum the weights of the first keys in some order, and of the others; parameters as of `shares_below`."""
+    """Sum the weights of the first `rank` keys of an order, and of the others; parameters as of `shares_below`."""
     bare = replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
     if bare.key_weight is not None:
         counts = bare.key_weight[order] > 0
@@ -140,7 +140,7 @@ def sides_of(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> Two
 
 
 def keep_order(share: Array, rank: Array | Index) -> None:
-    """Make fractions nondecreasing in rank, or threshold, against rounding."""
+    """Make fractions of weight nondecreasing in rank or threshold, in place, where rounding has made them fall."""
     if share.shape[1] < 2:
         return
     order = np.argsort(rank, axis=1, kind="stable")
@@ -149,7 +149,7 @@ def keep_order(share: Array, rank: Array | Index) -> None:
 
 
 def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSums) -> None:
-    """Fill in rows from tables of weights, each in its row's unit."""
+    """Write into `sides` the sums of some queries, from dense tables of weights, each row in its own unit."""
     n = ordered.shape[1]
     at_once = max(1, PAIRS // n)
     for start in range(0, len(queries), at_once):
@@ -160,7 +160,7 @@ def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSum
 
 
 def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
-    """Return the unit of each query, and cumulative sums of weights from below and from above, (r, n + 1)."""
+    """Return the log unit of each query's weights, and their cumulative sums from below and from above, (r, n + 1)."""
     shift, weight = pair_weights(block.with_dense_factors())
     below, above = np.zeros((len(weight), weight.shape[1] + 1)), np.zeros((len(weight), weight.shape[1] + 1))
     np.cumsum(weight, axis=1, out=below[:, 1:])
@@ -169,7 +169,10 @@ def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
 
 
 def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Fill in ranks common to all queries from masses between them; return queries that are too far away."""
+    """Write into `sides` sums at ranks common to all queries; return the queries that are too far from all keys.
+
+    They are made from sums over the keys between ranks.
+    """
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
     states = [_sum(recipe, ordered, slice(None), slice(int(a), int(b))) for a, b in pairwise(ends)]
     shift = np.stack([np.where(state.denominator > 0, state.shift, -np.inf) for state in states])
@@ -185,7 +188,10 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSu
 
 
 def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Fill in ranks that differ by query, down a tree of keys; return queries that are too far away."""
+    """Write into `sides` sums at ranks that differ by query; return the queries that are too far from all keys.
+
+    They are made by descending a tree of keys.
+    """
     m, t = rank.shape
     tree = RankSearch.of(recipe, ordered, np.repeat(np.arange(m), t), rank.ravel())
     tree.descend()
@@ -210,13 +216,13 @@ def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) 
 
 
 def _summed(recipe: Recipe, part: Problem) -> PoolState:
-    """Sum by the requested algorithm if it supports the problem's mask, otherwise by another."""
+    """Return the pooling state of a problem, by the requested algorithm if that supports its mask, else by another."""
     return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 @dataclass(frozen=True)
 class RankSearch:
-    """Sums of weights below the rank of each request, by descending a binary tree of keys.
+    """Sums of weights below and above the rank of each request, found by descending a binary tree of keys.
 
     A node is a range of keys that contains the rank of a request. The half of it that does not contain the rank lies
     entirely below or above. That half is summed for all its queries at once, by the algorithm chosen for its shape.
@@ -242,11 +248,11 @@ class RankSearch:
 
     @classmethod
     def of(cls, recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> RankSearch:
-        """Start the search of all requests at the root node."""
+        """Build a `RankSearch` with empty sums for requests given by query and rank."""
         return cls(recipe, problem, rows, rank, empty_state(len(rows), 1), empty_state(len(rows), 1))
 
     def descend(self) -> None:
-        """Sum the weights of all requests."""
+        """Compute the sums of weights below and above the rank of every request, in place."""
         nodes = deque([(0, self.problem.shape[1], np.arange(len(self.rows)))])
         while nodes:
             start, stop, requests = nodes.popleft()
@@ -266,7 +272,7 @@ class RankSearch:
                     nodes.append((start, middle, some) if some is left else (middle, stop, some))
 
     def _scan_keys(self, keys: slice, requests: Index) -> None:
-        """Sum the keys of a leaf on both sides of each rank, using masks."""
+        """Add the keys of a leaf of the tree to the sums on both sides of each request's rank, using masks."""
         places = np.arange(keys.start, keys.stop)
         for some in _pieces(requests, max(1, MASKED_PAIRS // len(places))):
             part = self.problem.part(self.rows[some], keys)
@@ -290,7 +296,7 @@ Known = Callable[[Problem, Index], tuple[Array, NDArray[np.bool_]]]
 
 
 def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) -> tuple[Array, bool]:
-    """Validate thresholds and bring them to shape (1 or m, outputs, t).
+    """Validate thresholds of y and broadcast them to shape (1 or m, outputs, t).
 
     Parameters
     ----------
@@ -338,7 +344,7 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
 
 
 def rows_of(threshold: Array, rows: Index) -> Array:
-    """Return the thresholds of some queries; a single row common to all is returned unchanged."""
+    """Return the thresholds of the queries with these indices; a single row common to all is returned unchanged."""
     return threshold if len(threshold) == 1 else threshold[rows]
 
 
@@ -351,7 +357,9 @@ def known_cdf(
     dtype: Any = np.float64,
     side: str = "right",
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the distribution function, with NaN for empty windows, and which windows are not empty.
+    """Return the conditional distribution function at thresholds, and which windows are not empty.
+
+    It is NaN in empty windows.
 
     Parameters
     ----------
@@ -384,7 +392,7 @@ def known_cdf(
 def ranks(
     ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64, side: str = "right"
 ) -> Index:
-    """Count the values up to each threshold; parameters as of `known_cdf`, with values in order."""
+    """Return the number of values up to each threshold; parameters as of `known_cdf`, with values in order."""
     if center is None:
         # NumPy's types are wrong for both side and result.
         return np.searchsorted(ordered, threshold, side=side)  # type: ignore[call-overload, no-any-return]
@@ -403,7 +411,7 @@ def ranks(
 
 
 def finalize_cdf(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit: Known | None = None) -> Array:
-    """Evaluate a function for all queries, and fill empty windows by the recipe's policy.
+    """Evaluate a callable, such as a distribution function, at all queries, and fill empty windows as the recipe says.
 
     Parameters
     ----------
@@ -433,7 +441,10 @@ def finalize_cdf(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, l
 
 
 def filled(recipe: Recipe, found: Array, occupied: NDArray[np.bool_], at_zero: Any, fill: Fill) -> Array:
-    """Fill empty windows by the recipe's policy; parameters as of `finalize_cdf` and `fill_empty`."""
+    """Return results with empty windows filled by the recipe's policy; parameters as of `finalize_cdf`.
+
+    `fill` is that of `fill_empty`.
+    """
     whole = recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
     if recipe.empty == "zero" and not occupied.all():
         whole[~occupied] = np.broadcast_to(at_zero, whole.shape)[~occupied]

@@ -41,7 +41,9 @@ LEAST_SUM = 5e-324  # the smallest number: a sum of zero reaches nothing
 
 
 def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tuple[slice, Index]]:
-    """Yield the first keys, in their order, at which cumulative weights reach quantile orders, by dense tables.
+    """Yield for batches of queries the first keys at which cumulative weights reach quantile orders, by dense tables.
+
+    First means first in the order of the keys.
 
     Parameters
     ----------
@@ -83,14 +85,17 @@ PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
 
 
 def can_select(problem: Problem) -> bool:
-    """Return whether loops support a problem: built-in kernel, no additive mask or groups, no underflow if compact."""
+    """Return whether the compiled search loops support a problem: its kernel, its mask and its groups.
+
+    They need a built-in kernel, no additive mask or groups, and no underflow if the kernel is compact.
+    """
     kernel = problem.similarity.kernel
     plain = problem.logit_bias is None and problem.groups is None
     return is_compiled(kernel) and plain and not (kernel.is_compact and may_underflow(problem))
 
 
 class Selection:
-    """Search for keys at given cumulative weights by scanning keys in compiled loops.
+    """Search for the keys at which cumulative weights reach given sums, by scanning keys in compiled loops.
 
     Parameters
     ----------
@@ -105,7 +110,7 @@ class Selection:
         self.problem, self.unit = problem, unit
 
     def places(self, rows: Index, keys: slice, need: Array) -> Iterator[tuple[Index, Index]]:
-        """Search a range of keys for all requests, in batches.
+        """Yield, in batches of requests, the key in a range at which cumulative weight reaches `need`.
 
         Parameters
         ----------
@@ -184,7 +189,7 @@ PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that cost no less
 
 
 class Node(NamedTuple):
-    """Range of keys, and the requests whose keys lie in it.
+    """Range of keys in a binary tree, and the requests whose keys lie in it.
 
     Parameters
     ----------
@@ -203,7 +208,7 @@ class Node(NamedTuple):
 
 @dataclass(eq=False)
 class SkippedRange:
-    """For each request, the last skipped range of keys with positive mass, updated during the descent.
+    """Last skipped range of keys with positive mass for each request, updated while a tree is descended.
 
     Parameters
     ----------
@@ -219,16 +224,16 @@ class SkippedRange:
 
     @classmethod
     def nothing(cls, requests: int) -> SkippedRange:
-        """Return the state before any range was skipped."""
+        """Build the `SkippedRange` before any range of keys was skipped."""
         return cls(np.zeros(requests, dtype=np.intp), np.zeros(requests, dtype=np.intp), np.zeros(requests))
 
     def put(self, requests: Index, keys: slice, mass: Array) -> None:
-        """Record a skipped range for requests for which it has positive mass."""
+        """Record a range of keys as skipped by those of the requests for which it has positive mass."""
         some = requests[mass > 0]
         self.start[some], self.stop[some], self.mass[some] = keys.start, keys.stop, mass[mass > 0]
 
     def nodes(self, requests: Index) -> list[Node]:
-        """Return the recorded ranges of some requests, to find the last key of positive weight in them."""
+        """Return the recorded ranges of some requests as nodes, to find the last key of positive weight in them."""
         ranges, inverse = np.unique(
             np.stack([self.start[requests], self.stop[requests]], axis=1), axis=0, return_inverse=True
         )
@@ -241,7 +246,7 @@ class SkippedRange:
 
 @dataclass(frozen=True)
 class Bisection:
-    """Search for all requests' keys by bisection of the ordered keys.
+    """Search by bisection of the ordered keys for the key at which each request's cumulative weight is reached.
 
     Parameters
     ----------
@@ -264,7 +269,7 @@ class Bisection:
     report: Callable[[int], object]
 
     def run(self, need: Array, nodes: list[Node] | None = None) -> Index:
-        """Return the key index of each request; -1 where all weights are zero.
+        """Return the index of the key at which each request reaches its cumulative weight; -1 if all weights are zero.
 
         Requests may begin in nodes of their own; by default all begin at the root.
         """
@@ -279,7 +284,7 @@ class Bisection:
         return found
 
     def _scan_keys(self, leaves: list[Node], selection: Selection, found: Index) -> None:
-        """Scan the keys of leaves, several leaves in parallel."""
+        """Search the keys of the leaves one by one, several leaves in parallel, and write indices into `found`."""
 
         def work(some: slice) -> Iterator[None]:
             for leaf in leaves[some]:
@@ -293,7 +298,7 @@ class Bisection:
         run_blocks(work, blocks, resolve_n_jobs(self.recipe.n_jobs), lambda *_: self.report(int((found >= 0).sum())))
 
     def _leaves(self, nodes: list[Node], passed: SkippedRange) -> list[Node]:
-        """Descend to the nodes whose keys are scanned one by one."""
+        """Descend the tree of keys, and return the nodes whose keys are to be scanned one by one."""
         leaves, waiting = list[Node](), deque(nodes)
         while waiting:
             node = waiting.popleft()
@@ -322,7 +327,7 @@ class Bisection:
         return leaves
 
     def _cut(self, node: Node, pairs: int) -> list[Node]:
-        """Split a large leaf between queries, for threads; requests of one query stay together."""
+        """Split a large leaf of the tree by queries, for threads; requests of one query stay together."""
         order = np.argsort(self.rows[node.requests], kind="stable")
         requests, need = node.requests[order], node.need[order]
         starts = np.flatnonzero(np.diff(self.rows[requests], prepend=-1))
@@ -333,7 +338,7 @@ class Bisection:
         ]
 
     def masses(self, state: PoolState, queries: Index) -> Array:
-        """Return sums of weights in the unit of each query."""
+        """Return the sums of weights of a state, each in the unit of its query."""
         shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(self.problem.weight_unit))
         return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
 
@@ -354,7 +359,7 @@ LEAST_REQUESTS = 1 << 18  # that go down the tree together, where keys are few: 
 
 @dataclass(frozen=True)
 class KernelWeights:
-    """Weights of all keys, shared by all orders of the keys.
+    """Kernel weights of all keys at each query, for quantile searches in any order of the keys.
 
     Parameters
     ----------
@@ -369,22 +374,22 @@ class KernelWeights:
 
     @classmethod
     def of(cls, problem: Problem, recipe: Recipe) -> KernelWeights:
-        """Build the weights of a problem, ignoring its values."""
+        """Build the `KernelWeights` of a problem, ignoring its values."""
         nothing = np.zeros((len(problem.key), 1))
         return cls(replace(problem, value=nothing, value_center=np.zeros(1), degree=0), recipe)
 
     @cached_property
     def state(self) -> PoolState:
-        """Sums of all weights, computed on first use."""
+        """Pooling state with the sum of all weights at each query, computed on first use."""
         return self._sum(self.problem)
 
     @property
     def occupied(self) -> NDArray[np.bool_]:
-        """Which queries have a key of positive weight."""
+        """Flags of the queries that have a key of positive weight."""
         return np.asarray(self.state.denominator > 0)
 
     def places(self, order: AnyIndex, level: Array, report: Callable[[int], object] = int) -> AnyIndex:
-        """Return the index of the key at each query's quantile orders.
+        """Return the index of the key at which each query's cumulative weight reaches its quantile orders.
 
         Parameters
         ----------
@@ -461,7 +466,7 @@ class KernelWeights:
     def _by_sums(
         self, ordered: Problem, order: AnyIndex, rows: AnyIndex, share: Array, report: Callable[[int], object]
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Find quantiles of some queries by the tree, or by tables where there are no loops."""
+        """Yield the keys at quantile orders of some queries, by a tree of keys, or by tables without compiled loops."""
         state = self._state_of(rows)
         some = state.denominator > 0
         state, rows, share = state.rows(np.flatnonzero(some)), rows[some], share[some]
@@ -494,7 +499,7 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
 
 
 def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
-    """Return the quantiles of a problem, with empty windows filled by the recipe's policy.
+    """Return the conditional quantiles of a problem, with empty windows filled by the recipe's policy.
 
     Parameters
     ----------
@@ -521,7 +526,7 @@ def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, prog
 def with_limits(
     recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
 ) -> Array:
-    """Fill empty windows in quantiles of shape (m, c, l) by the recipe's policy; parameters as above."""
+    """Fill the quantiles, of shape (m, c, l), of empty windows by the recipe's policy; parameters as of `quantiles`."""
 
     def fill(rows: NDArray[np.intp]) -> Array:
         limit = limit_problem(problem.block(rows), recipe.empty)
@@ -534,7 +539,7 @@ def with_limits(
 def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return quantiles of shape (m, c, l), NaN in empty windows, and which windows are not empty."""
+    """Return conditional quantiles of shape (m, c, l), NaN in empty windows, and which windows are not empty."""
     m, c = len(problem.query), value.shape[1]
     level = np.broadcast_to(level, (m, level.shape[-1]))
     sums, total = KernelWeights.of(problem, recipe), max(1, m * level.shape[1] * c)

@@ -45,7 +45,9 @@ LARGEST_EXPONENT = 500.0
 
 
 def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, cotangent: Array) -> Array:
-    r"""Differentiate :math:`\sum_c g_{ic} \hat y_{ic}` by the smoothing of each categorical column.
+    r"""Differentiate the fit at each query, weighted by `cotangent`, by the smoothing of each categorical column.
+
+    For query i this is the derivative of :math:`\sum_c g_{ic} \hat y_{ic}`.
 
     Parameters
     ----------
@@ -87,7 +89,10 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
 
 
 def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Return the mean over a cell of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`."""
+    r"""Return for each query the mean over a cell of linear weight times residual, for the gradient by smoothings.
+
+    It is the mean of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`.
+    """
     share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
     mean = sums.numerator * share[:, None]
     level = np.sum(cotangent * fit.intercept, axis=1)
@@ -110,7 +115,7 @@ MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a visit
 
 
 class CellVisit(NamedTuple):
-    """A cell of keys, and the queries that are summed over it.
+    """Cell of keys with equal categories, the queries that are summed over it, and their sub-problem.
 
     Parameters
     ----------
@@ -157,7 +162,9 @@ class CellPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over all keys; parameters and result as in `Plan.reduce`.
+        """Sum weights and weighted values over all keys, with categorical factors, at each query.
+
+        Parameters and result are those of `Plan.reduce`.
 
         For slopes at full precision let the problem have a ``value_center`` of zero, and add the center to the values
         of the fit, as `local_fit` does.
@@ -183,7 +190,9 @@ class CellPlan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        r"""Differentiate :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, where yhat is the fit that `state` stands for.
+        r"""Differentiate a weighted sum of fitted values with respect to bandwidths, smoothings or queries.
+
+        The sum is :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, where yhat is the fit that `state` stands for.
 
         Parameters
         ----------
@@ -263,7 +272,7 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> dict[str, Array]:
-        """Differentiate by the parameters of the numeric columns, given a state of centered values."""
+        """Differentiate fitted values by bandwidths or queries, cell by cell, given a state of centered values."""
         sums = {name: np.zeros(problem.query.shape) for name in wanted}
         far = find_far(state)
         if far.size:  # cells are weighed against each other by logits, which is too rough out there
@@ -294,7 +303,7 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> Array:
-        """Differentiate by the smoothings, given a state of centered values."""
+        """Differentiate fitted values by the smoothings, cell by cell, given a state of centered values."""
         factors, layout = cast(Factors, problem.factors), problem.layout
         slopes, fit = factors.padded_slopes, solve(state, layout)
         gradient = np.zeros((len(problem.query), len(slopes)))
@@ -312,7 +321,10 @@ class CellPlan(FaultCount):
 
 
 def choose_for_levels(problem: Problem, algorithm: str) -> CellPlan:
-    """Choose between cell by cell and one dense sum, for a problem with factors; parameters as in `choose`."""
+    """Choose between sums cell by cell and one dense sum, for a problem with categorical columns.
+
+    Parameters are those of `choose`.
+    """
     check_algorithm(algorithm)
     (m, n), cells = problem.shape, len(_cells(problem))
     if algorithm == "auto" and m * n <= MOST_PAIRS and m * n < PAIRS_PER_CELL * cells:
@@ -330,7 +342,7 @@ def _cells(problem: Problem) -> list[Cell]:
 def _visits(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
 ) -> Iterator[CellVisit]:
-    """Iterate over the cells, each with the queries for which at most `zeros` factors are zero."""
+    """Yield the cells of a problem, each with the queries for which at most `zeros` categorical factors are zero."""
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
         report = None
@@ -348,7 +360,7 @@ def _visits(
 
 
 def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str]) -> dict[str, Array]:
-    """Differentiate in one dense sum, given a state of centered values."""
+    """Differentiate the fits of a problem with categories in one dense sum, given a state of centered values."""
     bare, found = problem.without_center(), {}
     numeric = wanted - {"smoothing"}
     if numeric:

@@ -42,7 +42,7 @@ NO_CENTER = np.zeros(1)
 
 
 def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
-    """Compute the sums for small plain arrays.
+    """Compute the pooling sums of small plain arrays directly; return None if they need the general path.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
 def _problem(
     recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
 ) -> Problem | None:
-    """Build the problem that `Recipe.problem` builds; None if an input needs an error or a special case."""
+    """Build the `Problem` of plain arrays as `Recipe.problem` does; None for invalid inputs and special cases."""
     (n, d), h = key.shape, recipe.bandwidth
     if query.shape[1] != d or len(value) != n or h.size not in (1, d):
         return None
@@ -117,7 +117,7 @@ PIECE, NUMBERS = 1 << 20, 1 << 17
 def sum_stack(
     batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
 ) -> tuple[PoolState, Array] | None:
-    """Sum all items of a batch in one compiled loop.
+    """Sum all problems of a batch in one compiled loop; return their states and centers, or None if unsupported.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def sum_stack(
 
 
 def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
-    """Tell whether the stacked loop supports the items, each is small, and compiled code is worth loading."""
+    """Return whether the stacked loop supports a batch, its items are small, and loading compiled code pays off."""
     (m, n), kernel = first.shape, first.similarity.kernel
     if items == 1 or m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
@@ -183,7 +183,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
 
 
 def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bool_]:
-    """Find the items with tiny values, or with a result that cannot be a weighted mean."""
+    """Return flags of batch items with tiny values, or with a result that cannot be a weighted mean."""
     items, m = stack.own.shape
     largest = np.maximum(np.abs(stack.low), np.abs(stack.high))
     tiny = np.any((largest > 0.0) & (largest < SMALL), axis=1)
@@ -202,7 +202,7 @@ def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bo
 
 @dataclass(frozen=True, eq=False)
 class ArrayPairs:
-    """Pairs in arrays, with weights, masks and excluded keys; parameters as in `pool`."""
+    """Key-value pairs in arrays, with weights, masks and excluded keys; parameters as in `pool`."""
 
     key: ArrayLike
     value: ArrayLike | None
@@ -213,12 +213,12 @@ class ArrayPairs:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there are only keys and values: no weights, mask or excluded keys."""
+        """Whether there are only keys and values: no key weights, mask or excluded keys."""
         rest = self.key_weight, self.attn_mask, self.self_index
         return self.exclude_self is False and all(x is None for x in rest)
 
     def batch(self, recipe: Recipe, query: ArrayLike) -> Batch:
-        """Return the problems of some queries, one per item of the batch."""
+        """Return the pooling problems of these queries with the keys, one per batch item."""
         return Batch(
             query,
             self.key,
@@ -230,11 +230,11 @@ class ArrayPairs:
         )
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
-        """Return the algorithm for the first item of the batch, and the reason."""
+        """Return the algorithm that sums the first item of the batch, and the reason for the choice."""
         return choose(self.batch(recipe, query).problem(0), recipe.algorithm)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum over all keys."""
+        """Sum weights and weighted values over all keys, at each query of each batch item."""
         if self.is_plain and progress is None:
             sums = sum_small(recipe, query, self.key, self.value)
             if sums is not None:
@@ -247,7 +247,7 @@ class ArrayPairs:
 
 @dataclass(frozen=True, eq=False)
 class KeyPairs:
-    """Validated keys and values, for repeated sets of queries.
+    """Validated keys and values, kept for repeated sets of queries.
 
     Parameters
     ----------
@@ -264,15 +264,15 @@ class KeyPairs:
     exclude_self: bool = False
 
     def problem(self, recipe: Recipe, query: ArrayLike) -> Problem:
-        """Build the problem of some queries."""
+        """Build the pooling problem of these queries with the stored keys and values."""
         return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
-        """Return the algorithm, and the reason."""
+        """Return the algorithm that sums the pairs at these queries, and the reason for the choice."""
         return choose(self.problem(recipe, query), recipe.algorithm, reuse=True)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum over all keys."""
+        """Sum weights and weighted values over all keys, at each query."""
         problem = self.problem(recipe, query)
         return sum_problems(recipe, lambda _: problem, 1, progress, reuse=True)
 
@@ -287,7 +287,7 @@ def sum_problems(
     reuse: bool = False,
     together: tuple[PoolState, Array] | None = None,
 ) -> Sums:
-    """Sum equally shaped problems, one after the other.
+    """Sum weights and weighted values of equally shaped problems, one problem after the other.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def sum_problems(
 def sum_states(
     recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
 ) -> PoolState:
-    """Return the states of all items, of uncentered values; parameters as in `sum_problems`."""
+    """Return the concatenated pooling states of all batch items, of uncentered values; see `sum_problems`."""
     return _sum_all(recipe, problem, items, progress, centered=False, reuse=False)[0]
 
 
@@ -349,7 +349,10 @@ def _sum_all(
     centered: bool,
     reuse: bool,
 ) -> tuple[PoolState, list[Array]]:
-    """Return the states of all items, of centered values or not, and the centers."""
+    """Return the pooling states of all batch items, concatenated, and the centers of their values.
+
+    The states are of centered values if `centered`, otherwise of the original values.
+    """
     states, centers = [], []
     for i in range(items):
         one = problem(i)
@@ -401,13 +404,13 @@ def local_fit(
 
 
 def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:
-    """Add the centers to states of problems without moments."""
+    """Add the centers of the values back to the pooling states of problems without moments."""
     added = state.denominator[:, None] * np.repeat(centers, len(first.query), axis=0)
     return PoolState(state.shift, state.denominator, state.numerator + added)
 
 
 def _joined(states: list[PoolState]) -> PoolState:
-    """Concatenate the states of several sets of queries."""
+    """Concatenate the pooling states of several sets of queries."""
     if len(states) == 1:
         return states[0]
     return PoolState(

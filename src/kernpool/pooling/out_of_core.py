@@ -38,7 +38,10 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Tell whether chunks might be summed in one pass over one column, and some queries in a second pass."""
+    """Return whether queries are so few that chunks of one-dimensional keys may be summed in a single pass.
+
+    Some queries may need a second pass.
+    """
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
 
@@ -46,7 +49,7 @@ def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> 
 def sum_on_a_line(
     recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
 ) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
-    """Sum all chunks of one column in a single pass.
+    """Sum all chunks of one-dimensional keys in a single pass, or return None if that is unsupported.
 
     Parameters
     ----------
@@ -97,7 +100,7 @@ SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class QueryBatch:
-    """The queries that are summed over every chunk.
+    """Evaluation points at which every chunk of pairs is summed, with the parameters of pooling.
 
     Parameters
     ----------
@@ -115,18 +118,18 @@ class QueryBatch:
 
     @classmethod
     def of(cls, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        """Validate queries without batch dimensions; zero queries are allowed."""
+        """Validate queries without batch dimensions and build a `QueryBatch`; zero queries are allowed."""
         return cls(recipe, read_queries(query))
 
     def __len__(self) -> int:
         return len(self.query.array)
 
     def layout(self, outputs: int) -> Layout:
-        """Return the layout of numerators, for so many value columns."""
+        """Return the layout of the numerators of states with this number of value columns."""
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
     def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
-        """Sum over one chunk.
+        """Sum weights and weighted values over one chunk of pairs, at each query.
 
         Parameters
         ----------
@@ -160,19 +163,19 @@ class QueryBatch:
         return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
-        """Return the batch of some queries; with a limit, to fill their empty windows."""
+        """Return the sub-batch of queries with these indices; with a `limit`, to fill their empty windows."""
         recipe = self.recipe if limit is None else replace(self.recipe, degree=0)
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Return the merged state of all chunks as `Sums`; `more` are further fields of it."""
+        """Return the merged state of all chunks as `Sums`, ready to finalize; `more` are further fields of it."""
         layout, m = self.layout(len(center)), len(self)
         shape = (m,) if flat else (m, len(center))
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
 class OpenedChunks(NamedTuple):
-    """Queries and chunks of pairs, and the shape and type of the results.
+    """Queries and chunks of pairs, with the shape and dtype of the pooled values.
 
     Parameters
     ----------
@@ -192,36 +195,36 @@ class OpenedChunks(NamedTuple):
     dtype: np.dtype[Any] = FLOAT64
 
     def shaped(self, found: Array, *more: int) -> NDArray[Any]:
-        """Reshape results (m, c, ...) to the shape of the queries, with axes `more` last."""
+        """Reshape results of shape (m, c, ...) to the dimensions of the queries as given, with axes `more` last."""
         leading = (len(found),) if self.leading is None else self.leading
         columns = () if self.chunks.flat else found.shape[1:2]
         return found.reshape(*leading, *columns, *more)
 
 
 class ChunkReason(NamedTuple):
-    """The algorithm for chunks, and the reason."""
+    """Name of the algorithm that sums chunks, and the reason for the choice."""
 
     algorithm: str
     reason: str
 
 
 def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
-    """Return the algorithm by which each chunk is summed, and the reason."""
+    """Return the algorithm by which each chunk is summed, and the reason in words."""
     return ChunkReason(recipe.algorithm, f"{what}, each by {name_of_each(recipe.algorithm)}; {how}")
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkPairs:
-    """Pairs in chunks, which need not fit into memory."""
+    """Key-value pairs in chunks, which need not fit into memory."""
 
     chunks: Chunks
 
     def opened(self, query: ArrayLike) -> OpenedChunks:
-        """Return the queries with the chunks."""
+        """Return the queries together with the chunks, as `OpenedChunks`."""
         return OpenedChunks(query, self.chunks)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
-        """Return the plan for the chunks; no chunk is read."""
+        """Return the algorithm that sums the chunks, and the reason for the choice; no chunk is read."""
         asked = self._asked(recipe, query)
         if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
             few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
@@ -229,7 +232,7 @@ class ChunkPairs:
         return reason_of_chunks(recipe)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum over all chunks in turn; memory is O(m) plus one chunk.
+        """Sum weights and weighted values over all chunks in turn; memory is O(m) plus one chunk.
 
         Raises
         ------
@@ -258,7 +261,7 @@ class ChunkPairs:
 
 
 def read_queries(query: ArrayLike) -> Rows:
-    """Validate queries for chunks; empty ones, and those of a wrong shape, are returned unchanged."""
+    """Validate queries for chunks as `Rows`; empty ones, and those of a wrong shape, are left to the caller."""
     read = as_real_array("query", query)
     if read.size and read.ndim in (1, 2):
         return checked_rows("query", read)._replace(labels=labels_of(query))
@@ -269,7 +272,7 @@ def read_queries(query: ArrayLike) -> Rows:
 def reduce_chunks(
     asked: QueryBatch, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
-    """Merge the states of all chunks, in order; return the state and the center of the values."""
+    """Sum over all chunks in order, merging their states; return the merged state and the center of the values."""
     recipe = asked.recipe
     if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
         found = sum_on_a_line(recipe, asked.query, chunks, progress)
@@ -300,7 +303,7 @@ def _merge_all(
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
-    """Merge the states of two sets of chunks.
+    """Merge the pooling states of two sets of chunks; if `limit` is "nearest", nearly equal distances are tied.
 
     In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
     last digit of 1e16 would decide between keys that are equally far; they weigh the same.
@@ -326,7 +329,7 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
 
 
 def center_of(chunk: Chunk) -> Array | None:
-    """Return a median of the values of a chunk, of every k-th if there are many, as the center for all chunks.
+    """Return a median of each value column of a chunk, of every k-th row if there are many, as center for all chunks.
 
     Parameters
     ----------
@@ -343,7 +346,7 @@ def center_of(chunk: Chunk) -> Array | None:
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
-    """Tell whether keys are a memory map that is better read chunk by chunk.
+    """Return whether keys are a memory map larger than a chunk, which is better read chunk by chunk.
 
     Parameters
     ----------
@@ -361,19 +364,22 @@ def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class MapPairs:
-    """Pairs in large memory maps, read piece by piece, with the interface of arrays; parameters as in `pool`."""
+    """Key-value pairs in large memory maps, which are read chunk by chunk; parameters as in `pool`.
+
+    The interface is that of arrays.
+    """
 
     key: Any
     value: Any
     key_weight: Any = None
 
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
-        """Return the plan for the pieces."""
+        """Return the algorithm that sums the chunks of the memory maps, and the reason for the choice."""
         opened = self.opened(query)
         return ChunkPairs(opened.chunks).plan(recipe, opened.query)
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
-        """Sum over all pieces."""
+        """Sum weights and weighted values over all chunks of the memory maps, at each query."""
         opened = self.opened(query)
         m = len(np.asarray(opened.query))
 
@@ -386,7 +392,7 @@ class MapPairs:
         return replace(sums, shape=(*(opened.leading or ()), *columns), dtype=opened.dtype)
 
     def opened(self, query: Any) -> OpenedChunks:
-        """Return a table of queries with the pieces; no row of a map is read."""
+        """Return the queries as a table, with the memory maps as chunks; no row of a map is read."""
         rows = as_real_array("query", query)
         if rows.size == 0 or rows.ndim == 0:
             raise ValueError(f"query must have at least one row and one column, got shape {rows.shape}")

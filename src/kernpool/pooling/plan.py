@@ -34,7 +34,7 @@ LOADING = 8e-4
 
 
 def is_dense(problem: Problem) -> bool:
-    """Tell whether a dense NumPy sum would finish before compiled loops are loaded.
+    """Return whether a problem is so small that a dense NumPy sum ends before compiled loops are loaded.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ FAINT = 2.0**-500  # denominators below this are counted in a unit of their own,
 
 
 def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
-    """Scale tiny values up to about 1; return the problem and the powers of two, None if no value is tiny.
+    """Multiply columns of tiny values by powers of two; return the problem and the exponents, None if no value is tiny.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
 
 
 def brought_back(problem: Problem, state: PoolState, exponents: Exponents | None) -> PoolState:
-    """Return the state of the original problem, given that of the enlarged one.
+    """Convert the pooling state of a problem scaled by `enlarged` back to the original values.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def brought_back(problem: Problem, state: PoolState, exponents: Exponents | None
 
 
 def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> PoolState:
-    """Return the state of values multiplied by powers of two.
+    """Return the pooling state as if each value column were multiplied by a power of two.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
 
 
 def near_one(state: PoolState, below: float = FAINT) -> PoolState:
-    """Return the same state with the shift changed so that denominators below a bound are near 1.
+    """Rescale sums whose denominator is below a bound so that it is near 1, and adjust the shift to match.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def near_one(state: PoolState, below: float = FAINT) -> PoolState:
 
 
 def without_shift(state: PoolState) -> PoolState:
-    """Return the same state with a shift of zero, as compact kernels have.
+    """Return the same pooling state with a shift of zero: sums in absolute units, as compact kernels have.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def without_shift(state: PoolState) -> PoolState:
 
 @dataclass(frozen=True)
 class FaultCount:
-    """Counter of impossible results that a plan had to correct."""
+    """Counter of a plan's impossible results, which were detected and computed again."""
 
     _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
@@ -216,7 +216,7 @@ class FaultCount:
 
 @dataclass(frozen=True)
 class Plan(FaultCount):
-    """The algorithm chosen for a problem, and the reason.
+    """Plan that sums a problem by a single algorithm: its name, and the reason for the choice.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Plan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum over all keys by the chosen algorithm.
+        """Sum weights and weighted values over all keys by the chosen algorithm.
 
         Parameters
         ----------
@@ -267,7 +267,9 @@ class Plan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)``, where pooled is the local linear fit if the problem has moments.
+        """Differentiate ``sum(cotangent * pooled)`` with respect to queries, keys, values or bandwidths.
+
+        If the problem has moments, pooled is the local linear fit.
 
         Parameters
         ----------
@@ -324,7 +326,7 @@ class Plan(FaultCount):
         n_jobs: int | None,
         progress: Progress | None,
     ) -> Gradients:
-        """Differentiate by the algorithm; queries far from all keys are differentiated separately."""
+        """Differentiate pooled values by the chosen algorithm, and separately for queries far from all keys."""
         pullback = cast(Pullback, self._chosen.pullback)
         jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
         if not far.size:
@@ -338,7 +340,7 @@ class Plan(FaultCount):
 
 
 def refuse_factors(problem: Problem) -> None:
-    """Raise ValueError for problems with categorical columns or groups, which a single algorithm does not support."""
+    """Raise ValueError if a problem has categorical columns or groups, which a single algorithm does not support."""
     if problem.factors is not None or problem.groups is not None:
         what = "factors" if problem.groups is None else "groups"
         raise ValueError(
@@ -348,7 +350,7 @@ def refuse_factors(problem: Problem) -> None:
 
 
 def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None:
-    """Raise ValueError if the degree has no gradients in an algorithm, with the remedy."""
+    """Raise ValueError, with the remedy, if an algorithm has no gradients for the degree of a problem."""
     most = algorithm.gradients_degree
     if problem.degree > most:
         raise ValueError(
@@ -358,7 +360,7 @@ def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None
 
 
 def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str]:
-    """Validate the names of the wanted derivatives; at least one is needed."""
+    """Validate the names of the requested derivatives, at least one, and return them as a set."""
     wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
     if not wanted or wanted - known:
         raise ValueError(f"wanted must be some of {sorted(known)}, got {sorted(wanted)}")
@@ -366,7 +368,7 @@ def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str
 
 
 def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Validate a cotangent and a state against a problem.
+    """Validate the shapes of a cotangent and a state against a problem, and return the cotangent.
 
     Parameters
     ----------
@@ -401,7 +403,7 @@ def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
 def read_pullback(
     problem: Problem, state: PoolState, cotangent: NDArray[np.float64]
 ) -> tuple[PoolState, NDArray[np.float64]]:
-    """Return a state of centered values, and a cotangent, for a pullback by parts of a problem.
+    """Validate the inputs of a gradient computed by parts; return the state of centered values, and the cotangent.
 
     Parameters
     ----------
@@ -427,12 +429,12 @@ def read_pullback(
 
 
 def name_of_each(algorithm: str) -> str:
-    """Name the algorithm of each part of a problem."""
+    """Return a phrase that names the algorithm of each part of a problem, for the reason of a plan."""
     return "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
 
 
 def check_algorithm(algorithm: str) -> None:
-    """Raise ValueError unless the algorithm is known.
+    """Raise ValueError unless the algorithm is "auto" or the name of a registered one.
 
     Parameters
     ----------
@@ -451,7 +453,7 @@ def check_algorithm(algorithm: str) -> None:
 
 
 def algorithm_within(problem: Problem, algorithm: str) -> str:
-    """Return the named algorithm if it supports an auxiliary sum, else ``"auto"``.
+    """Return the named algorithm if it supports an auxiliary sum of a problem, else ``"auto"``.
 
     The pooling that a caller requests must be supported by the algorithm, otherwise `choose_algorithm` raises an error.
     Auxiliary sums are not requested by the caller: those of squared kernels, fits of another degree, keys under a mask.
@@ -461,7 +463,10 @@ def algorithm_within(problem: Problem, algorithm: str) -> str:
 
 
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
-    """Choose an algorithm for a problem without categorical columns; parameters as in `choose`, which calls it."""
+    """Choose the algorithm for a problem without categorical columns or groups; parameters as in `choose`.
+
+    `choose` calls it.
+    """
     check_algorithm(algorithm)
     if algorithm != "auto":
         chosen = ALGORITHMS[algorithm]
@@ -487,7 +492,7 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool =
 
 
 def estimates(problem: Problem) -> dict[str, float]:
-    """Estimate the single-thread seconds of every algorithm for a problem; infinity if used on request only.
+    """Estimate the single-thread seconds of every algorithm for a problem; infinity for those used on request only.
 
     Parameters
     ----------
@@ -507,7 +512,7 @@ def estimates(problem: Problem) -> dict[str, float]:
 
 
 def _brief(seconds: float) -> str:
-    """Format a time with one or two digits."""
+    """Format a time in seconds as text with a unit and one or two digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"

@@ -56,7 +56,7 @@ FAR_PAIRS = 1 << 18  # of far queries, with all keys under a mask
 
 
 class GroupVisit(NamedTuple):
-    """A block of queries and the keys that are included for them.
+    """Block of queries and the keys that are summed for them, where keys of the query's own group are excluded.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class GroupVisit(NamedTuple):
 
     @property
     def keys(self) -> Index:
-        """Indices of the keys, in one array."""
+        """Indices of the keys that are included for the block, in one array."""
         return np.concatenate([self.before, self.after])
 
     @property
     def pairs(self) -> int:
-        """Number of pairs."""
+        """Number of pairs of a query and a key in the block."""
         return self.queries.size * (self.before.size + self.after.size)
 
 
@@ -102,7 +102,9 @@ class GroupPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over the keys of all other groups; parameters and result as in `Plan.reduce`.
+        """Sum weights and weighted values over the keys of all other groups, at each query.
+
+        Parameters and result are those of `Plan.reduce`.
 
         For slopes at full precision let the problem have a ``value_center`` of zero, as with categories.
         """
@@ -126,7 +128,9 @@ class GroupPlan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)``; parameters and result as in `CellPlan.pullback`.
+        """Differentiate ``sum(cotangent * pooled)`` with respect to bandwidths, smoothings or queries.
+
+        Parameters and result are those of `CellPlan.pullback`.
 
         Parameters
         ----------
@@ -179,7 +183,7 @@ class GroupPlan(FaultCount):
 
 
 def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | CellPlan], each: str) -> GroupPlan:
-    """Return the plan of a problem with groups.
+    """Return the plan for a problem in which keys of the query's own group are excluded.
 
     Parameters
     ----------
@@ -195,7 +199,7 @@ def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | Cel
 
 
 def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupVisit, Problem, Progress | None]]:
-    """Return the visits, each with its problem and its progress callback."""
+    """Yield the blocks of a problem with groups, each with its sub-problem and its progress callback."""
     visits, m = _visits(problem), len(problem.query)
     bare, done = problem.without_center(), 0
     total = sum(visit.pairs for visit in visits)
@@ -214,7 +218,7 @@ def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupV
 
 
 def _masked(problem: Problem) -> Problem:
-    """Return the problem with a mask in place of the groups: m x n booleans."""
+    """Return the problem with its groups replaced by a mask of m x n booleans."""
     mask = cast(Groups, problem.groups).takes_part()
     return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, groups=None)
 
@@ -226,7 +230,7 @@ def _visits(problem: Problem) -> list[GroupVisit]:
 
 
 def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
-    """Split the pairs of different groups into visits; keys of zero weight are excluded."""
+    """Split the query-key pairs of different groups into blocks; keys of zero weight are excluded."""
     kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
     keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
     codes = np.unique(groups.key_code[kept])
@@ -266,7 +270,7 @@ def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, p
 
 @explain_calls
 def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) -> Plan | CellPlan | GroupPlan:
-    """Choose an algorithm for a problem and give the reason; nothing is computed.
+    """Choose the algorithm for a pooling problem and give the reason; nothing is computed.
 
     Parameters
     ----------
@@ -328,7 +332,10 @@ def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> 
 
 
 def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
-    """Choose for a part of a problem with groups: a few pairs need a mask, which not all algorithms support."""
+    """Choose the plan for a part of a problem with groups, by "auto" if the algorithm does not support its mask.
+
+    A part with few pairs has a mask.
+    """
     if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
         algorithm = "auto"
     return _choose_without_groups(problem, algorithm, reuse=reuse)

@@ -217,7 +217,7 @@ def as_pairs(
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
 ) -> ArrayPairs | ChunkPairs | MapPairs:
-    """Return keys and values as pairs of arrays, maps or chunks; parameters as in `pool`."""
+    """Wrap keys and values as `ArrayPairs`, `MapPairs` or `ChunkPairs`, by their type; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
         refuse_keys_alone(key)
@@ -252,7 +252,7 @@ def pool_state(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> PoolState:
-    """Sum weights and weighted values without dividing; states of chunks of keys merge to the state of all.
+    """Sum weights and weighted values at each query, without dividing; states of chunks of keys merge to that of all.
 
     Parameters
     ----------
@@ -298,22 +298,25 @@ def pool_state(
 
 
 class Reason(Protocol):
-    """Interface of every plan: the algorithm and the reason."""
+    """Interface of every plan: the name of the chosen algorithm, and the reason for the choice."""
 
     @property
     def algorithm(self) -> str:
-        """Name of the algorithm."""
+        """Name of the chosen algorithm."""
 
     @property
     def reason(self) -> str:
-        """Reason for the choice, in words."""
+        """Reason for the choice of the algorithm, in words."""
 
 
 class Pairs(Protocol):
-    """Interface of keys and values in arrays, maps or chunks."""
+    """Interface of sources of key-value pairs: arrays, memory maps or chunks."""
 
     def plan(self, recipe: Recipe, query: Any) -> Reason:
-        """Return the algorithm for these queries, and the reason."""
+        """Return the algorithm that sums the pairs at these queries, and the reason for the choice."""
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
-        """Sum over all pairs; `Sums` holds what is needed to compute the pooled values."""
+        """Sum weights and weighted values over all pairs, at each query.
+
+        `Sums` holds what is needed to compute the pooled values.
+        """

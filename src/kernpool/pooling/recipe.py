@@ -33,7 +33,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class Recipe:
-    """Parameters of pooling, for arrays, categories, chunks, partitions of a cluster and running sums alike.
+    """Parameters of pooling, such as kernel, bandwidth, degree and algorithm, whatever the source of the pairs.
+
+    It serves arrays, categories, chunks, partitions of a cluster and running sums alike.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ class Recipe:
 
     @classmethod
     def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
-        """Build a recipe from a kernel name or record and a scalar or vector bandwidth.
+        """Build a `Recipe` from a kernel or its name, a scalar or vector bandwidth, and further parameters of `pool`.
 
         Parameters
         ----------
@@ -105,7 +107,7 @@ class Recipe:
     def problem(
         self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any
     ) -> Problem:
-        """Build the problem of some pairs.
+        """Build the pooling `Problem` of queries, keys and values with the parameters of this recipe.
 
         Parameters
         ----------
@@ -132,17 +134,17 @@ class Recipe:
         )
 
     def refuse_unable(self, columns: int) -> None:
-        """Raise ValueError if the named algorithm does not support so many numeric columns with these parameters."""
+        """Raise ValueError if the recipe names an algorithm that does not support this number of numeric columns."""
         if self.algorithm != "auto":
             row = np.zeros((1, columns))
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
-        """Apply the recipe's policy for empty windows; parameters as in `kernpool.core.state.fill_empty`."""
+        """Fill the values of empty windows by the recipe's policy; parameters as in `core.state.fill_empty`."""
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     def ridge_weight(self, columns: int) -> Array | None:
-        """Return the ridge of each column in units of key weight times kernel; None without a ridge."""
+        """Return the ridge penalty of each column in units of key weight times kernel; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
@@ -150,7 +152,7 @@ class Recipe:
         return ridge_weight(self.ridge, columns, similarity.log_peak)
 
     def pools_like(self, other: Recipe) -> bool:
-        """Tell whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
+        """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
         return same and (self.composition, self.degree) == (other.composition, other.degree)
 
@@ -161,7 +163,7 @@ def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:
-    """Build the problem that fills empty windows: weighted means for a vanishing or an infinite bandwidth.
+    """Build the problem whose weighted means, for a vanishing or an infinite bandwidth, fill empty windows.
 
     A Gaussian of vanishing bandwidth puts its weight on the nearest key (keys, if tied), and the constant kernel gives
     the weighted mean; masks, weights and the query's own key are respected by construction. Categorical columns, which
@@ -187,13 +189,13 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 
 
 def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
-    """Return the values of empty windows under the policy "nearest" or "mean"."""
+    """Return values for queries with empty windows: the nearest key's, or the weighted mean, as `empty` says."""
     limit = limit_problem(problem.block(rows), empty)
     return quotient(choose(limit).reduce(limit, n_jobs=n_jobs))
 
 
 def quotient(state: PoolState) -> Array:
-    """Return weighted means, NaN where no key has positive weight."""
+    """Return the weighted means of a pooling state, NaN where no key has positive weight."""
     with np.errstate(invalid="ignore"):
         return np.asarray(state.numerator / state.denominator[:, None])
 
@@ -202,15 +204,15 @@ FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class ReportRank(Protocol):
-    """Callback for rank-deficient local fits."""
+    """Interface of a callback that reports rank-deficient local fits."""
 
     def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Take the parameters of `warn_of_rank`."""
+        """Report the ranks of local fits; parameters as of `warn_of_rank`."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the pairs for some queries, with callbacks to the pairs for special cases.
+    """Weighted sums over all pairs at some queries, with callbacks for empty windows and imprecise fits.
 
     Parameters
     ----------
@@ -240,7 +242,7 @@ class Sums:
     dtype: np.dtype[Any] = FLOAT64
 
     def fit(self, ridge: Array | None = None) -> LocalFit:
-        """Solve the local fit at each query; values of empty windows are zero.
+        """Solve the local polynomial fit at each query from the sums; values of empty windows are zero.
 
         Parameters
         ----------
@@ -262,7 +264,7 @@ def finalize(
     report_rank: ReportRank | None = None,
     limits: tuple[Array, Array] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Compute pooled values from sums: solve, add the center, report ranks, fill empty windows.
+    """Compute pooled values from sums over pairs: solve, add the center, report ranks, fill empty windows.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2
 
 
 def rounding_bound(problem: Problem, state: PoolState) -> Array:
-    r"""Return a bound on the rounding error of pooled values.
+    r"""Return a bound on the rounding error of each pooled value of a problem, for local constant fits.
 
     .. math:: |\hat y - y| \le 10^{-12} \max\Big(1, \frac{W}{1000 D}\Big) \operatorname{range}(v) + 4 \epsilon |y|
 
@@ -67,7 +67,9 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
 
 
 def rounding_of_weights(problem: Problem, state: PoolState) -> Array:
-    """Return a bound on the rounding error of pooling weights: the factor of ``range(v)`` in `rounding_bound`.
+    """Return for each query a bound on the rounding error of its pooling weights.
+
+    It is the factor of ``range(v)`` in `rounding_bound`.
 
     Parameters
     ----------
@@ -95,7 +97,9 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 
 
 def _surroundings(problem: Problem) -> Surroundings:
-    """Return for each query the distance of its nearest key, the logarithm of the unit of D, and W.
+    """Return for each query the distance of its nearest key, the log unit of its denominator, and its window's weight.
+
+    The unit is that of D, and the weight W, in the formula of `rounding_bound`.
 
     Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
     """
@@ -128,14 +132,17 @@ def _by_table(problem: Problem) -> Surroundings:
 
 
 def _by_window(problem: Problem) -> Surroundings:
-    """Count the keys of compact kernels; the distance is not needed."""
+    """Compute the total key weight in each query's window of a compact kernel, by pooling with a boxcar kernel.
+
+    The distance of the nearest key is not needed; it is returned as infinity.
+    """
     boxcar = problem.with_kernel(get_kernel("boxcar"))
     weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
     return np.full(len(weight), np.inf), np.zeros(len(weight)), weight
 
 
 def _by_tree(problem: Problem) -> Surroundings:
-    """Find the nearest key of each query, or the second nearest where the nearest is the query itself."""
+    """Find the nearest key of each query by a k-d tree, or the second nearest where the nearest is the query itself."""
     from scipy.spatial import KDTree
 
     similarity = problem.similarity

@@ -29,7 +29,10 @@ _ARRAYS = ("query", "bandwidth", "center", "shift", "denominator", "numerator")
 
 
 class _Seen(NamedTuple):
-    """Sums of the pairs seen so far; replaced as a whole, so that no reader sees half an update."""
+    """Sums over the pairs that a `RunningPool` has seen so far.
+
+    They are replaced as a whole, so that no reader sees half an update.
+    """
 
     rows: int = 0
     flat: bool = True
@@ -39,7 +42,7 @@ class _Seen(NamedTuple):
 
 @explain_calls
 class RunningPool:
-    r"""Pool at fixed queries over pairs that arrive in batches.
+    r"""Running sums for pooled values at fixed queries, over pairs that arrive in batches.
 
     .. math:: \hat y_i = \frac{\sum_t \sum_{j \in t} a_{ij} v_j}{\sum_t \sum_{j \in t} a_{ij}}
 
@@ -129,12 +132,12 @@ class RunningPool:
 
     @property
     def rows(self) -> int:
-        """Number of pairs seen."""
+        """Number of pairs seen so far."""
         return self._seen.rows
 
     @property
     def state(self) -> PoolState | None:
-        """Sums over the pairs; None before the first update."""
+        """Pooling state over all pairs seen so far; None before the first update."""
         return self._seen.state
 
     @property
@@ -144,7 +147,7 @@ class RunningPool:
 
     @underflow_is_zero
     def update(self, key: ArrayLike, value: ArrayLike, weight: ArrayLike | None = None) -> Self:
-        """Add pairs to the sums.
+        """Add a batch of key-value pairs to the running sums.
 
         Parameters
         ----------
@@ -167,7 +170,10 @@ class RunningPool:
         return self
 
     def _with(self, chunks: ArrayChunks, order: Any, seen: _Seen) -> _Seen:
-        """Return the sums after an update, with columns in the order of the queries; an error changes nothing."""
+        """Return the sums after an update, with columns of its keys in the order of the queries.
+
+        An error changes nothing.
+        """
         rows, flat, state, center = seen
         for chunk in chunks:
             if order is not None:
@@ -188,7 +194,7 @@ class RunningPool:
 
     @underflow_is_zero
     def merge(self, other: RunningPool) -> Self:
-        """Add the pairs that another pool of the same queries has seen.
+        """Add the sums of another pool of the same queries over the pairs that it has seen.
 
         Parameters
         ----------
@@ -219,7 +225,10 @@ class RunningPool:
         if seen.state is None or seen.center is None:
             return more._replace(rows=seen.rows + more.rows)
         if len(seen.center) != len(more.center):
-            raise ValueError(f"other has {len(more.center)} value column(s), and {len(seen.center)} are pooled here")
+            raise ValueError(
+                f"other has {len(more.center)} value column(s), and {len(seen.center)} are pooled here; "
+                "both must have as many"
+            )
         state, layout = more.state, self._asked.layout(len(seen.center))
         if layout.degree:
             numerator = layout.with_center(state.denominator, state.numerator, more.center - seen.center)
@@ -227,7 +236,7 @@ class RunningPool:
         return seen._replace(rows=seen.rows + more.rows, state=merge(seen.state, state))
 
     def plan(self) -> ChunkReason:
-        """Return the algorithm of updates, and the reason.
+        """Return the algorithm by which updates are summed, and the reason for it.
 
         Returns
         -------
@@ -244,7 +253,7 @@ class RunningPool:
 
     @underflow_is_zero
     def values(self) -> NDArray[np.floating[Any]]:
-        """Return the pooled values of all pairs seen.
+        """Return the pooled values over all pairs seen so far.
 
         Returns
         -------
@@ -262,7 +271,7 @@ class RunningPool:
         return finalize(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write queries and sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.
+        """Write queries and running sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.
 
         Parameters
         ----------
@@ -273,7 +282,7 @@ class RunningPool:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a pool from a folder, as `kernpool.load_model` does, without loading scikit-learn.
+        """Read a `RunningPool` from a folder, as `kernpool.load_model` does, without loading scikit-learn.
 
         Parameters
         ----------
@@ -284,7 +293,7 @@ class RunningPool:
         return pool
 
     def to_record(self) -> Record:
-        """Return queries and sums as JSON and arrays, which `save` writes."""
+        """Return queries, parameters and sums as a `Record` of a JSON header and arrays, which `save` writes."""
         recipe, seen = self._asked.recipe, self._seen
         arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
         if seen.state is not None and seen.center is not None:
@@ -305,7 +314,7 @@ class RunningPool:
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """Restore a pool from a validated record, which `load` reads from a folder."""
+        """Restore a `RunningPool` from a validated `Record`, which `load` reads from a folder."""
         header, names, rows, flat = record.header, set(record.arrays), record.header["rows"], record.header["flat"]
         if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
             raise ValueError(f"it does not list the arrays of a pool, but {sorted(names)}")

@@ -88,7 +88,7 @@ def weight_tables(
     max_bytes: int = 1 << 30,
     warn: bool = False,
 ) -> Array:
-    """Return the weights of equally shaped problems, with empty windows as `empty` says.
+    """Return the dense pooling weights of equally shaped problems, with empty windows filled as `empty` says.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def weight_tables(
 
 
 def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
-    """Yield the pooling weights of a problem, some rows at a time.
+    """Yield the dense pooling weights of a problem, in blocks of queries.
 
     Parameters
     ----------

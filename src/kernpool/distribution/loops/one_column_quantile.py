@@ -21,7 +21,7 @@ DOUBTFUL = 1e-12  # of the sum: tolerance between summed and interpolated weight
 
 @bare_part
 def place_nodes(query, first, last, unit, node):
-    """Place interpolation nodes in a block; return their number, and whether queries lie between them.
+    """Write interpolation nodes for a block of queries; return their number, and whether queries lie between them.
 
     No nodes at all if the block is so narrow that rounding would misplace them.
     """
@@ -43,7 +43,7 @@ def place_nodes(query, first, last, unit, node):
 
 @bare_part
 def interpolation_weights(node, half, weight):
-    """Barycentric weights of the rounded nodes."""
+    """Write the barycentric interpolation weights of the rounded nodes into `weight`."""
     for p in range(node.size):
         product = 1.0
         for r in range(node.size):
@@ -54,7 +54,10 @@ def interpolation_weights(node, half, weight):
 
 @bare_part
 def interpolate(q, node, weight, basis):
-    """Interpolation weight of each node at q (Berrut and Trefethen 2004, equation 4.2)."""
+    """Write the interpolation weight of each node at q into `basis`, by the barycentric formula.
+
+    Berrut and Trefethen 2004, equation 4.2.
+    """
     total = 0.0
     for p in range(node.size):
         basis[p] = 0.0
@@ -72,7 +75,7 @@ def interpolate(q, node, weight, basis):
 
 @bare_part
 def find_zones(low, high, reach, h, edge, kink, between, zone):
-    """Write the index ranges of keys in reach, in smooth reach, and at the kink, for both ends of a block."""
+    """Write ranges of key positions: in reach of a block of queries, where the kernel is smooth, and at its kink."""
     doubt = MARGIN * h + ULPS * max(abs(low), abs(high))
     zone[0], zone[1] = low - reach - doubt, high + reach + doubt
     zone[2], zone[3] = zone[0], zone[1]
@@ -85,7 +88,7 @@ def find_zones(low, high, reach, h, edge, kink, between, zone):
 
 @bare_part
 def count_near(key, zone):
-    """Number of keys in reach but not smooth."""
+    """Return the number of keys in reach of a block of queries at which the kernel is not smooth."""
     number = 0
     for j in range(key.size):
         x = key[j]
@@ -98,7 +101,12 @@ def count_near(key, zone):
 def sum_at_nodes(
     key, key_weight, zone, bandwidth, code, infinite, bucket, node, mass, near_start, near_key, near_weight
 ):
-    """Sum smooth keys at the nodes, cumulatively by bucket, and collect the other keys."""
+    """Write weights at interpolation nodes, cumulated by bucket, of keys where the kernel is smooth.
+
+    Collect all other keys in reach.
+
+    Return the key weight of the smooth keys.
+    """
     held, held_weight = np.empty((1, bucket)), np.empty(bucket)
     weight_buffer, s_buffer, exponent_buffer = np.empty(bucket), np.empty(bucket), np.empty(bucket)
     n, near, weighed = key.shape[1], 0, 0.0
@@ -131,7 +139,7 @@ def sum_at_nodes(
 
 @part
 def add_near(q, near_key, near_weight, bandwidth, code, infinite, sums):
-    """Cumulate the weights of the collected non-smooth keys for one query, with zero first."""
+    """Write cumulative weights, from zero on, of the collected keys where the kernel is not smooth, for one query."""
     weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     total, near = 0.0, sums.size - 1
     sums[0] = 0.0
@@ -146,7 +154,7 @@ def add_near(q, near_key, near_weight, bandwidth, code, infinite, sums):
 
 @bare_part
 def sum_before(b, basis, mass, near_sum, near_start, own_bucket, removed):
-    """Sum of weights before bucket b, for one query."""
+    """Return the interpolated sum of weights before bucket b, for one query."""
     total = near_sum[near_start[b]]
     for p in range(basis.size):
         total += basis[p] * mass[b, p]
@@ -158,7 +166,10 @@ def find_shares(
     q, key, key_weight, bandwidth, code, infinite, bucket, basis, mass, near_sum, near_start, floor, share, own,
     own_weight, removed, no_mask, buffer, found,
 ):  # fmt: skip
-    """Write the index of the key at each quantile order of one query; -1 where sums are not above `floor`."""
+    """Write the key index at which one query's cumulative weight reaches each quantile order; -1 where imprecise.
+
+    It stays -1 where sums of weights are not above `floor`.
+    """
     n, buckets = key.shape[1], mass.shape[0] - 1
     own_bucket = own // bucket if own >= 0 else buckets
     whole = sum_before(buckets, basis, mass, near_sum, near_start, own_bucket, removed)
@@ -195,7 +206,7 @@ def find_in_blocks(
     query, start, first, last, key, key_weight, bandwidth, code, infinite, reach, edge, kink, bucket, unit, least,
     least_of_window, share, own, own_weight, removed, found,
 ):  # fmt: skip
-    """Write the index of the key at each quantile order of each query; -1 where precision is insufficient.
+    """Write the key index at which each query's cumulative weight reaches each quantile order; -1 where imprecise.
 
     Parameters
     ----------
