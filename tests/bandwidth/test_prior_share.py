@@ -1,4 +1,4 @@
-"""The share of the priors: the minimum of the log loss between the bounds, and what weights mean."""
+"""The prior share: the minimum of the log loss between the bounds, and what weights mean."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ def sentence(model, method, **options):
 def test_given_bandwidths_have_the_level(method):
     said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method, level=0.8)
     assert said.startswith(
-        "Covers a new value with a probability of at least 0.8 for new rows like these, on average over new places"
+        "Covers a new value with a probability of at least 0.8 for new rows like these, on average over new points"
     )
     assert "the bandwidth was not chosen by them" in said
 
@@ -91,12 +91,12 @@ def test_all_sentences_are_one():
 def test_records_print_as_tables():
     found = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y).prediction_interval(np.full((9, 1), 0.5), method="full")
     text = str(found)
-    assert text.splitlines()[0] == "places     9, the first below"
+    assert text.splitlines()[0] == "points     9, the first below"
     assert "full, calibrated by 60 rows" in text
     assert text.endswith("...")
     np.testing.assert_array_equal(found.width, found.upper - found.lower)
     both = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([Y, Y])).prediction_interval([[0.5]])
-    assert "place  output  center" in str(both)
+    assert "point  output  center" in str(both)
 
 
 def _with_levels(level, **options):

@@ -272,7 +272,7 @@ def test_the_record_prints_and_lists_labels(model, rows):
     assert found.labels == [NAMES[row].tolist() for row in found.member]
     np.testing.assert_array_equal(found.size, [len(labels) for labels in found.labels])
     text = str(found)
-    assert "places     60, the first below" in text
+    assert "points     60, the first below" in text
     assert "method     lac, calibrated by 60 rows" in text
     assert f"threshold  {found.threshold[0]:.4g}" in text
     assert found.guarantee in text
@@ -293,7 +293,7 @@ def test_what_is_guaranteed(rows, generator):
         return model.predict_set(X[:3], 0.8, **options).guarantee
 
     for model in (given, found, ranked):
-        assert "at least 0.8 for new rows like these, on average over new places and calibration rows" in says(
+        assert "at least 0.8 for new rows like these, on average over new points and calibration rows" in says(
             model, **other
         )
         assert "about 0.8 for new rows like these, without a finite-sample guarantee" in says(model)
@@ -301,7 +301,7 @@ def test_what_is_guaranteed(rows, generator):
     assert "at most 0.2" in says(given, method="full")
     assert "Whichever class a new row has, it is one of the 3 classes" in says(given, method="full", by_class=True)
     assert "of the fit, whichever it is, with a probability of at least 0.8" in says(given, by_class=True, **other)
-    assert "the bandwidth and the share of the priors were found on the rows" in says(found, method="full")
+    assert "the bandwidth and the prior share were found on the rows" in says(found, method="full")
     assert "ranks that count the training rows" in says(ranked, method="full")
     clustered = given.fit(X, y, groups=np.arange(60) // 3)
     assert "of the fit in a new cluster" in says(clustered)

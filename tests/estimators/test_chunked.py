@@ -194,7 +194,7 @@ def test_a_refit_forgets_the_other_kind(rows):
     model.fit(open_chunks(X, y))
     assert not hasattr(model, "key_")
     expected = model.predict(X[:5])
-    with pytest.raises(ValueError, match="is empty"):
+    with pytest.raises(ValueError, match="are empty"):
         model.fit(open_chunks([]))
     np.testing.assert_array_equal(model.predict(X[:5]), expected)  # a failed refit leaves the old fit whole
 

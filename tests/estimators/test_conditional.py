@@ -269,8 +269,8 @@ def test_an_interval_says_what_it_is():
     found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, y])).quantile_interval(X, [0.5, 0.9])
     text = str(found).splitlines()
     assert isinstance(found, QuantileInterval)
-    assert text[:2] == ["places  150, the first below", "level   0.95, each place by itself"]
-    assert text[3].split() == ["place", "output", "quantile", "center", "lower", "upper", "n_eff"]
+    assert text[:2] == ["points  150, the first below", "level   0.95, pointwise"]
+    assert text[3].split() == ["point", "output", "quantile", "center", "lower", "upper", "n_eff"]
     assert text[-1] == "  ..."
     assert len(text) == 11
     one = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).quantile_interval(X[:1])

@@ -25,11 +25,11 @@ def test_a_few_places_are_all_there():
     found = model.confidence_interval(AT[:2])
     head, names, rows = table(str(found))
     assert {name: words.strip() for name, words in head.items()} == {
-        "places": "2",
-        "level": "0.95, each place by itself",
+        "points": "2",
+        "level": "0.95, pointwise",
         "method": "quadratic",
     }
-    assert names == ["place", "center", "lower", "upper", "se", "df", "n_eff"]
+    assert names == ["point", "center", "lower", "upper", "se", "df", "n_eff"]
     sizes = model.effective_sample_size(AT[:2])
     assert [row[0] for row in rows] == ["0", "1"]
     for i, row in enumerate(rows):
@@ -40,10 +40,13 @@ def test_a_few_places_are_all_there():
 def test_bands_say_how_they_were_found_and_long_ones_are_cut():
     model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
     tube, drawn = (model.confidence_interval(AT, simultaneous=kind, level=0.9) for kind in ("tube", "multiplier"))
-    assert f"level     0.9, the whole curve at once by the tube formula, critical value {tube.critical:.4g}" in str(
-        tube
+    assert (
+        f"level     0.9, simultaneous for the whole curve, by the tube formula, critical value {tube.critical:.4g}"
+        in str(tube)
     )
-    words = f"level     0.9, all places at once by the multiplier bootstrap, critical value {drawn.critical:.4g}"
+    words = (
+        f"level     0.9, simultaneous at all points, by the multiplier bootstrap, critical value {drawn.critical:.4g}"
+    )
     assert words in str(drawn)
     _, _, rows = table(str(drawn))
     assert len(rows) == 7
@@ -67,7 +70,7 @@ def test_outputs_and_slopes_have_their_names(columns, outputs, of, labels, group
     model = LocalLinearRegressor(bandwidth=0.5).fit(Z, y)
     found = model.confidence_interval(Z[:3], quantity=of, groups=groups, simultaneous=True, n_resamples=39)
     _, names, rows = table(str(found))
-    assert names == ["place", *labels, "center", "lower", "upper", "se", "df", "n_eff"]
+    assert names == ["point", *labels, "center", "lower", "upper", "se", "df", "n_eff"]
     sizes = model.effective_sample_size(Z[:3])
     for row in rows[:6]:
         at = tuple(int(cell) for cell in row[: 1 + len(labels)])
@@ -97,7 +100,7 @@ def test_what_is_nan_or_zero_is_shown_as_such():
     assert rows[1] == ["1", "nan", "nan", "nan", "nan", "nan"]
     assert rows[2] == ["2", "3", "3", "3", "0", "3"]
     none = np.empty((0, 2))
-    assert str(Interval(none, none, none, none, np.empty(0), 0.95, "naive")).splitlines()[0] == "places    0"
+    assert str(Interval(none, none, none, none, np.empty(0), 0.95, "naive")).splitlines()[0] == "points    0"
 
 
 def test_printing_reads_no_more_than_it_shows():
@@ -112,5 +115,5 @@ def test_printing_reads_no_more_than_it_shows():
     many = np.zeros((10**6, 3)).view(Counted)
     text = str(Interval(many, many, many, many, many[:, 0], 0.95, "robust"))
     assert len(text) < 1000
-    assert "places    1000000, the first below" in text
+    assert "points    1000000, the first below" in text
     assert len(repr(Interval(many, many, many, many, many[:, 0], 0.95, "robust"))) < 3000

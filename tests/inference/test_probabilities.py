@@ -203,8 +203,8 @@ def test_a_window_of_twelve_without_a_class():
 def test_the_interval_prints(generator):
     X, model = fitted(generator)
     text = str(model.probability_interval(X, level=0.8))
-    assert "places    40, the first below" in text
-    assert "level     0.8, each place and class by itself" in text
+    assert "points    40, the first below" in text
+    assert "level     0.8, pointwise, each class by itself" in text
     assert text.endswith("...")
     for level in (0.0, 1.0, 95, "all"):
         with pytest.raises(ValueError, match="level must lie between 0 and 1"):

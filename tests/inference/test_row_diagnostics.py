@@ -200,7 +200,7 @@ def test_curves_of_groups_are_those_of_their_rows(rows):
 @pytest.mark.parametrize("parallel", [False, True])
 @pytest.mark.parametrize("groups", [2, 3])
 def test_some_curve_leaves_its_reference_band_in_a_twentieth(groups, parallel):
-    """Of samples without a difference, at each place by itself and for all groups together."""
+    """Of samples without a difference, pointwise, and for all groups together."""
     random, outside = np.random.default_rng(0), []
     for _ in range(60):
         x, group = random.uniform(size=60 * groups), np.arange(60 * groups) % groups

@@ -434,12 +434,12 @@ class PredictionInterval:
     >>> interval.width
     array([1.])
     >>> print(interval)
-    places     1
+    points     1
     level      0.9
     method     split, calibrated by 99 rows
     guarantee  Covers.
     <BLANKLINE>
-      place  center  lower  upper
+      point  center  lower  upper
       0      1       0.5    1.5
     """
 
@@ -466,10 +466,10 @@ class PredictionInterval:
             ends = np.array([self.center[at], self.lower[at], self.upper[at]])
             digits = digits_beside(ends, 0.1 * np.diff(ends[1:]))
             table.append([*(str(i) for i in at), *(f"{end:.{digits}g}" for end in ends)])
-        names = ["place", *["output"] * (few.ndim - 1), "center", "lower", "upper"]
+        names = ["point", *["output"] * (few.ndim - 1), "center", "lower", "upper"]
         names, table = with_sizes(names, table, self.effective_rows)
         lines = [
-            f"places     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
+            f"points     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
             f"level      {self.level:g}",
             f"method     {self.method}, calibrated by {self.n_calibration:g} {self.units}",
             f"guarantee  {self.guarantee}",

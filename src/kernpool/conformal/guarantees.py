@@ -58,26 +58,26 @@ def whom(setting: ConformalProblem) -> str:
         elif not calibration.held_back:
             unseen = ", which the fit has not seen,"
         return (
-            f"new places and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
+            f"new points and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
             f"calibrate{unseen} by the likelihood ratios in weights= and in nothing else"
         )
     if calibration.held_back:
         return (
-            f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
             "that were held back from the fit"
         )
     if not calibration.own:
         return (
-            f"new places and calibration {rows}, if new {rows} are exchangeable with these and the fit has "
+            f"new points and calibration {rows}, if new {rows} are exchangeable with these and the fit has "
             "seen none of them"
         )
     if setting.bandwidth == "unsearched":
         return (
-            f"new places and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
             "that the search for the bandwidth has not seen"
         )
     return (
-        f"new places and training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen "
+        f"new points and training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen "
         "by them"
     )
 

@@ -214,10 +214,10 @@ class QuantileInterval:
     >>> from kernpool import NadarayaWatsonRegressor
     >>> X, y = [[0.0]] * 100, [float(i) for i in range(100)]
     >>> print(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).quantile_interval([[0.0]], [0.01, 0.5]))
-    places  1
-    level   0.95, each place by itself
+    points  1
+    level   0.95, pointwise
     <BLANKLINE>
-      place  quantile  center  lower  upper  n_eff
+      point  quantile  center  lower  upper  n_eff
       0      0.01      0       -inf   3      100
       0      0.5       49      39     60     100
     """
@@ -230,7 +230,7 @@ class QuantileInterval:
     effective_rows: Array
 
     def __str__(self) -> str:
-        axes = ["place"] + ["output"] * (self.center.ndim - 1 - self.levels.ndim)
+        axes = ["point"] + ["output"] * (self.center.ndim - 1 - self.levels.ndim)
         lines, shown = [], 0
         for at in np.ndindex(self.center.shape):
             if shown == ROWS:
@@ -250,8 +250,8 @@ class QuantileInterval:
             for row in [names, *lines]
         ]
         head = [
-            f"places  {len(self.center)}" + ", the first below" * cut,
-            f"level   {self.level:g}, each place by itself",
+            f"points  {len(self.center)}" + ", the first below" * cut,
+            f"level   {self.level:g}, pointwise",
         ]
         return "\n".join([*head, "", *table, *["  ..."] * cut])
 

@@ -65,7 +65,7 @@ def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
     Examples
     --------
-    >>> columns_of_text(["place", "df"], [["0", "12.5"]])
+    >>> columns_of_text(["point", "df"], [["0", "12.5"]])
     ['  place  df', '  0      12.5']
     """
     widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]

@@ -231,11 +231,11 @@ class ProbabilityInterval:
     >>> center, rows = np.array([[0.0, 1.0]]), np.array([12.0])
     >>> lower, upper = wilson_interval(center, rows[:, None], 0.95)
     >>> print(ProbabilityInterval(center, lower, upper, rows, np.array(["no", "yes"]), 0.95))
-    places    1
-    level     0.95, each place and class by itself
+    points    1
+    level     0.95, pointwise, each class by itself
     method    wilson
     <BLANKLINE>
-      place  class  pooled  lower   upper   rows
+      point  class  pooled  lower   upper   rows
       0      no     0       0       0.2425  12
       0      yes    1       0.7575  1       12
     """
@@ -260,11 +260,11 @@ class ProbabilityInterval:
             for i, c in shown
         ]
         lines = [
-            f"places    {len(self.center)}" + ", the first below" * cut,
-            f"level     {self.level:g}, each place and class by itself",
+            f"points    {len(self.center)}" + ", the first below" * cut,
+            f"level     {self.level:g}, pointwise, each class by itself",
             "method    wilson",
         ]
-        names = ["place", "class", "pooled", "lower", "upper", "rows"]
+        names = ["point", "class", "pooled", "lower", "upper", "rows"]
         return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
 
 

@@ -226,7 +226,7 @@ class ClassSummary:
         without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
         facts = [
             ("classes", priors + ", ..." * (len(self.priors) > len(shown))),
-            ("share of the priors", f"{self.prior_share:.3g}"),
+            ("prior share", f"{self.prior_share:.3g}"),
             (f"{without} log loss", f"{self.log_loss:.4g}"),
             (f"{without} accuracy", f"{self.accuracy:.1%}"),
         ]

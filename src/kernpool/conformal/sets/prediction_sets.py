@@ -64,14 +64,14 @@ class PredictionSet:
     >>> found.labels, found.size
     ([['no'], ['no', 'yes'], []], array([1, 2, 0]))
     >>> print(found)
-    places     3
+    points     3
     level      0.9
     method     lac, calibrated by 99 rows
     threshold  0.4
     sizes      0: 1, 1: 1, 2: 1
     guarantee  Holds it.
     <BLANKLINE>
-      place  size  classes
+      point  size  classes
       0      1     no
       1      2     no, yes
       2      0     none
@@ -109,14 +109,14 @@ class PredictionSet:
         added = "" if self.penalty is None else f", penalty {self.penalty:g} beyond rank {self.free_ranks}"
         threshold = listed(self.threshold if self.by_class else self.threshold[:1])
         lines = [
-            f"places     {len(self.member)}" + ", the first below" * (len(self.member) > shown),
+            f"points     {len(self.member)}" + ", the first below" * (len(self.member) > shown),
             f"level      {self.level:g}" + ", of each class" * self.by_class,
             f"method     {self.method}{added}, calibrated by {self.n_calibration:g} rows",
             *([] if self.p_value is not None else [f"threshold  {threshold}"]),
             "sizes      " + ", ".join(f"{size}: {count}" for size, count in zip(sizes, counts, strict=True)),
             f"guarantee  {self.guarantee}",
         ]
-        table = columns_of_text(["place", "size", "classes"], rows)
+        table = columns_of_text(["point", "size", "classes"], rows)
         return "\n".join([*lines, "", *table, *["  ..."] * (len(self.member) > shown)])
 
 
@@ -304,7 +304,7 @@ def _guarantee(setting: SetSetting, method: str) -> str:
             f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g} for "
             "new rows like these"
         )
-        rest = "the bandwidth and the share of the priors were not chosen by them"
+        rest = "the bandwidth and the prior share were not chosen by them"
     return (
-        f"{promise}, on average over new places and {rows} rows, if new rows are exchangeable with {these} and {rest}."
+        f"{promise}, on average over new points and {rows} rows, if new rows are exchangeable with {these} and {rest}."
     )

@@ -248,7 +248,7 @@ class ClassProbabilities:
           0       1
         <BLANKLINE>
           classes                 high 33.3%, low 66.7%
-          share of the priors     0.143
+          prior share             0.143
           leave-one-out log loss  0.08462
           leave-one-out accuracy  100.0%
         """
@@ -483,7 +483,7 @@ def _doubt(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
     if of.group is None and are_copied(of.smoother, of.label):
         return COPIED
     found = ["the bandwidth"] * (origin_of(model) == "found")
-    found += ["the share of the priors"] * (model.prior_share != model.prior_share_)
+    found += ["the prior share"] * (model.prior_share != model.prior_share_)
     if found:
         return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
     ranked = not (isinstance(model.scale, str) and model.scale == "raw")

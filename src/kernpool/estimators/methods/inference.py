@@ -246,11 +246,11 @@ class Inference:
         >>> bool(found.lower[0] < 1.5 < found.upper[0])
         True
         >>> print(model.confidence_interval([[0.0], [0.5], [1.0]], simultaneous=True))
-        places    3
-        level     0.95, the whole curve at once by the tube formula, critical value 2.76
+        points    3
+        level     0.95, simultaneous for the whole curve, by the tube formula, critical value 2.76
         method    quadratic
         <BLANKLINE>
-          place  center  lower   upper  se     df    n_eff
+          point  center  lower   upper  se     df    n_eff
           0      0.1865  -1.052  1.425  0.421  34.4  17.8
           1      1.496   0.9846  2.008  0.177  47.6  34
           2      3.149   1.904   4.394  0.423  34.4  17.8

@@ -529,7 +529,7 @@ class PredictionIntervals:
 
         Notes
         -----
-        Probabilities are averages over new places and over the rows at hand, and not given a place: an interval of one
+        Probabilities are averages over new points and over the rows at hand, and not given a point: an interval of one
         width covers too often where the noise is small. Guarantees need rows that could as well have come in any other
         order, and a bandwidth that was not chosen by the rows that calibrate: it was given, or these are other rows, or
         unsearched ones. Where it was found on the same rows statements are approximate, and `guarantee` says so.

@@ -74,11 +74,11 @@ class Interval:
     >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
     True
     >>> print(found)
-    places    2
-    level     0.95, each place by itself
+    points    2
+    level     0.95, pointwise
     method    robust
     <BLANKLINE>
-      place  center  lower  upper  se     df    n_eff
+      point  center  lower  upper  se     df    n_eff
       0      2.275   1.57   2.979  0.32   11    3.91
       1      3.313   2.418  4.207  0.421  15.3  5.29
     """
@@ -97,9 +97,9 @@ class Interval:
 
     def __str__(self) -> str:
         where = {
-            None: "each place by itself",
-            "tube": "the whole curve at once by the tube formula",
-            "multiplier": "all places at once by the multiplier bootstrap",
+            None: "pointwise",
+            "tube": "simultaneous for the whole curve, by the tube formula",
+            "multiplier": "simultaneous at all points, by the multiplier bootstrap",
         }[self.band]
         critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
         few = self.center[:ROWS]  # of a million places, too
@@ -119,10 +119,10 @@ class Interval:
             ]
             for at, digit, ends, se in zip(shown, digits, zip(center, lower, upper, strict=True), error, strict=True)
         ]
-        names = ["place", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
+        names = ["point", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
         names, rows = with_sizes(names, rows, self.effective_rows)
         lines = [
-            f"places    {len(self.center)}" + ", the first below" * cut,
+            f"points    {len(self.center)}" + ", the first below" * cut,
             f"level     {self.level:g}, {where}{critical}",
             f"method    {self.method}",
         ]
