@@ -35,10 +35,10 @@ LONELY = "some level of a categorical column is that of one training row alone, 
 
 
 def are_copied(smoother: Smoother, value: Array) -> bool:
-    """Return whether training rows are duplicated, or repeated by weights above one, more often than by chance.
+    """Return whether many training rows are duplicates, or repeated by weights above one, beyond what is chance.
 
-    Rows are duplicates if their inputs and their `value`, outputs or labels, are equal; `count_copies` says when chance
-    explains them.
+    Rows are duplicates if their inputs and their `value`, outputs or labels, are equal. `count_copies` says how many
+    are needed, and when chance explains them.
     """
     rows, weight = smoother.training, smoother.weight
     kept, code = weight > 0, np.zeros((len(weight), 0), dtype=np.int64) if rows.code is None else rows.code
@@ -323,7 +323,7 @@ class ConformalProblem:
 
     @cached_property
     def left_out(self) -> Array:
-        """Leave-one-out (with clusters, leave-cluster-out) predictions of the training rows, of shape (n, c)."""
+        """Leave-one-out predictions of the training rows, of shape (n, c); leave-cluster-out with `training_code`."""
         if self.known is not None:
             return self.known
         code = self.training_code

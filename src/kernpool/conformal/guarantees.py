@@ -96,7 +96,7 @@ def approximately(setting: ConformalProblem, why: str) -> str:
 
 
 def of_adaptive(setting: ConformalProblem) -> str:
-    """Return the coverage statement of intervals of adaptive width: approximate if training rows calibrate."""
+    """Return the coverage statement of intervals of adaptive width: approximate with leave-one-out training scores."""
     if not setting.calibration.own:
         return at_least(setting)
     return approximately(

@@ -205,7 +205,7 @@ def fold_sizes(rows: float) -> tuple[int, int]:
 
 
 def rows_in_folds(setting: ConformalProblem) -> float:
-    """Return the number of rows that CV+ divides into folds and calibrates with, counted by frequency weight."""
+    """Return the number of rows in all folds of CV+, which calibrate, counted by frequency weights rounded down."""
     folds, size = fold_sizes(float(np.floor(setting.calibration.weight).sum()))
     return float(folds * size)
 

@@ -134,7 +134,7 @@ def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
 
 
 def _radii(kernel: Kernel, count: int, columns: int, random: Generator) -> Array:
-    """Draw radii of random offsets under a radial kernel, with density proportional to ``r**(columns - 1) K(r)``."""
+    """Draw radii of random offsets, with density proportional to ``r**(columns - 1) K(r)`` for the kernel profile K."""
     match kernel.form:
         case Polynomial(inner, outer):
             return np.asarray(random.beta(columns / inner, outer + 1.0, count) ** (1.0 / inner))

@@ -179,7 +179,7 @@ def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
-    """Warn if calibration rows are too few for the coverage level, so that prediction intervals are infinite.
+    """Warn if calibration rows, or clusters, are too few for the coverage level, so that intervals are infinite.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def regularised_mass(probability: Array, draw: Array, penalty: float, free: int)
 
 
 def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the rank of each class by probability, and the total probability of the classes before it.
+    """Return the rank of each class by decreasing probability, and the total probability of the classes before it.
 
     Both have shape (m, k), and ranks count from one.
 

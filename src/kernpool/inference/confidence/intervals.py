@@ -236,7 +236,10 @@ def intervals(
 
 
 def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
-    """Return lower and upper confidence limits, by the critical values of a band or, without them, by the level."""
+    """Return lower and upper confidence limits, by normal critical values of a band or, without them, by the level.
+
+    Student's quantile of the same tail probability is used.
+    """
     from scipy.special import ndtr, stdtrit
 
     tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)

@@ -132,7 +132,7 @@ def largest_errors(
 
 
 def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
-    """Return the largest studentised errors of all draws, by tables of linear weights: (n_resamples, c)."""
+    """Return the largest studentised error of each draw, by tables of linear weights, of shape (n_resamples, c)."""
     tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
     flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
     step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
@@ -198,8 +198,8 @@ def critical_values(largest: Array, level: float) -> Array:
 def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
     """Return the residuals to multiply by random draws, and row weights if each unit of weight gets a draw.
 
-    Residuals of fractional weights are rescaled: a mean of w normal numbers has variance 1 / w, which such rows get
-    directly, without draws.
+    Residuals are rescaled instead if weights are fractional or their total is too large: a mean of w normal numbers
+    has variance 1 / w, which each row gets directly, with one draw.
     """
     if cluster is not None or np.all(weight == 1.0):
         return residual, None

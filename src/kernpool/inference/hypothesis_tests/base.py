@@ -110,7 +110,7 @@ class TestSample:
         return self.categories.factors(self.code, self.code, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:
-        r"""Return the default bandwidths of a test statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}`, for the Gaussian.
+        r"""Return the default bandwidths of Zheng's statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}` for the Gaussian.
 
         The bandwidths of a fit are not used: they may be infinite for an irrelevant column, and its test would have no
         power.

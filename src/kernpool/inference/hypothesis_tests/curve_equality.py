@@ -341,7 +341,7 @@ def read_groups(
 
 @dataclass(frozen=True, eq=False)
 class _Curves:
-    """Local linear fits of each group and of all rows together, as linear maps of the outputs."""
+    """Local linear fits at the rows, of each group and of all rows together, as linear maps of the outputs."""
 
     common: SmootherMatrix
     grouped: SmootherMatrix
@@ -434,7 +434,7 @@ class GroupCurves:
     parallel: bool = False
 
     def reference_band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return reference bands, one per group, in which all curves lie under the null hypothesis.
+        """Return reference bands, one per group, each of which contains its curve under the null hypothesis.
 
         Parameters
         ----------

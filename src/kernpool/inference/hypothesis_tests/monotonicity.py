@@ -200,7 +200,7 @@ class _StudentisedSlopes:
         return value - self.curve.predicted_from_others(value)
 
     def __call__(self, value: Array) -> Array:
-        """Return the statistic T of each column of outputs; minus infinity where no slope has a standard error."""
+        """Return the statistic T of each column of outputs; minus infinity where no standard error is above zero."""
         square = self.residual(value) ** 2
         largest = np.full(value.shape[1], -np.inf)
         for line, mean, norm in self.lines:

@@ -96,8 +96,9 @@ def sum_clusters(
 ):
     """Compute sums over clusters that give each query's cluster-robust variance and degrees of freedom.
 
-    `variance` gets, by output, squares of the sums of linear weights times residuals. `sizes` gets two sums over
-    clusters: of their sums of squared linear weights, and of the squares of these.
+    `variance` gets, by output, the sum over clusters of the squared sums of linear weights times residuals.
+    `sizes` gets two sums over clusters, of s_g and of s_g**2, where s_g is the sum of squared linear weights in cluster
+    g, each divided by the frequency weight of its row.
 
     Linear weights are those of a linear combination of local fits, which run along the first axis of `bandwidth`,
     `tables`, `log_mass`, `base` and `tilt`. Keys and their columns are (columns, n); `ends` has the index after the

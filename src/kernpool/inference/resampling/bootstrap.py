@@ -153,7 +153,7 @@ KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs", "poisson")
 class Resampling:
     """Options of a bootstrap: kind, number of resamples, random state, and bytes that the result may take.
 
-    They are validated on construction.
+    All but the random state are validated on construction.
     """
 
     kind: str = "wild"
@@ -347,7 +347,7 @@ def _of_values(
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
-    """Warn if all residuals of an output are zero, so that every resample equals the fit."""
+    """Warn if all residuals of an output are zero but for rounding, so that every resample equals the fit."""
     none = np.flatnonzero(np.max(np.abs(residual), axis=0) <= nothing_left(value))
     if none.size:
         of = "" if value.shape[1] == 1 else f" of output {none[0]}"

@@ -144,7 +144,7 @@ MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
 
 
 def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
-    """Draw the random multipliers of residuals for a wild bootstrap, one column for each resample.
+    """Draw the random multipliers of residuals for a wild or multiplier bootstrap, one column for each resample.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _poisson_steps() -> Array:
 
 
 def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
-    """Validate whole-number frequency weights, and return them as integers; None if all are one.
+    """Validate whole-number frequency weights, and return them as integers; None if none are given or all are one.
 
     Parameters
     ----------

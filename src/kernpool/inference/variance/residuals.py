@@ -100,7 +100,7 @@ def _levels(code: NDArray[np.int64], points: Array) -> Array:
 def _on_a_line(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return the total weight and the sum of outputs of each row's nearest neighbours, in one column.
+    """Return the total weight and the weighted sum of outputs of each row's nearest neighbours, in one column.
 
     The row itself is included. A run of points around each row is grown by the nearer end, or by both if they are
     equally far.
@@ -125,7 +125,7 @@ def _on_a_line(
 def _in_space(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return the total weight and the sum of outputs of each row's nearest neighbours, in several columns.
+    """Return the total weight and the weighted sum of outputs of each row's nearest neighbours, in several columns.
 
     The row itself is included, and so are all ties with the farthest neighbour needed. They are found with a tree.
     """
