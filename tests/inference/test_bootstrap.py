@@ -233,6 +233,11 @@ def test_empty_windows_are_named():
     assert not zero.any()
     with pytest.raises(ValueError, match="empty"):
         NadarayaWatsonRegressor("boxcar", 0.6, empty="raise").fit(X, y).bootstrap([[50.0]], n_resamples=2)
+    for kind in ("pairs", "poisson"):  # where all rows have neighbours, those of a resample need not
+        with pytest.raises(ValueError, match=r"windows of resample . have no row, and empty='raise'"):
+            NadarayaWatsonRegressor("boxcar", 0.6, empty="raise").fit(X, y).bootstrap(
+                [[3.0]], n_resamples=30, kind=kind
+            )
     chunks = open_chunks([(X, y)])
     model = NadarayaWatsonRegressor("boxcar", 0.6, empty="nan").fit(chunks)
     with pytest.warns(EmptyWindowWarning):
@@ -242,6 +247,15 @@ def test_empty_windows_are_named():
         assert np.isnan(mean.bootstrap([[50.0]], n_resamples=3, kind="poisson")).all()
     with pytest.raises(ValueError, match="empty='raise'"):
         mean.set_params(empty="raise").bootstrap([[50.0]], n_resamples=3, kind="poisson")
+
+
+def test_resamples_without_any_row_warn():
+    """Both of two clusters have a Poisson count of zero in one resample of seven."""
+    X, y = np.arange(10.0)[:, None], np.arange(10.0)
+    model = NadarayaWatsonRegressor(bandwidth=1.0, empty="nearest").fit(X, y, groups=np.repeat([0, 1], 5))
+    with pytest.warns(EmptyWindowWarning, match=r"some window has no row, .*; kind='pairs' draws rows always"):
+        found = model.bootstrap([[3.0]], n_resamples=60, kind="poisson", groups=np.repeat([0, 1], 5))
+    assert 0 < np.isnan(found).sum() < 30
 
 
 X, Y = rows()

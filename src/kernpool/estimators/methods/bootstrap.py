@@ -245,7 +245,8 @@ class BootstrapMethods:
         ------
         ValueError
             If the result would be larger than `max_bytes`, a weight is no whole number, there is a single group, the
-            model was fitted to chunks and the kind is not ``"poisson"``, or an argument is out of its range.
+            model was fitted to chunks and the kind is not ``"poisson"``, an argument is out of its range, or a window
+            is empty, in a resample too, and `empty` is ``"raise"``.
 
         Warns
         -----

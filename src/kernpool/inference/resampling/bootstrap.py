@@ -363,8 +363,8 @@ def _of_rows(
     there: SmootherMatrix, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
 ) -> Iterator[Array]:
     """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
-    empty = 0
-    if there.recipe.empty == "nearest":  # which leaves no NaN to count
+    empty, policy = 0, there.recipe.empty
+    if policy == "nearest":  # which leaves no NaN to count
         there.look(value)
     for number in range(how.n_resamples):
         times = resampled_counts(how.kind, seed, number, len(value), units, cluster)
@@ -373,11 +373,16 @@ def _of_rows(
             problem = replace(there.problem, key_weight=weight, weight_unit=unit, prepared=None)
             fit = replace(there, problem=problem).fit(value)
         else:
-            fit = np.full((len(there.problem.query), value.shape[1]), np.nan)
-        empty += bool(np.isnan(fit).any())
+            fit = np.full((len(there.problem.query), value.shape[1]), 0.0 if policy == "zero" else np.nan)
+        if np.isnan(fit).any():
+            refuse_empty(number, policy, "'nearest' or 'mean'")
+            empty += 1
         yield fit
-    if there.recipe.empty == "nan":
-        warn_of_empty(empty, how, "use a larger bandwidth, or empty='nearest' or 'mean'")
+    # With the policies "nearest" and "mean" no window is empty, unless all Poisson counts of a resample are zero.
+    remedy = (
+        "use a larger bandwidth, or empty='nearest' or 'mean'" if policy == "nan" else "kind='pairs' draws rows always"
+    )
+    warn_of_empty(empty, how, remedy)
 
 
 def resampled_counts(
@@ -412,6 +417,15 @@ def resampled_counts(
     if cluster is not None:
         return counts[cluster] if units is None else counts[cluster] * units
     return counts if units is None else random_draws.sums_of_units(counts, units)
+
+
+def refuse_empty(number: int, policy: str, others: str) -> None:
+    """Raise ValueError for a resample with an empty window if the policy is "raise"; name other policies."""
+    if policy == "raise":
+        raise ValueError(
+            f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
+            f"empty={others}"
+        )
 
 
 def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
@@ -590,11 +604,8 @@ def collect_states(
             part = state.rows(slice(number * m, (number + 1) * m))
             fit = asked.sums(part, center, flat).fit(ridge)
             empty.append(not fit.occupied.all())
-            if empty[-1] and recipe.empty == "raise":
-                raise ValueError(
-                    f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
-                    "empty='nan' or 'zero'"
-                )
+            if empty[-1]:
+                refuse_empty(number, recipe.empty, "'nan' or 'zero'")
             values = np.where(fit.occupied[:, None], fit.intercept, 0.0 if recipe.empty == "zero" else np.nan)
             yield values[:, 0] if flat else values
 
