@@ -97,7 +97,7 @@ def test_columns_of_two_levels_are_numbers_with_levels():
     assert found["column"] == 1  # x: of two levels there is no curve
     for keywords, words in (
         ({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"),
-        ({"truth": np.sin}, "only two values"),
+        ({"truth": np.sin}, "two categories"),
     ):
         with pytest.raises(ValueError, match=words):
             explore(model, **keywords)

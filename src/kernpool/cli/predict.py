@@ -85,9 +85,9 @@ class UncertaintyColumns:
         return ["--se"] * self.error + ["--interval"] * (self.level is not None)
 
     def beside(self, model: Any, query: Array) -> dict[str, Array]:
-        """Return standard errors and confidence intervals at the queries, keyed by the end of the column name.
+        """Return standard errors and confidence intervals at the queries, keyed by the suffix of their names.
 
-        The model must hold its rows.
+        The model must hold its training rows.
         """
         columns: dict[str, Array] = {}
         if self.error:

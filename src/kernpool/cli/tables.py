@@ -188,7 +188,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
         ordered[name.strip()] = order
     both = sorted(set(unordered) & set(ordered))
     if both:
-        raise UsageError(f"--unordered and --ordered both name {both[0]!r}; name it in one of them")
+        raise UsageError(f"--unordered and --ordered both name {both[0]!r}; name it in only one of them")
     dates = () if options.dates is None else listed(options.dates) or None
     twice = sorted({*unordered, *ordered} & set(dates or ()))
     if twice:
@@ -289,7 +289,7 @@ def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advic
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the input columns that --keep copies, followed by the columns of predictions.
 
-    If an input is named Y, the predictions are renamed Y_predicted.
+    If one of these inputs has the name Y of the target, the predictions are renamed Y_predicted.
     """
     if options.keep is None:
         return columns

@@ -134,7 +134,7 @@ def duration(seconds: float) -> str:
 
 
 def json_line(what: str, text: str, command: str, code: int | None = None) -> str:
-    """Return an error or a warning as one line of JSON.
+    """Return an error, a warning or a note as one line of JSON.
 
     Examples
     --------

@@ -84,8 +84,8 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield the path of a temporary file, renamed to `path` if the block succeeds and removed otherwise.
 
-    The temporary name keeps the suffix, because writers choose the format by it. A file that is replaced passes its
-    permissions on.
+    The file lies next to `path`, and its temporary name keeps the suffix, because writers choose the format by it. A
+    file that is replaced passes its permissions on.
     """
     path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)

@@ -120,7 +120,7 @@ class Column:
         """
         if kind is not None and kind != self.kind and (kind in TIME_KINDS or self.kind in TIME_KINDS):
             if self.kind == "numeric":
-                self._refuse_missing(np.asarray(self.read_numbers()))  # a column of those alone counts as numeric
+                self._refuse_missing(np.asarray(self.read_numbers()))  # missing cells alone count as numeric
             raise ValueError(
                 f"{self.label} holds {self.content}, and it held {KIND_WORDS[kind]} when the model was fitted; "
                 f"{_REMEDIES.get((self.kind, kind), 'convert it to the same')}"

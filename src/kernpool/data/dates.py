@@ -310,9 +310,9 @@ def looks_like_date(cell: Any) -> bool:
 
 
 def are_dates(cells: Sequence[Any]) -> bool:
-    """Return whether more than half of the cells of a column, of up to 1000 that are examined, look like dates.
+    """Return whether more than half of the cells of a column look like dates.
 
-    Other text among them is then an error.
+    Of a long column at most 1000 cells are examined. Other text among them is then an error.
 
     Examples
     --------

@@ -55,6 +55,8 @@ def regions_of(
 ) -> tuple[NDArray[np.intp], list[Region]]:
     """Return the index of each grid point's region, and the regions, ordered by the size of their prediction sets.
 
+    Regions of sets of one size are in the order of their classes.
+
     Parameters
     ----------
     member : ndarray of bool, shape (..., c)

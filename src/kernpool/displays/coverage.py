@@ -88,7 +88,7 @@ class CoveredRows:
         if np.any(lower[known] > upper[known]):
             raise ValueError(
                 "intervals must have their lower end first: interval=(lower, upper), got lower above upper in "
-                f"{np.count_nonzero(lower[known] > upper[known])} rows"
+                f"{np.count_nonzero(lower[known] > upper[known])} of {len(y)} rows"
             )
         infinite = np.count_nonzero(np.isinf(lower[known]) | np.isinf(upper[known]))
         inside = ((lower <= y) & (y <= upper))[known]

@@ -221,7 +221,10 @@ def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.int
 
 
 def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
-    """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite."""
+    """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite.
+
+    The band is returned; None if there is no interval.
+    """
     if interval is None:
         return None
     from matplotlib.colors import to_rgba

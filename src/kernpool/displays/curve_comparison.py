@@ -179,7 +179,7 @@ class CurveComparisonDisplay:
         scatter_kwargs: dict[str, Any] | None = None,
         band_kwargs: dict[str, Any] | None = None,
     ) -> CurveComparisonDisplay:
-        """Draw the curve, the rows and the reference band of each group, with the p-value as title.
+        """Draw the curve and the rows of each group and the reference bands, with the p-value as title.
 
         Parameters
         ----------

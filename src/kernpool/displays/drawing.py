@@ -198,7 +198,7 @@ class InputGrid:
 
         Returns
         -------
-        Section
+        InputGrid
             From the least value of the column to the largest.
 
         Raises
@@ -247,7 +247,7 @@ def training_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str], Any]:
-    """Return training inputs as numbers, column names if any, and the constructor of such a table.
+    """Return training inputs as numbers, column names if any, and a function that makes a table like X from columns.
 
     Parameters
     ----------

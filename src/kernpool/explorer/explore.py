@@ -224,7 +224,7 @@ def explore(
     elif parameters or degree is not None:
         given = [*parameters, *(["degree"] if degree is not None else [])]
         raise TypeError(
-            f"{', '.join(given)}: a fitted model has its parameters already; leave it out, or give rows X and y"
+            f"{', '.join(given)}: a fitted model has its parameters already; give the model alone, or rows X and y"
         )
     subject = subject_of_model(data, truth=truth, target=target or "y", title=title, load=load)
     return Explorer(start_at(subject, column, query), language)
@@ -233,7 +233,7 @@ def explore(
 def _refuse_more(why: str, **given: Any) -> None:
     more = [name for name, value in given.items() if value is not None]
     if more:
-        raise TypeError(f"{', '.join(more)}: {why}; leave it out")
+        raise TypeError(f"{', '.join(more)}: {why}; leave out {', '.join(more)}")
 
 
 def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:

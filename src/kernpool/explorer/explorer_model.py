@@ -211,7 +211,7 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
     """
     if axes_of(model)[0] != 0:
         raise ValueError(
-            "truth is along the first numeric column, which has only two values here; fit with another numeric column "
+            "truth is along the first numeric column, which has two categories here; fit with a column of numbers "
             "before it, or leave truth out"
         )
     if callable(truth):

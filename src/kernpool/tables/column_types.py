@@ -286,7 +286,10 @@ def queries_of(
 
 
 def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
-    """Return the cells of an ordered categorical column; raise TableError for one whose order is unknown."""
+    """Return the cells of an ordered categorical column; raise TableError for one whose order is unknown.
+
+    Cells have the form in which their order was declared: text, or numbers if it was not.
+    """
     order = choice.ordered[name]
     if order is None:
         found = ordered_numbers(table, name)
@@ -390,7 +393,7 @@ def refuse_measures(table: Table, name: str) -> None:
 
 
 def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:
-    """Add a note to a table for each of several predictor columns that seems to hold row numbers."""
+    """Add a note to a table for each predictor column that seems to hold row numbers, if there are several columns."""
     columns = X.columns if isinstance(X, MixedTable) else dict(zip(names, X.T, strict=True))
     for name, cells in columns.items() if len(columns) > 1 else ():
         found = row_numbers(name, cells) if isinstance(cells, np.ndarray) else None

@@ -236,7 +236,7 @@ def _parquet(file: IO[bytes], columns: Sequence[str], _: int) -> Iterator[Write]
 
 
 def no_formula(cell: Any) -> Any:
-    """Return a cell of an output, with an apostrophe in front if spreadsheets would run it as a formula.
+    """Return a cell for a text file, with an apostrophe in front if spreadsheets would run it as a formula.
 
     Examples
     --------

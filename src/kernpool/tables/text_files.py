@@ -223,6 +223,8 @@ STEP = 1 << 15  # rows between two reports of progress
 class TextFormat:
     """Format of a text table: separator, decimal sign, encoding and markers of missing cells.
 
+    A separator, decimal sign or encoding of None is detected.
+
     Parameters
     ----------
     separator, decimal, encoding : str, optional

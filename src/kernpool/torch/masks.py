@@ -447,7 +447,7 @@ class Participants:
     def counts(self) -> Tensor | None:
         """Return how many of the first keys each query may use; None if neither lengths nor causality limit it.
 
-        Of shape (..., L), (..., 1) if the lengths are per sequence, or (L,) by causality alone.
+        Of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone.
         """
         counts = self.lengths
         if self.is_causal:

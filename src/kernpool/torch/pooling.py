@@ -268,7 +268,7 @@ class AttentionPooling(nn.Module):
         exclude_self: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool values by the similarity of their keys to each query; arguments as in `attention_pool`."""
+        """Pool values by the similarity of their keys to each query; arguments and result as in `attention_pool`."""
         return attention_pool(
             query,
             key,

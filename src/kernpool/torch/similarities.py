@@ -45,7 +45,7 @@ def _supported(u: Tensor, log_profile: LogProfile) -> Tensor:
 
 
 def _flat(squared: Tensor) -> Tensor:
-    """Return the log kernel of a constant: zero with zero gradient, but NaN where the squared distance is NaN."""
+    """Return the logarithm of a constant kernel: zero with zero gradient, but NaN where the squared distance is."""
     return squared.masked_fill(~torch.isnan(squared), 0.0)
 
 
@@ -351,7 +351,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def inverse_bandwidth(self) -> Tensor:
-        """Differentiable tensor ``1 / h`` of shape () or (size,), float32 at least; one for a linear map."""
+        """Differentiable tensor ``1 / h`` of shape () or (size,), float32 at least; 1 for a linear map."""
         learned = at_least_single(self._learned)
         if self.form == "linear":
             return torch.ones((), device=learned.device, dtype=learned.dtype)

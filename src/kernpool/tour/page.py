@@ -295,7 +295,10 @@ def make_tour(
 
 
 def check_folder(folder: Path, force: bool) -> None:
-    """Raise unless the folder is missing or empty, or holds only a tour and `force` is true."""
+    """Raise an error unless the folder is missing or empty, or holds only a tour and `force` is true.
+
+    Its parent folder must exist.
+    """
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"the folder {folder.parent} for {folder.name} does not exist; make it first")
     if not folder.exists():

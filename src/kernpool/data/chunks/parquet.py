@@ -77,7 +77,7 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Convert a matrix of shape (columns, rows), whose columns are in the order of `all`, to a `Chunk`.
+        """Convert a matrix with one row for each column of the table, in the order of `all`, to a `Chunk`.
 
         Columns of the arrays of the chunk are contiguous in memory.
         """
@@ -108,13 +108,13 @@ class _Collected:
             for name in self.names.all
         ]
         for column, name in zip(columns, self.names.all, strict=True):
-            check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # called in this iteration
+            check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # called at once
         while start < batch.num_rows:
             stop = min(batch.num_rows, start + rows - self.filled)
             for i, name in enumerate(self.names.all):
                 part = self.table[i, self.filled : self.filled + stop - start]
                 part[:] = columns[i][start:stop]
-                check_finite(part, source, lambda row, _: place(start + row, name))  # noqa: B023  # called in this iteration
+                check_finite(part, source, lambda row, _: place(start + row, name))  # noqa: B023  # called at once
             self.filled += stop - start
             start = stop
             if self.filled == rows:

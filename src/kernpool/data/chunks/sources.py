@@ -118,7 +118,7 @@ class NpyRows(Chunks):
 
         for i, name in enumerate(names):
             column = block[name] if block.dtype.names else block[:, int(name)]
-            check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # called in this iteration
+            check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # called at once
             numbers[i] = column
         check_finite(numbers.T, str(self.path), place)
         yield self._names.chunk(numbers)

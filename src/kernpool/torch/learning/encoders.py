@@ -153,7 +153,7 @@ def make_map(
     generator: Any = None,
     dtype: torch.dtype = torch.float64,
 ) -> nn.Module:
-    """Create an encoder of a given kind that begins with the distances of given bandwidths.
+    """Create an encoder of a given kind, whose initial outputs are in units of given bandwidths.
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ def _loss_of(
     loss: Loss,
     schedule: Schedule,
 ) -> float:
-    """Return the leave-one-out loss of all query rows as a number, computed in batches."""
+    """Return the mean loss of predicting all query rows from the key rows, each without itself, in batches."""
     parts = query.split(schedule.batch_size)
     return sum(_left_out_loss(encoder, x, value, part, key, loss).item() * len(part) for part in parts) / len(query)
 
