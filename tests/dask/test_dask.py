@@ -436,3 +436,11 @@ except ImportError as error:
 def test_queries_in_the_wrong_shape_are_named(shape):
     with pytest.raises(ValueError, match="query"):
         pool(np.ones(shape), cut(KEY, 1000), cut(VALUE, 1000))
+
+
+def test_a_client_that_is_none_is_refused():
+    """An address is no client: without an error the work would run here, and not on that cluster."""
+    X = da.from_array(np.linspace(0.0, 1.0, 20), chunks=10)
+    for client in ("tcp://10.0.0.1:8786", 3):
+        with pytest.raises(TypeError, match=r"client must be a distributed.Client or None, got .*distributed.Client"):
+            kernpool.dask.pool([0.5], X, X, bandwidth=0.1, client=client)

@@ -50,7 +50,7 @@ from kernpool.distribution import (
     counted_quantiles,
     without_axes,
 )
-from kernpool.execution.error_messages import explain_calls
+from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 from kernpool.pooling.out_of_core import ChunkReason, QueryBatch, center_of, merge_states, reason_of_chunks
@@ -89,7 +89,12 @@ def compute(tasks: list[Any], client: Any, retries: int) -> Any:
 
 
 def find_client(client: Any = None) -> Any:
-    """Return the given Dask client, else the current one, else None for no cluster."""
+    """Return the given Dask client, else the current one, else None; raise TypeError if it is no client."""
+    if client is not None and not hasattr(client, "gather"):
+        raise TypeError(
+            f"client must be a distributed.Client or None, got {abbreviate(client)}; "
+            "connect to the address of a scheduler with distributed.Client(address)"
+        )
     found = getattr(get_scheduler(), "__self__", None) if client is None else client
     return found if hasattr(found, "gather") else None
 

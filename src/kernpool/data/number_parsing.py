@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import LARGEST_INTEGER, find_inexact, is_missing
-from kernpool.data.dates import arrow_kind
+from kernpool.data.dates import PER_DAY, arrow_kind
 
 Array = NDArray[np.float64]
 
@@ -205,13 +206,23 @@ def as_objects(cells: Any) -> list[Any]:
 
 
 def time_words(cells: Any) -> list[str | None]:
-    """Format a column of dates and times as ISO 8601 text, with the time zone's offset; None for missing cells.
+    """Format a column of dates or durations as ISO 8601 text, with the time zone's offset; None for missing cells.
 
     Examples
     --------
     >>> time_words(np.array(["2020-01-31", "NaT"], dtype="datetime64[s]"))
     ['2020-01-31T00:00:00', None]
+    >>> time_words(np.array([-90, 86400], dtype="timedelta64[s]"))
+    ['-P0DT0H1M30S', 'P1DT0H0M0S']
     """
+    if _is_arrow(cells) and arrow_kind(cells.type) == "duration":
+        cells = cells.to_numpy()
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "m":
+        unit = np.datetime_data(cells.dtype)[0]
+        unit = unit if unit in PER_DAY else "D"
+        ticks, missing = cells.astype(f"timedelta64[{unit}]").astype(np.int64).tolist(), np.isnat(cells)
+        per_day = PER_DAY.get(unit, 1)
+        return [None if none else _iso_duration(tick, per_day) for tick, none in zip(ticks, missing, strict=True)]
     written = cells.cast("string").to_pylist() if _is_arrow(cells) else np.datetime_as_string(cells).tolist()
     return [None if cell in (None, "NaT") else _iso(cell) for cell in written]
 
@@ -221,6 +232,14 @@ def _iso(written: str) -> str:
     day, sign, rest = written.replace("T", " ").partition(" ")
     rest = re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].rstrip("."), rest)
     return day + sign.replace(" ", "T") + re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", rest)
+
+
+def _iso_duration(ticks: int, per_day: int) -> str:
+    """Convert a duration to ISO 8601 text, as pandas writes and reads it; `per_day` is the number of ticks in a day."""
+    days, rest = divmod(abs(ticks), per_day)
+    whole, seconds = divmod(Decimal(rest) * 86400 / per_day, 60)
+    hours, minutes = divmod(int(whole), 60)
+    return f"{'-' if ticks < 0 else ''}P{days}DT{hours}H{minutes}M{seconds.normalize():f}S"
 
 
 def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:
