@@ -66,7 +66,7 @@ class Stack(NamedTuple):
         key_weight: NDArray[Any] | None = None,
         own: NDArray[np.int64] | None = None,
     ) -> Stack:
-        """Build a `Stack` from finite query, key and value arrays with a batch axis; keys have shape (b, n, d)."""
+        """Build a `Stack` from finite arrays: queries (b, m, d), keys (b, n, d) and values (b, n, c)."""
         query, key, value = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
         (b, m, _), taking_part = query.shape, value
         weight, unit = np.empty((b, 0)), np.ones(b)
@@ -145,7 +145,7 @@ class Batch:
             self.shape = np.broadcast_shapes(*leading.values())
         except ValueError:
             raise ValueError(
-                f"batch dimensions do not broadcast: {leading}; each must be 1 or equal to that of the others"
+                f"batch dimensions do not broadcast: {leading}; each dimension must be 1 or the same in all of them"
             ) from None
         if 0 in self.shape:
             raise ValueError(f"the batch is empty: leading dimensions are {leading}; each must be at least 1")
@@ -176,9 +176,9 @@ class Batch:
         return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
 
     def stack(self, items: slice) -> Stack | None:
-        """Return a slice of the batch items as a `Stack`, or None if one of them has invalid input.
+        """Return a slice of the batch items as a `Stack`, or None if one of them may have invalid input.
 
-        Then the problem of that item raises the error.
+        Then items are summed one by one, and the `Problem` of an invalid item raises the error.
         """
         first = self.problem(0)
         index = np.unravel_index(np.arange(len(self))[items], self.shape)

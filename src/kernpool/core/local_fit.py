@@ -80,7 +80,7 @@ COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
 def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert local design matrices, of shape (m, d, d), with small eigenvalues bounded; return inverses and ranks.
+    """Return the inverses, bounded as in `bounded_inverse`, and the ranks of local designs of shape (m, d, d).
 
     Elimination is five times as fast as eigenvalues, and accurate enough where it shows that no eigenvalue is small.
     """
@@ -97,7 +97,7 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert local designs of one column, given as shape (m,), and return ranks; same bits as `invert`."""
+    """Invert local designs of one column, of shape (m,), and return their ranks; same bits as `invert` on (m, 1, 1)."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / design
         sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
@@ -144,7 +144,8 @@ def solve_safely(design: Array, right: Array) -> Array | None:
 def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
     """Return a code per window for precision lost because keys are close together relative to their distance.
 
-    The codes are those of `LocalFit.lost`. A small eigenvalue alone is collinearity, which is not counted.
+    The distance is that from the query, and the codes are those of `LocalFit.lost`. A small eigenvalue alone is
+    collinearity, which is not counted.
     """
     lost = np.zeros(len(covariance), dtype=np.int8)
     sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
@@ -159,7 +160,7 @@ def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Invert the eigenvalues of a local design, shrinking those near zero, and return its rank; for NumPy and torch.
+    r"""Return reciprocals of the eigenvalues of a local design, shrunk near zero, and its rank; for NumPy and torch.
 
     The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
     is, about, the squared spread of the keys in some direction divided by their squared distance from the query. An

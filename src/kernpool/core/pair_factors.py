@@ -159,7 +159,7 @@ class Factors:
 
 
 def _with_unlike(table: Array) -> Array:
-    """Append a row for unknown categories (code -1) to a table: the entry of the first and the last category.
+    """Append a row for unknown categories (code -1) to a table, filled with the entry of its first and last category.
 
     An unknown category is as unlike each category as these two are.
     """
@@ -326,7 +326,7 @@ class Categories:
         return np.array(ends, dtype=np.float64)
 
     def relevance(self, smoothing: Array) -> Array:
-        """Return 1 minus smoothing over its upper bound, per categorical column; 0 if all categories weigh the same."""
+        """Return ``1 - smoothing / its upper bound`` per categorical column; 0 if all categories weigh the same."""
         share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
         alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
         return np.where(alike, 0.0, share)

@@ -278,7 +278,9 @@ class Problem:
             ("key", *self.key.shape[:1], len(factors.key_code)),
         ):
             if rows != codes:
-                raise ValueError(f"{name} has {rows} rows, but there are category codes for {codes}; give as many")
+                raise ValueError(
+                    f"{name} has {rows} rows, but there are category codes for {codes}; give one row of codes per row"
+                )
         return replace(self, factors=factors if factors.tables else None)
 
     def without_factors(self) -> Problem:

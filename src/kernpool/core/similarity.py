@@ -92,7 +92,7 @@ class KernelLogits:
         return np.sqrt(squared, out=squared)
 
     def logits(self, query: Array, key: Array) -> Array:
-        """``log K`` of shape (m, n), minus infinity outside the support."""
+        """Return the log kernel of all pairs of queries and keys, of shape (m, n); ``-inf`` outside the support."""
         if self.composition == "radial":
             return self.kernel.log_profile(self.distance(query, key))
         total = np.zeros((len(query), len(key)))

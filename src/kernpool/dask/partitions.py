@@ -125,7 +125,10 @@ def is_frame(collection: Any) -> bool:
 
 
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
-    """Return a Dask dataframe with the columns of these labels, in this order; with all its columns for None."""
+    """Return a Dask dataframe with the columns of these labels, in this order; with all its columns for None.
+
+    A dataframe without these columns is refused, unless its labels or the given ones are the positions 0, 1, and so on.
+    """
     if labels is None or not set(labels) <= set(frame.columns):
         refuse_other_columns(list(frame.columns), labels, "take X[labels of the fit]")
         return frame
@@ -261,7 +264,7 @@ def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: A
 
 def _of_arrays(key: Any, value: Any, weight: Any) -> Partitions:
     if value is None:
-        raise TypeError("value is missing: key is a Dask array, so give its values as value=, with as many rows")
+        raise TypeError("value is missing: key is a Dask array, so give value=, with one row per key")
     arrays = [key, _along("value", value, key)]
     if weight is not None:
         arrays.append(_along("key_weight", weight, key))

@@ -97,13 +97,13 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class WeightBelow:
-    """Map-reduce query for the weights below and above thresholds: `TwoSidedSums` of each value column."""
+    """Map-reduce query for the weights at or below thresholds, and above: `TwoSidedSums` of each value column."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> tuple[TwoSidedSums, ...]:
-        """Return the sums of weights below and above the thresholds over one chunk, for each value column."""
+        """Return for each value column of a chunk the sums of weights at or below the thresholds, and above."""
         chunk, sides = self.function.checked(of_positive_weight(chunk)), []
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
         for number, value in enumerate(chunk.value.T):

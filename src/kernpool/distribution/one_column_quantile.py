@@ -2,8 +2,9 @@
 
 The tree of `weighted_quantile.py` visits each query on some ten levels, and suits few queries. Here the keys in
 reach of a block of neighbouring queries are ordered by value and cut into buckets. At a few nodes among the queries
-the weights are summed up to the end of each bucket, and a query interpolates these sums (`loops/line.py`). So all
-keys are visited some hundred times, whatever the bandwidth, and a query searches only one bucket.
+the weights are summed up to the end of each bucket, and a query interpolates these sums
+(`loops/one_column_quantile.py`). So all keys are visited some hundred times, whatever the bandwidth, and a query
+searches only one bucket.
 
 Accuracy. Over a block of queries the sum of the weights of some keys is a smooth function of the query. Of ``P``
 Chebyshev nodes on a block of half width ``r`` bandwidths the interpolant is within ``2 (r / 2)**P max|K^(P)| / P!``
@@ -261,7 +262,7 @@ class SortedLine:
         return np.append(np.flatnonzero(place % QUERIES_PER_BLOCK == 0), len(query)).astype(np.int64)
 
     def _own(self, rows: Index, place: Index) -> tuple[NDArray[np.int64], Array, Array]:
-        """Return each query's own key (an index), its remaining frequency, and the weight that its removal takes."""
+        """Return each query's own key, by index, its remaining frequency, and the weight that its removal subtracts."""
         problem = self.problem
         own, removed = np.full(len(rows), -1), np.zeros(len(rows))
         if problem.self_index is None:

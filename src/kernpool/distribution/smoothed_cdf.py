@@ -32,7 +32,7 @@ Look = Callable[[tuple[Any, ...], Index], None]
 
 
 def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
-    """Run a compiled loop over blocks of queries on threads, and return the queries that it does not support.
+    """Run a compiled loop over blocks of queries, on threads; return the other queries, and flags of non-empty windows.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
     -------
     rest : ndarray of int
         Queries for which it was not called: too few pairs, no loop for the kernel, or too far from all keys for a
-        common unit of all weights. Their windows are not empty.
+        common unit of all weights.
     occupied : ndarray of bool, shape (m,)
-        Which windows are not empty.
+        Which windows are not empty; true for all queries in `rest`, which `tables_of` updates.
     """
     m, n = problem.shape
     bare = replace(problem, value=np.zeros((n, 1)), value_center=np.zeros(1), degree=0)
@@ -301,7 +301,7 @@ def _solved(
 ) -> Array:
     """Return the root of a function for each query within its bracket, by safeguarded Newton steps.
 
-    The steps start from the middle points of `bracket`.
+    The steps start from the second array of `bracket`, whose first and last are the ends.
     """
     low, start, high = bracket
     here = np.clip(start, low, high)

@@ -466,7 +466,10 @@ class KernelWeights:
     def _by_sums(
         self, ordered: Problem, order: AnyIndex, rows: AnyIndex, share: Array, report: Callable[[int], object]
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Yield the keys at quantile orders of some queries, by a tree of keys, or by tables without compiled loops."""
+        """Yield the keys at quantile orders of some queries, by a tree of keys, or by dense tables of weights.
+
+        Tables are for problems without compiled loops, for few pairs, and for queries far from all keys.
+        """
         state = self._state_of(rows)
         some = state.denominator > 0
         state, rows, share = state.rows(np.flatnonzero(some)), rows[some], share[some]

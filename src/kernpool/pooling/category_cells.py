@@ -89,9 +89,10 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
 
 
 def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Return for each query the mean over a cell of linear weight times residual, for the gradient by smoothings.
+    r"""Return for each query the mean over a cell of linear weight times residual, weighted by `cotangent`.
 
-    It is the mean of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`.
+    It is the mean of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`,
+    a factor of the gradient by the smoothings.
     """
     share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
     mean = sums.numerator * share[:, None]
@@ -190,7 +191,7 @@ class CellPlan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        r"""Differentiate a weighted sum of fitted values with respect to bandwidths, smoothings or queries.
+        r"""Differentiate a weighted sum of fitted values with respect to log-bandwidths, smoothings or queries.
 
         The sum is :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, where yhat is the fit that `state` stands for.
 
@@ -272,7 +273,7 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> dict[str, Array]:
-        """Differentiate fitted values by bandwidths or queries, cell by cell, given a state of centered values."""
+        """Differentiate fitted values by log-bandwidths or queries, cell by cell, given a state of centered values."""
         sums = {name: np.zeros(problem.query.shape) for name in wanted}
         far = find_far(state)
         if far.size:  # cells are weighed against each other by logits, which is too rough out there

@@ -117,7 +117,9 @@ PIECE, NUMBERS = 1 << 20, 1 << 17
 def sum_stack(
     batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
 ) -> tuple[PoolState, Array] | None:
-    """Sum all problems of a batch in one compiled loop; return their states and centers, or None if unsupported.
+    """Sum all problems of a batch in one compiled loop; return their states and centers.
+
+    Return None if items have to be summed one by one.
 
     Parameters
     ----------

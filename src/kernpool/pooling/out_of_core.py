@@ -38,9 +38,9 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Return whether queries are so few that chunks of one-dimensional keys may be summed in a single pass.
+    """Return whether `sum_on_a_line` may apply: few queries, and many keys of one column in chunks.
 
-    Some queries may need a second pass.
+    The chunks must be readable again, since some queries may need a second pass.
     """
     few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
     return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
@@ -261,7 +261,7 @@ class ChunkPairs:
 
 
 def read_queries(query: ArrayLike) -> Rows:
-    """Validate queries for chunks as `Rows`; empty ones, and those of a wrong shape, are left to the caller."""
+    """Validate queries for chunks as `Rows`; the caller has to check for empty ones and a wrong shape."""
     read = as_real_array("query", query)
     if read.size and read.ndim in (1, 2):
         return checked_rows("query", read)._replace(labels=labels_of(query))

@@ -57,7 +57,9 @@ FAINT = 2.0**-500  # denominators below this are counted in a unit of their own,
 
 
 def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
-    """Multiply columns of tiny values by powers of two; return the problem and the exponents, None if no value is tiny.
+    """Multiply value columns of tiny numbers by powers of two; return the problem, and the exponents or None.
+
+    None is for a problem without such a column.
 
     Parameters
     ----------
@@ -267,7 +269,7 @@ class Plan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)`` with respect to queries, keys, values or bandwidths.
+        """Differentiate ``sum(cotangent * pooled)`` with respect to queries, keys, values or log-bandwidths.
 
         If the problem has moments, pooled is the local linear fit.
 
@@ -492,7 +494,7 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool =
 
 
 def estimates(problem: Problem) -> dict[str, float]:
-    """Estimate the single-thread seconds of every algorithm for a problem; infinity for those used on request only.
+    """Estimate the single-thread seconds of each algorithm that supports a problem; infinity if used on request only.
 
     Parameters
     ----------

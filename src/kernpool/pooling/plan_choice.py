@@ -75,7 +75,7 @@ class GroupVisit(NamedTuple):
 
     @property
     def keys(self) -> Index:
-        """Indices of the keys that are included for the block, in one array."""
+        """Indices of the keys of the block, in one array; some of them are excluded by its mask if it has one."""
         return np.concatenate([self.before, self.after])
 
     @property
@@ -128,7 +128,7 @@ class GroupPlan(FaultCount):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)`` with respect to bandwidths, smoothings or queries.
+        """Differentiate ``sum(cotangent * pooled)`` with respect to log-bandwidths, smoothings or queries.
 
         Parameters and result are those of `CellPlan.pullback`.
 

@@ -87,7 +87,7 @@ class Recipe:
 
     @classmethod
     def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
-        """Build a `Recipe` from a kernel or its name, a scalar or vector bandwidth, and further parameters of `pool`.
+        """Build a `Recipe` from a kernel or its name, a scalar or vector bandwidth, and further parameters of pooling.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Recipe:
         )
 
     def refuse_unable(self, columns: int) -> None:
-        """Raise ValueError if the recipe names an algorithm that does not support this number of numeric columns."""
+        """Raise ValueError if the named algorithm does not support the recipe with this number of numeric columns."""
         if self.algorithm != "auto":
             row = np.zeros((1, columns))
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)

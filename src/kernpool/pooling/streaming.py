@@ -227,7 +227,7 @@ class RunningPool:
         if len(seen.center) != len(more.center):
             raise ValueError(
                 f"other has {len(more.center)} value column(s), and {len(seen.center)} are pooled here; "
-                "both must have as many"
+                "both must have the same number"
             )
         state, layout = more.state, self._asked.layout(len(seen.center))
         if layout.degree:

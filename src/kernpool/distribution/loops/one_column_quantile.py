@@ -103,9 +103,7 @@ def sum_at_nodes(
 ):
     """Write weights at interpolation nodes, cumulated by bucket, of keys where the kernel is smooth.
 
-    Collect all other keys in reach.
-
-    Return the key weight of the smooth keys.
+    Collect all other keys in reach, and return the total key weight of the smooth ones.
     """
     held, held_weight = np.empty((1, bucket)), np.empty(bucket)
     weight_buffer, s_buffer, exponent_buffer = np.empty(bucket), np.empty(bucket), np.empty(bucket)
@@ -168,7 +166,7 @@ def find_shares(
 ):  # fmt: skip
     """Write the key index at which one query's cumulative weight reaches each quantile order; -1 where imprecise.
 
-    It stays -1 where sums of weights are not above `floor`.
+    It stays -1 where sums of weights are not above `floor`, or a bucket summed key by key disagrees with interpolation.
     """
     n, buckets = key.shape[1], mass.shape[0] - 1
     own_bucket = own // bucket if own >= 0 else buckets
@@ -221,7 +219,7 @@ def find_in_blocks(
     share : of shape (m, l)
         Quantile orders, as fractions of the sum of all weights; rows in any order.
     own, own_weight, removed : of shape (m,)
-        Index of each query's own key (-1: none), its frequency, and the weight that its removal subtracts.
+        Index of each query's own key (-1: none), its remaining frequency, and the weight that its removal subtracts.
     """
     size, buckets = unit.size, (key.shape[1] + bucket - 1) // bucket
     node_buffer, pull, basis_buffer, zone = np.empty(size), np.empty(size), np.empty(size), np.empty(6)
