@@ -278,7 +278,7 @@ def test_bad_degrees_and_moments_are_refused():
             pool_state([0.0], [0.0], [0.0], degree=degree)
     problem = Problem.from_arrays([0.0], [0.0], [0.0], degree=1)
     for one in ALGORITHMS.values():
-        assert one.degree or "moments of a local linear fit" in one.refusal(problem)
+        assert one.degree or "degree=1 (a local linear fit)" in one.refusal(problem)
     plan, state = choose(problem), choose(problem).reduce(replace(problem, degree=0))
     with pytest.raises(ValueError, match="columns of its layout"):
         plan.pullback(problem, state, np.ones((1, 1)), ["value"])

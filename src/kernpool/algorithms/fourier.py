@@ -63,7 +63,7 @@ LINES = 1 << 18  # cells per call of the Fourier transform: 10 ms
 
 @dataclass(frozen=True)
 class Grid:
-    """Periodic grid around the keys, on which sums of weights are convolved with the Gaussian.
+    """Periodic grid around the keys, on which weights and weighted values are convolved with the Gaussian.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:
-    """Return the (m,) logarithms `shift` of a unit per query, and the (m, n) weights of all pairs in that unit."""
+    """Return the shift of each query, (m,), and the weights of all pairs, (m, n), in units of ``exp(shift)``."""
     times = None if _counts_once(problem) else problem.multiplicity()
     similarity = problem.similarity
     if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):

@@ -174,7 +174,10 @@ def _taking_part(problem: Problem, step: int = 1) -> Array:
 
 
 def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
-    """Return the indices of queries, all or suspects, whose means are outside the range of these values."""
+    """Return the indices of queries, all or suspects, whose means are outside the range of these values.
+
+    So are those whose sum of weights is not positive and finite, except for windows that may be empty.
+    """
     low, high = column_range(value)
     margin = _slack(problem) * (high - low)
     low, high = low - margin, high + margin

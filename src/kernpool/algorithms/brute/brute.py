@@ -108,8 +108,8 @@ def reduce_densely(problem: Problem) -> PoolState:
 def reduce_staged(problem: Problem) -> PoolState:
     """Compute kernel sums by the one compiled loop that supports every built-in kernel.
 
-    That loop, the staged tiles, is independent of all other loops, and the only one to be compiled. Problems that no
-    compiled loop supports run through the reference implementation.
+    That loop, the staged tiles, is independent of the faster loops of brute force, and the only one to be compiled.
+    Problems that no compiled loop supports run through the reference implementation.
     """
     if isinstance(blocks := _blocks(problem), DenseBlocks):
         return _sum_blocks(problem, blocks)

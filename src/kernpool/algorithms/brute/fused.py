@@ -204,7 +204,7 @@ class FusedKeys(NamedTuple):
         return keys if doubtful.mean() <= MOST_DONE_AGAIN else _for_differences(problem, dtype)
 
     def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return scaled queries for the fused loops, and the term of each one's exponents common to all keys."""
+        """Return scaled queries for the fused loops, and the term of each query's exponents that all keys share."""
         dtype = self.key.dtype
         if self.radius is None:
             moved = np.ldexp(query, -self.unit) if self.unit.any() else query

@@ -166,7 +166,10 @@ class ProductGradients:
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
 
     def near_enough(self, queries: slice) -> NDArray[np.bool_]:
-        """Return flags of queries with squared distances accurate to 1e-6 (float32) or 5e-13, as for the sums."""
+        """Return flags of queries for which matrix products are precise enough, by an error bound as for the sums.
+
+        Errors of squared distances then move a pooled value by at most 1e-6 (float32) or 5e-13 of the values' range.
+        """
         query = self.problem.query[queries]
         center = query.mean(axis=0)
         own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))

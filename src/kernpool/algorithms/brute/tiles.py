@@ -54,7 +54,7 @@ class CompiledBlocks:
 
     @cached_property
     def columns(self) -> tuple[Array, Array]:
-        """Keys and values transposed to (columns, keys) for the staged loops, computed on first use."""
+        """Keys and values transposed to (columns, keys) for staged tiles and products, computed on first use."""
         return transposed(self.problem)
 
     @cached_property
@@ -104,7 +104,7 @@ class CompiledBlocks:
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Return the kernel sums of a block by the fastest loop, and of imprecise queries by slower ones."""
+        """Return the kernel sums of a block by the fastest loop, and of imprecise queries by more precise ones."""
         first, *others = (*self.faster, self)
         state, doubtful = first.sums(queries, keys)
         rows = np.flatnonzero(doubtful)
@@ -117,7 +117,10 @@ class CompiledBlocks:
         return state
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the kernel sums of a block by the staged tiles, and all-false flags of imprecise queries."""
+        """Return the kernel sums of a block by the staged tiles, and flags of imprecise queries, which are all false.
+
+        The staged tiles are precise for all queries.
+        """
         state = self._staged(queries, keys)
         return state, np.zeros(len(state.shift), dtype=bool)
 
@@ -199,9 +202,9 @@ def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
 
 
 def sum_items(first: Problem, stack: Stack) -> PoolState:
-    """Return the kernel sums of a stack of problems shaped like the first one, one problem after another.
+    """Return the kernel sums of a stack of problems shaped like `first`, concatenated along the queries.
 
-    They are sums of centered values.
+    They are sums of centered values: those for all queries of one problem, then those of the next.
     """
     (items, m), width = stack.own.shape, first.layout.width
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))

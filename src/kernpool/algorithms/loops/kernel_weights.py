@@ -173,7 +173,7 @@ def squared_column(out, q, key, h, divide, add):
 
 @bare_part
 def on_edge(s):
-    """Return whether a squared distance is so near 1 that rounding decides if a key is in the support."""
+    """Return whether any squared distance is so near 1 that rounding decides if its key is in the support."""
     near = 0
     for j in range(s.size):
         near += 1 if abs(s[j] - 1.0) < EDGE else 0

@@ -74,7 +74,7 @@ class Edges:
 
 
 def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -> Edges | None:
-    """Cut the line into cells at window ends and inner points, with a maximum width of cells inside windows.
+    """Cut the line into intervals at window ends and further points, with a maximum width inside windows.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ NONE = np.empty(0)
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of the line between queries and window ends, in which the moments of keys are summed.
+    """Intervals of the line between window ends and queries, in each of which the moments of keys are summed.
 
     Parameters
     ----------

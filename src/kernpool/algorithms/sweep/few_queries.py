@@ -78,8 +78,9 @@ class FewQueries:
     def of(cls, problem: Problem, keys: int, lowest: float, highest: float) -> FewQueries | None:
         """Build `FewQueries` for `keys` keys from `lowest` to `highest`; None if cells cannot be used.
 
-        Cells cannot be used for local fits, for kernels that are neither polynomial, Gaussian nor Laplace, and where
-        many would be needed. Where keys are more than those of the problem, all of them have weight one.
+        Cells cannot be used for local fits, for kernels that are neither polynomial, Gaussian nor Laplace, where no
+        window reaches the range of the keys, and where many cells would be needed. Where keys are more than those of
+        the problem, all of them have weight one.
         """
         kernel, query, h = problem.similarity.kernel, problem.query[:, 0], float(problem.similarity.bandwidth[0])
         if not isinstance(kernel.form, Exponential | Gaussian | Polynomial) or problem.degree:
@@ -93,7 +94,7 @@ class FewQueries:
             reach = h * _farthest_reach(problem, share) + 4.0 * np.finfo(float).eps * np.abs(query)
             low, stop = query - reach, np.nextafter(query + reach, np.inf)
         cells = Cells.make(problem, low, stop, keys, lowest, highest)
-        if cells is None:  # there would be too many
+        if cells is None:  # there would be too many, or no window reaches the keys
             return None
         return cls(problem, share, low, stop, cells, cells.no_moments(problem.value.shape[1]))
 
@@ -188,9 +189,9 @@ def _laplace_queries(
 
 
 def _coefficients(form: Form | None, terms: int) -> Array:
-    """Return the coefficients for `make_series`: Hermite recurrence factors, or those of a polynomial kernel.
+    """Return the coefficients of a polynomial kernel, or the factors of the recurrence of Hermite functions.
 
-    The polynomial is in powers of ``abs(u)``, and in those of ``1 - abs(u)``.
+    They are for `make_series`. A polynomial is in powers of ``abs(u)``, and in those of ``1 - abs(u)``.
     """
     if not isinstance(form, Polynomial):
         return -1.0 / np.arange(1.0, terms + 1.0)[None, :]

@@ -116,9 +116,10 @@ FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel
 def pool_panels(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Write polynomial-kernel sums for local fits to `out`, panel by panel; queries without exact sums stay flagged.
+    """Write polynomial-kernel sums for local fits to `out`; queries that need direct summation stay flagged.
 
-    All queries are flagged before. Those that stay so are to be computed key by key.
+    Panels of queries are summed one after another. All queries are flagged before; those that stay so are to be
+    computed key by key.
     """
     keys, queries, h, width = line.keys, line.queries, line.bandwidth, WIDTH[degree]
     starts = join(queries.low, queries.high, queries.offset, width * h, len(queries.x))

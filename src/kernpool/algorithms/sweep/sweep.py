@@ -17,7 +17,7 @@ Local linear and local quadratic fits are summed the same way; with the Laplace 
 Where queries are few compared with the keys, such as the points of a curve to be drawn, keys are not sorted: they are
 summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
 
-A query whose sum is small compared with its terms, such as one far from all keys, is marked by its family and summed
+A query whose sum is small compared with its terms, such as one far from all keys, is flagged by its family and summed
 again over the keys of its window, or by brute force if such queries are few. Gradients are computed over these pairs
 as well; Gaussian ones in float32 are sums of the same series (`differentiate_by_series`).
 
@@ -230,7 +230,7 @@ def differentiate_by_series(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute the gradients of Gaussian pooling in linear time by series; parameters as in `Algorithm.pullback`.
+    """Compute the gradients of Gaussian pooling in linear time by Taylor series; parameters as in `Algorithm.pullback`.
 
     Weights change by their offsets from the query, so the gradient by a query is made of the sums of a local linear
     fit,

@@ -171,7 +171,7 @@ class QueryBlocks:
         return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
 
     def add_near(self, line: SortedColumn, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
-        """Return the kernel sums of queries over the near keys of their block, and these keys' weight.
+        """Return the kernel sums of queries over the near keys of their block, and each block's weight of near keys.
 
         The kernel has height 1. `total` has the sums of weight and of weight times value of every bin of keys.
         """

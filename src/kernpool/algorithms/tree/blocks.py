@@ -79,7 +79,7 @@ class PreparedTree:
             self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
 
     def blocks(self) -> list[slice]:
-        """Return slices that cut the queries into blocks of up to 16 tiles, fewer if there are few queries."""
+        """Return slices that cut the queries into blocks of up to 16 whole tiles, fewer if there are few queries."""
         tiles = -(-len(self.query) // self.tile)
         return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))
 
@@ -275,7 +275,10 @@ class Block:
 def visit_blocks(
     planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[PoolState, int]:
-    """Compute kernel sums by the tree for some blocks of queries; return them and the number of pairs visited."""
+    """Compute kernel sums by the tree for some blocks of queries; return them and the number of pairs visited.
+
+    The state has a row for every query of the problem; rows of queries in other blocks are arbitrary.
+    """
     m, c = len(planted.query), planted.problem.value.shape[1]
     state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
 

@@ -110,7 +110,10 @@ def is_product(similarity: KernelLogits) -> bool:
 
 
 def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
-    """Return queries, keys, logits and log-multiplicities of pairs whose logit may be near the largest."""
+    """Return queries, keys, logits and log-multiplicities of pairs with logits near their query's largest.
+
+    Near is at most `LOWEST` below it, up to rounding. The logits include log-multiplicities.
+    """
     m, n = problem.shape
     top, slack_per_logit = np.full(m, -np.inf), 16.0 * (problem.key.shape[1] + 4) * EPSILON
     parts = []

@@ -127,7 +127,7 @@ def _terms(
 def _slopes(
     problem: Problem, u: Array, nearer: Array, best: NDArray[np.intp], centered: NDArray[np.bool_]
 ) -> tuple[Array, Array, Array]:
-    """Return ``d log K / d u`` of pairs and columns, and it and u times it minus those of the nearest key.
+    """Return slopes ``d log K / d u`` by pair and column; then these, and u times these, minus the nearest key's.
 
     `nearer` is u less that of the nearest key. Pairs that are not `centered` keep theirs whole.
     """

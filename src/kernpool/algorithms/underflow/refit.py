@@ -160,7 +160,7 @@ class _Keys:
         return np.asarray(sure)
 
     def _nearest(self, rows: Index, count: int) -> tuple[Index, Array]:
-        """Return each query's keys of largest weight, -1 for none, and a bound on the others' log-weights."""
+        """Return each query's keys of largest weight, -1 for none, and a bound on the others' log total weight."""
         if count == len(self.kept):
             return np.repeat(self.kept[None], len(rows), axis=0), np.full(len(rows), -np.inf)
         return self._by_tree(rows, count) if self.by_tree else self._by_scan(rows, count)

@@ -133,7 +133,7 @@ TILE = 512  # float32 sums of more keys than this lose a digit
 
 
 def scales(code: int, bandwidth: np.ndarray) -> np.ndarray:
-    """Return each column's factor that turns differences of coordinates into the loops' scaled distances.
+    """Return the factor of each column by which compiled loops scale differences of coordinates.
 
     With s the sum of squares of scaled differences, a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or 1 - s
     (Epanechnikov), without the height of the kernel. For all kernels but the first two, scaled distances are in
@@ -268,7 +268,7 @@ def _make(
 
     @loop
     def block(query, offset, key, square, value, weight, place, mine, mine_weight, scale, denominator, numerator):
-        """Add each query's sums over a block of keys to `denominator` and `numerator`.
+        """Add each query's sums of weights and weighted values over a block of keys to `denominator` and `numerator`.
 
         If keys have weights, their values come multiplied by them.
         """

@@ -40,7 +40,7 @@ NEAR = 1.0 + 1e-6  # squared distance up to which a key may turn out to be in th
 
 @bare_part
 def center_queries(query, center, scale, left, offset):
-    """Write centered and scaled queries times -2 to `left`, and their squared norms to `offset`."""
+    """Write centered and scaled queries times -2 to `left`, and their squared norms without -2 to `offset`."""
     m, d = query.shape
     for i in range(m):
         squares = 0.0

@@ -159,7 +159,10 @@ def reduce_block(
 
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
-    """Add the moments of a local linear fit, over a tile of keys, to `total`, after the sums of the values."""
+    """Add the moments of a local linear fit, over a tile of keys, to `total`, after the sums of the values.
+
+    Their order is that of `kernpool.core.moments`.
+    """
     always_inline()
     values, d, size = value.shape[0], q.size, weight.size
     second = values + d
@@ -190,7 +193,10 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
 
 @bare_part
 def residuals(weight, residual, value, first, inverse, intercept, cotangent):
-    """Divide the weights of a tile by the denominator, and write each key's residual times the cotangent."""
+    """Divide the weights of a tile by the denominator, and write each key's residual times the cotangent.
+
+    Residuals are from the intercept, and their products are summed over the columns of values.
+    """
     size = weight.size
     for j in range(size):
         weight[j] *= inverse
@@ -203,7 +209,7 @@ def residuals(weight, residual, value, first, inverse, intercept, cotangent):
 
 @bare_part
 def tilt_shares(share, residual, weight, q, key, first, bandwidth, base, tilt, along):
-    """Write the weights of a tile's values in a local linear fit, and subtract its slope from the residuals."""
+    """Write the weight of each key's value in a local linear fit, and subtract the fit's slope from residuals."""
     size = weight.size
     for j in range(size):
         share[j] = base

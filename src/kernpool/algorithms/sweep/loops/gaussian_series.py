@@ -224,9 +224,9 @@ def pool_run(
     query, start, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t, weight,
     found, column, quadratic,
 ):  # fmt: skip
-    """Write Gaussian moments of neighbouring queries by one power series; return False if it is inexact.
+    """Write Gaussian moments of neighbouring queries by one power series; return False if they need direct summation.
 
-    `found` is unchanged then.
+    They do where the series is inexact or few keys are in reach; `found` is unchanged then.
     """
     first, last = reach_of(cell_low, cell_high, moment, low, high, h, total, tol)
     if cell_offset[last] - cell_offset[first] <= FEW:

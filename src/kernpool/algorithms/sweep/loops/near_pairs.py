@@ -47,7 +47,7 @@ def cut_blocks(x, start, stop, width, most, place, low, high):
 def middle_of(low, high):
     """Return the middle of a cell or block, with the same rounding at each call.
 
-    The bandwidth h may be tiny compared with it.
+    That matters because the bandwidth h may be tiny compared with it.
     """
     return 0.5 * low + 0.5 * high
 

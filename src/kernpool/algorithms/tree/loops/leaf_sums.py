@@ -296,7 +296,7 @@ def sum_stages(
     pairs, count, key, key_weight, value, query, own, own_weight, unit, bandwidth, code, infinite, product,
     denominator, numerator,
 ):  # fmt: skip
-    """Add keys of leaves to sums of queries, for listed query-leaf pairs, by the loop that does every kernel."""
+    """Add keys of leaves to sums of queries, for listed query-leaf pairs, in stages that support every kernel."""
     size, current, keys = key.shape[2], 0, key[0]
     weight, s, exponent, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for r in range(count):

@@ -196,7 +196,8 @@ def find_nearest_key(
 ):  # fmt: skip
     """Write to `out` the base-2 logit of each query's nearest key, and a lower bound on the log2 of its weight.
 
-    Both are minus infinity if no key is included.
+    The logit is without the key weight and the bounded factor that some kernels have. Both are minus infinity if no key
+    is included.
     """
     leaves, d, size = lower.shape[0] // 2, query.shape[1], key.shape[2]
     stack, scale = np.empty((64, 2), dtype=np.int64), 1.0 / bandwidth
