@@ -220,7 +220,10 @@ def _has_ties(column: NDArray[Any]) -> bool:
 def _count_distinct(
     rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
-    """Return the number of the rows `kept`, the number of copies among them, and one index per distinct row."""
+    """Return the number of the rows `kept`, the number of copies among them, and one index per distinct row.
+
+    A row counts by its weight. With groups, equal rows of a group count as a single one, whatever their weights.
+    """
     if group is not None:  # copies within a group are held out together
         kept, weight = kept[np.unique(_hash([rows[kept], group[kept]]), return_index=True)[1]], None
     _, first, which = np.unique(rows[kept], return_index=True, return_inverse=True)

@@ -47,7 +47,7 @@ Codes = NDArray[np.int64]
 
 
 def recipe_of(model: Any) -> Recipe:
-    """Return the pooling settings of a fitted model; raise if its `algorithm` cannot pool so many columns."""
+    """Return the pooling settings of a fitted model; raise if its `algorithm` does not support them."""
     recipe = Recipe.of(
         model.kernel,
         model.bandwidth_,
@@ -65,7 +65,7 @@ def recipe_of(model: Any) -> Recipe:
 
 
 def refuse_unable(model: Any, columns: int) -> None:
-    """Raise if the model's `algorithm` cannot pool this many numeric columns."""
+    """Raise if the model's `algorithm` cannot pool this many numeric columns with the model's other parameters."""
     if model.algorithm == "auto":
         return
     options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
@@ -524,7 +524,10 @@ def rank_reporter(model: Any) -> ReportRank:
 
 
 def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
-    """Stack results of shape (m, c), one per differentiated column, in the shape of `predict` or `derivative`."""
+    """Stack results of shape (m, c), one per differentiated column, in the shape of `predict` or `derivative`.
+
+    Slopes are converted to slopes per unit of X.
+    """
     one = model.value_.ndim == 1
     if quantity == "fit":
         return columns[0][:, 0] if one else columns[0]

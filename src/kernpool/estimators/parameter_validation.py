@@ -285,7 +285,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 class NamedCalls:
     """Base class of estimators that names the object's own class in errors about wrong arguments.
 
-    They take weights that underflow for zeros, whatever `np.errstate` says.
+    Its methods take weights that underflow for zeros, whatever `np.errstate` says.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -75,7 +75,7 @@ class Scale:
 
     @property
     def ranked(self) -> tuple[bool, ...]:
-        """Flags of the numeric columns that are replaced by ranks."""
+        """Flag of each numeric column: whether it is replaced by ranks."""
         return tuple(knots is not None for knots in self.knots)
 
     def apply(self, X: NDArray[Any]) -> NDArray[Any]:

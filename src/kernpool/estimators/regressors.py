@@ -153,7 +153,7 @@ class KernelRegressor(
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add training rows without changing the bandwidth; the first call is `fit`.
+        """Add training rows without changing the bandwidth; fit the model if it is not fitted yet.
 
         Parameters
         ----------

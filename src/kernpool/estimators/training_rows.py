@@ -689,7 +689,7 @@ def _from_snapshot(method: Any) -> Any:
 
 
 def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:
-    """Return the training-row arrays of a fitted model with further rows appended.
+    """Return the training-row arrays of a fitted model with further rows appended, as a dict of attributes.
 
     For models fitted to arrays, without categorical columns.
     """

@@ -310,7 +310,7 @@ def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None
     if not isinstance(kernel, str | CategoricalKernel):
         raise TypeError(
             f"a categorical kernel must be a name or a CategoricalKernel, got {abbreviate(kernel)}; "
-            "use for instance 'aitchison_aitken'"
+            "use for instance 'aitchison_aitken', or 'wang_van_ryzin' for an ordered column"
         )
     able = categorical_kernel_names(ordered)
     if isinstance(kernel, str):

@@ -300,7 +300,8 @@ def sum_nearest(columns, weighted, alone, most, sums):
 def add_moved(columns, weighted, reach, sums, kernel, moved):
     """Add sums of kernel weights times squared offsets: derivatives of kernel sums by each log bandwidth.
 
-    Offsets are in the unit in which a weight is ``2**-(squared distance)``. The sums have one table for each column.
+    They are the derivatives up to the factor ``2 log(2)``, since offsets are in the unit in which a weight is
+    ``2**-(squared distance)``. The sums have one table for each column.
     """
     stop, n = 0, columns.shape[1]
     for i in range(n):

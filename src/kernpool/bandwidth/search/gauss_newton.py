@@ -159,9 +159,10 @@ def _damping_for(damping: float, rise: float, slope: float) -> float:
 
 
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:
-    """Return the Hessian of the free parameters, unscaled and scaled; J'J in its place if it is indefinite.
+    """Return the Hessian of the free parameters, unscaled and scaled; J'J in its place if it is not clearly positive.
 
-    J'J is Gauss-Newton's, without the learned second-order term.
+    J'J is Gauss-Newton's Hessian, without the learned second-order term. The scaled Hessian is clearly positive if its
+    eigenvalues are at least 1e-3.
     """
     part: Array = hessian[np.ix_(free, free)]
     scaled: Array = part / unit / unit[:, None]

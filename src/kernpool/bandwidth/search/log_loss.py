@@ -55,7 +55,7 @@ class LogLossPoint(NamedTuple):
 
 
 class LogLoss:
-    """Penalised leave-one-out log loss as a function of log bandwidths and roots of normalised smoothings.
+    """Penalised leave-one-out log loss as a function of log bandwidths and square roots of normalised smoothings.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class LogLoss:
         return place
 
     def descend(self, x: Array, steps: int, tolerance: float) -> LogLossPoint:
-        """Minimise the log loss from one start by L-BFGS-B, then give nearly irrelevant columns infinite bandwidths."""
+        """Minimise the log loss from one start by L-BFGS-B, then smooth away irrelevant columns by `flatten`."""
         from scipy.optimize import minimize
 
         best: list[LogLossPoint] = []
@@ -144,7 +144,7 @@ class LogLoss:
         return place
 
     def along(self, factors: Array) -> list[LogLossPoint]:
-        """Evaluate the log loss at bandwidths ``factor * spread`` per factor, with large categorical smoothings."""
+        """Evaluate the log loss at ``factor * spread`` for each bandwidth factor, with large categorical smoothings."""
         return [self.evaluate(self.at_factor(float(np.log(factor))), slope=False) for factor in factors]
 
     def at_factor(self, log_factor: float) -> Array:
@@ -153,7 +153,7 @@ class LogLoss:
         return np.asarray(np.clip(x, self.low, self.high))
 
     def is_clearly_better(self, one: LogLossPoint, other: LogLossPoint) -> bool:
-        """Return whether the log loss of `one` is lower than of `other` by more than two paired standard errors."""
+        """Return whether the log loss of `one` is below that of `other` by more than two paired standard errors."""
         share = self.rows.weight / self.rows.total
         difference = other.row_loss - one.row_loss
         spread = float(share @ (difference - share @ difference) ** 2)

@@ -349,7 +349,7 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
     Returns
     -------
     GaussNewton or None
-        The best; None if there are no starts.
+        The best; None if the criterion is finite at none of the starts.
     """
     best = _best_from(objective, from_starts)
     if best is None:

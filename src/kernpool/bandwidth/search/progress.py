@@ -125,7 +125,10 @@ def _is_dense(objective: Objective) -> bool:
 
 
 def _are_in_reach(objective: Objective, theta: NDArray[np.float64]) -> bool:
-    """Return whether at least a quarter of pairs, in a sample of queries, have a non-negligible weight."""
+    """Return whether at least a quarter of pairs, in a sample of queries, have a non-negligible weight.
+
+    The answer is False for more than 32 768 rows.
+    """
     problem, n = objective.at(theta), len(objective.rows.X)
     if n > MOST_ROWS_IN_REACH:
         return False
