@@ -22,8 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
-from kernpool.cli.commands import print_json
-from kernpool.cli.tables import TrainingTable, training_rows
+from kernpool.cli.tables import TrainingTable, print_json, training_rows
 from kernpool.cli.terminal import UsageError, need_output, progress_bar
 from kernpool.data import MixedTable, TableError, Times
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor

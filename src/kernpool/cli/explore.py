@@ -1,6 +1,8 @@
-"""`kernpool explore`: the interactive explorer for a table, a model or a generator."""
+"""`kernpool explore` and `kernpool tour`: the interactive explorer of a fit, and the illustrated tour."""
 
 import argparse
+import os
+import sys
 import threading
 import webbrowser
 from collections.abc import Mapping, Sequence
@@ -8,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kernpool.cli.commands import ONLY_FOR_CLASSES, build_model, fit_rows, print_json
-from kernpool.cli.tables import TrainingTable
-from kernpool.cli.terminal import UsageError, say
+from kernpool.cli.fit import ONLY_FOR_CLASSES, build_model, fit_rows
+from kernpool.cli.tables import TrainingTable, print_json
+from kernpool.cli.terminal import UsageError, bar, is_terminal, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
@@ -131,3 +133,24 @@ def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) ->
             say("ended")
     except OSError as error:
         raise UsageError(f"--port {options.port}: {error.strerror}; leave it out, and a free one is taken") from None
+
+
+def run_tour(options: argparse.Namespace) -> None:
+    """Run `kernpool tour`: write the tour, and open it in the browser with --open."""
+    from kernpool import tour  # not for the explorer: it loads Matplotlib
+
+    if options.lang not in tour.LANGUAGES:
+        raise UsageError(f"--lang must be {' or '.join(tour.LANGUAGES)}, got {options.lang!r}")
+    if not 0 <= options.seed < tour.LARGEST_SEED:
+        raise UsageError(f"--seed must be in [0, {tour.LARGEST_SEED}), got {options.seed}")
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    listener = None if options.quiet or not is_terminal() else bar("drawing")
+    page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
+    if listener is not None:
+        sys.stderr.write("\r\033[K")
+    if options.json:
+        print_json({"tour": str(page)})
+    elif not options.quiet:
+        say(f"tour       {page}")
+    if options.open:
+        webbrowser.open(page.as_uri())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.predict import need_rows
+from kernpool.cli.prediction_columns import need_rows
 from kernpool.cli.tables import open_table, say_notes, without_missing
 from kernpool.cli.terminal import UsageError, need_output, parse_bandwidth, parse_features, progress_bar
 from kernpool.data import TableError, unreadable

@@ -218,7 +218,7 @@ def _add_fit(commands: Any) -> None:
     )
     add_table_options(fit, levels=True)
     _add_common(fit)
-    fit.set_defaults(run="commands:run_fit")
+    fit.set_defaults(run="fit:run_fit")
 
 
 def _add_how(command: argparse.ArgumentParser) -> None:
@@ -304,7 +304,7 @@ def _add_predict(commands: Any) -> None:
     predict.add_argument("--groups", metavar="G", help=argparse.SUPPRESS)  # refused with a remedy: belongs to fit
     add_table_options(predict)
     _add_common(predict)
-    predict.set_defaults(run="commands:run_predict")
+    predict.set_defaults(run="predict:run_predict")
 
 
 def _add_compare(commands: Any) -> None:
@@ -349,7 +349,7 @@ def _add_info(commands: Any) -> None:
         "--summary", action="store_true", help="print effective parameters, residual sd and R2 instead of JSON"
     )
     add_json(info)
-    info.set_defaults(run="commands:run_info")
+    info.set_defaults(run="info:run_info")
 
 
 def _add_tour(commands: Any) -> None:
@@ -368,7 +368,7 @@ def _add_tour(commands: Any) -> None:
     tour.add_argument("--force", action="store_true", help="replace an earlier tour")
     tour.add_argument("--quiet", action="store_true", help="no progress bar, no messages")
     add_json(tour)
-    tour.set_defaults(run="commands:run_tour")
+    tour.set_defaults(run="explore:run_tour")
 
 
 def _add_explore(commands: Any) -> None:
@@ -466,7 +466,7 @@ def _add_test(commands: Any) -> None:
         add_json(kind)
         kind.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (default: all processors)")
         kind.add_argument("--quiet", action="store_true", help="no progress bar")
-    test.set_defaults(run="commands:run_test")
+    test.set_defaults(run="hypothesis_tests:run_test")
 
 
 COMMANDS = (

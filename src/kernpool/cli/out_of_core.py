@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.predict import Columns, Predict, PredictionColumns
+from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns
 from kernpool.cli.tables import IN_MEMORY, form_of, listed, plain_json, read_queries
 from kernpool.cli.terminal import UsageError, parse_features, progress_bar, say
 from kernpool.data import TIME_KINDS, MixedTable, TableError, Times, in_words

@@ -7,6 +7,7 @@ an input is refused before any work.
 import argparse
 import codecs
 import dataclasses
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -407,3 +408,8 @@ def _model_files(folder: Path) -> list[Path]:
     with suppress(ModelFileError):
         return files_of(folder)
     return []
+
+
+def print_json(what: Any) -> None:
+    """Print a result as JSON on standard output; NaN becomes null."""
+    print(json.dumps(plain_json(what), indent=2, ensure_ascii=False))

@@ -1,7 +1,7 @@
-"""Moments of local fits as value columns, and flags of queries that have to be computed again.
+"""Moments of local fits as value columns of a problem in one column.
 
 Sums of powers of offsets from one point of the line are sums of value columns: they are pooled once and then moved to
-every query. A query that has to be computed pair by pair is flagged by `loops.near_pairs.UNDONE` in the array of
+every query. The states of such sums also say which queries are imprecise: a query that has to be computed pair by pair is flagged by `loops.near_pairs.UNDONE` in the array of
 its denominator.
 """
 

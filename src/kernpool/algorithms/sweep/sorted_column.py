@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.sweep.loops import cells as bin_loops
+from kernpool.algorithms.sweep.loops import bucket_sort as bin_loops
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, run_blocks
 

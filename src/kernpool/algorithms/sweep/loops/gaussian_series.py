@@ -21,7 +21,7 @@ of powers of ``s``, and the moments about the query those of ``s - t``. Their co
 import numpy as np
 
 from kernpool.algorithms.loops.kernel_weights import LOG2_E, exp2
-from kernpool.algorithms.sweep.loops.cells import count_below
+from kernpool.algorithms.sweep.loops.bucket_sort import count_below
 from kernpool.algorithms.sweep.loops.near_pairs import UNDONE, middle_of
 from kernpool.execution.compilation import bare_loop, bare_part, loop, part
 

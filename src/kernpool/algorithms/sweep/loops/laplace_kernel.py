@@ -17,7 +17,7 @@ value, first, second, cross``; see `kernpool.core.moments`.
 import numpy as np
 
 from kernpool.algorithms.loops.kernel_weights import LOG2_E, exp2
-from kernpool.algorithms.sweep.loops.cells import count_below
+from kernpool.algorithms.sweep.loops.bucket_sort import count_below
 from kernpool.algorithms.sweep.loops.near_pairs import END, NEAR, UNDONE, walk
 from kernpool.execution.compilation import bare_loop, loop, part
 

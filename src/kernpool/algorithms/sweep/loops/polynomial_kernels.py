@@ -19,7 +19,7 @@ The last functions find the nearest key of each query and join windows of neighb
 import numpy as np
 
 from kernpool.algorithms.brute.loops.tiles import TILE
-from kernpool.algorithms.sweep.loops.cells import count_below
+from kernpool.algorithms.sweep.loops.bucket_sort import count_below
 from kernpool.algorithms.sweep.loops.near_pairs import (
     END,
     FAR_LEFT,
