@@ -1,8 +1,8 @@
 """Moments of local fits as value columns of a problem in one column.
 
 Sums of powers of offsets from one point of the line are sums of value columns: they are pooled once and then moved to
-every query. The states of such sums also say which queries are imprecise: a query that has to be computed pair by pair is flagged by `loops.near_pairs.UNDONE` in the array of
-its denominator.
+every query. The states of such sums also say which queries are imprecise: one that has to be computed pair by pair is
+flagged by `loops.near_pairs.UNDONE` in the array of denominators.
 """
 
 import numpy as np
