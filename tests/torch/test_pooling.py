@@ -62,7 +62,7 @@ def test_leave_one_out_by_index(generator):
     np.testing.assert_allclose(
         found[:, 0].detach().numpy(), pool(x, x, y, bandwidth=0.3, exclude_self=True), atol=1e-12
     )
-    with pytest.raises(ValueError, match="there are 2 and 30"):
+    with pytest.raises(ValueError, match="got 2 queries and 30 keys"):
         gaussian_layer()(*columns(x[:2], x, y), exclude_self=True)
 
 

@@ -66,7 +66,7 @@ def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list
     Examples
     --------
     >>> columns_of_text(["point", "df"], [["0", "12.5"]])
-    ['  place  df', '  0      12.5']
+    ['  point  df', '  0      12.5']
     """
     widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
     return [
