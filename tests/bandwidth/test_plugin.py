@@ -173,7 +173,7 @@ def test_what_it_cannot_do():
             plugin_bandwidth(columns, y)
     with pytest.raises(ValueError, match=r"for one output, got y of shape \(50, 2\)"):
         plugin_bandwidth(x, np.c_[y, y])
-    with pytest.raises(ValueError, match="as many rows, got 50 and 49"):
+    with pytest.raises(ValueError, match="must have the same number of rows, got 50 and 49"):
         plugin_bandwidth(x, y[1:])
     with pytest.raises(ValueError, match=r"got 19 rows \(the sum of the weights\); use bandwidth='loo'"):
         plugin_bandwidth(x[:19], y[:19])

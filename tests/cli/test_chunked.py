@@ -24,11 +24,11 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra
 SCRIPT = """
 import os, signal, sys
 import resource
-from kernpool.tables import formats as row_writers
-from kernpool.cli import chunks as chunked_commands
-from kernpool.data import files as model_files
+from kernpool.tables import file_formats as row_writers
+from kernpool.cli import out_of_core as chunked_commands
+from kernpool.data import model_format as model_files
 from kernpool.cli.main import main
-from kernpool.estimators import chunked as chunked_fit
+from kernpool.estimators import chunked_fit
 {half_way}
 sys.exit(main(sys.argv[1:]))
 """
@@ -92,7 +92,7 @@ def folder(tables, tmp_path):
 def few_rows(monkeypatch):
     """The least memory makes chunks of few rows."""
     monkeypatch.setattr("kernpool.data.chunks.base.rows_per_chunk", lambda *_: FEWEST_ROWS)
-    for module in ("data.chunks.parquet", "data.chunks.opening"):
+    for module in ("data.chunks.parquet", "data.chunks.sources"):
         monkeypatch.setattr(f"kernpool.{module}.rows_per_chunk", lambda *_: FEWEST_ROWS)
 
 
@@ -312,8 +312,8 @@ def test_rows_are_reported(fitted, monkeypatch):
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of one of 4096 rows
 def test_a_process_killed_half_way(folder):
     small = (
-        "from kernpool.data.chunks import opening, parquet\n"
-        f"parquet.rows_per_chunk = opening.rows_per_chunk = lambda *_: {FEWEST_ROWS}\n"
+        "from kernpool.data.chunks import parquet, sources\n"
+        f"parquet.rows_per_chunk = sources.rows_per_chunk = lambda *_: {FEWEST_ROWS}\n"
     )
     fit = [*FIT[:-4], "--bandwidth", "scott", *FIT[-2:], "--quiet"]
     predict = ["--memory", "1MiB", "--quiet"]

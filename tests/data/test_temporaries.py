@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this sys
 SAVE = """
 import sys
 from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.data import files as model_files
+from kernpool.data import model_format as model_files
 model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
 {half_way}
 save_model(model, "k.mod", force=True)
@@ -25,7 +25,7 @@ save_model(model, "k.mod", force=True)
 COPIES = """
 import os, shutil, signal, sys
 from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.data import files as model_files
+from kernpool.data import model_format as model_files
 model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
 for line in sys.stdin:
     folder, half_way = line.rstrip().split(chr(9))
@@ -49,7 +49,7 @@ model_files.write_header = write
 HALF_A_FILE = """
 import os, signal
 from pathlib import Path
-from kernpool.data.files import whole_file
+from kernpool.data.atomic_files import whole_file
 with whole_file(Path("out.csv")) as path:
     path.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Saving and loading of fitted models of all kinds; `kernpool.data.files` has the file format."""
+"""Saving and loading of fitted models of all kinds; `kernpool.data.model_format` has the file format."""
 
 from __future__ import annotations
 
