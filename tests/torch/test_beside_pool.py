@@ -43,7 +43,7 @@ def pooled_by(route, tensors, similarity, monkeypatch, **conditions):
     if route == "blocks":
         monkeypatch.setattr(dispatch, "FEW_NUMBERS", 1 << 60)
         monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
-        monkeypatch.setattr(dispatch, "_is_itself", lambda _: False)
+        monkeypatch.setattr(dispatch, "_is_unmodified", lambda _: False)
     if route == "weights":
         return attention_pool(*tensors, similarity=similarity, return_weights=True, **conditions)[0]
     return attention_pool(

@@ -53,7 +53,7 @@ class Region:
 def regions_of(
     member: NDArray[np.bool_], classes: Sequence[Any], colors: Sequence[Any]
 ) -> tuple[NDArray[np.intp], list[Region]]:
-    """Return the index of each grid point's region, and the regions, ordered by the size of their prediction sets.
+    """Return each grid point's index into the regions, and the regions, ordered by the size of their prediction sets.
 
     Regions of sets of one size are in the order of their classes.
 
@@ -81,7 +81,7 @@ def regions_of(
 
 
 def sets_of(member: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[tuple[int, ...]]]:
-    """Return the index of each grid point's prediction set, and the distinct sets, the smallest first.
+    """Return each grid point's index into the distinct prediction sets, and these sets, the smallest first.
 
     Sets of one size are in the order of their classes.
 
@@ -528,7 +528,7 @@ class ClassSetDisplay:
         return self
 
     def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:
-        """Draw the training rows as points, with a color and a marker for each class."""
+        """Draw the training rows as points, each class in its own color and marker."""
         if self.X_train is None or self.y_train is None:
             return []
         crowd, drawn = min(1.0, 100 / max(len(self.y_train), 1)), []

@@ -1,4 +1,4 @@
-"""Empirical coverage of intervals by slices of a column, with binomial error bars.
+"""Plot of the empirical coverage of intervals in bins of a column, with binomial error bars.
 
 The fraction of responses inside their intervals is computed per slice, with Clopper and Pearson limits, and compared
 with the nominal coverage. Intervals come from an estimator, or as arrays from the caller.
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CoveredRows:
-    """Rows that have an interval: values of the column to bin by, and whether each interval covers its value.
+    """Rows with an interval: the column to bin them by, and whether each interval contains the observed value.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class CoveredRows:
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike, interval: Any, level: float | None) -> CoveredRows:
-        """Create a `CoveredRows` by comparing values with their intervals; rows without an interval are omitted.
+        """Create a `CoveredRows` by comparing observed values with intervals; rows without an interval are omitted.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
 
 
 def is_training(estimator: Any, X: Any) -> bool:
-    """Return whether X equals the training inputs that a fitted estimator holds as numbers.
+    """Return whether X equals the numeric training inputs that a fitted estimator stores.
 
     False for an estimator of categorical columns or dates, and for one that does not hold its rows.
     """
@@ -125,7 +125,7 @@ def is_training(estimator: Any, X: Any) -> bool:
 
 
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
-    """Return a column of X, given by number or name, and its axis label; dates stay dates.
+    """Return the values of a column of X, which is given by number or name, and its axis label.
 
     Examples
     --------
@@ -147,7 +147,7 @@ MOST_LABELS = 30
 
 @dataclass(frozen=True, eq=False)
 class CoverageBins:
-    """Bins of rows along a column: counts, covered rows, and confidence limits of the coverage.
+    """Bins of rows along a column: for each its ends, its number of rows, and its coverage with confidence limits.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class CoverageBins:
 
 
 def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
-    """Return exact (Clopper-Pearson) confidence limits of the probability of a hit.
+    """Return exact (Clopper-Pearson) confidence limits of a binomial probability, from numbers of hits and trials.
 
     From Biometrika 26 (1934), 404-413.
 

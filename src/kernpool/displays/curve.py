@@ -35,7 +35,7 @@ REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y ax
 
 
 def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
-    """Compute the confidence intervals of an estimator on a grid over one column.
+    """Compute an estimator's pointwise and, if requested, simultaneous confidence intervals along one column.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **opt
 
 
 def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Array:
-    """Return an estimator's predictions on a grid over one column, or for ``quantity="derivative"`` its slopes."""
+    """Return an estimator's predictions on a grid over one column, or its slopes if ``quantity="derivative"``."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -96,7 +96,7 @@ def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Ar
     return curve
 
 
-def need_intervals(bands: Sequence[Interval], x: Array) -> None:
+def check_confidence_intervals(bands: Sequence[Interval], x: Array) -> None:
     """Raise ValueError unless each confidence interval has one entry per evaluation point of the curve."""
     if any(np.shape(interval.center) != x.shape for interval in bands):
         raise ValueError(
@@ -105,8 +105,8 @@ def need_intervals(bands: Sequence[Interval], x: Array) -> None:
         )
 
 
-def in_order(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Reorder the evaluation points of a confidence interval; return it unchanged if the sizes differ.
+def reorder_confidence_interval(interval: Interval, order: NDArray[np.intp]) -> Interval:
+    """Reorder the evaluation points of a confidence interval; return it unchanged if `order` has another length.
 
     The constructor of the display then raises the error.
     """
@@ -151,15 +151,15 @@ def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, A
     return shades
 
 
-def leaves(curve: Array, interval: Interval) -> bool:
-    """Return whether the center of a confidence interval differs visibly from the fitted curve anywhere."""
+def differs_visibly(curve: Array, interval: Interval) -> bool:
+    """Return whether the center of a confidence interval differs visibly from the fitted curve at any point."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(interval.center - curve) > SEEN * 0.5 * interval.width
     return bool(np.any(apart))
 
 
 def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
-    """Limit the y axis where confidence bands are very wide, so that they do not flatten the curve."""
+    """Limit the range of the y axis if bands are very wide, so that the curve does not look flat."""
     values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
     values = values[np.isfinite(values)]
     ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])
@@ -176,7 +176,7 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
     ax.set_ylim(bottom, top)
 
 
-def expected_along(
+def prediction_interval_along(
     estimator: Any, section: drawing.InputGrid, level: float | None, method: str
 ) -> PredictionInterval | None:
     """Compute an estimator's prediction intervals on a grid over one column; None if no level is given.
@@ -203,7 +203,7 @@ def expected_along(
     return found
 
 
-def need_places(interval: PredictionInterval | None, x: Array) -> None:
+def check_prediction_interval(interval: PredictionInterval | None, x: Array) -> None:
     """Raise ValueError unless the prediction interval has one entry per evaluation point of the curve."""
     if interval is not None and np.shape(interval.lower) != x.shape:
         raise ValueError(
@@ -212,15 +212,17 @@ def need_places(interval: PredictionInterval | None, x: Array) -> None:
         )
 
 
-def expected_in_order(interval: PredictionInterval | None, order: NDArray[np.intp]) -> PredictionInterval | None:
-    """Reorder the evaluation points of a prediction interval; return it unchanged if the sizes differ."""
+def reorder_prediction_interval(
+    interval: PredictionInterval | None, order: NDArray[np.intp]
+) -> PredictionInterval | None:
+    """Reorder the evaluation points of a prediction interval; return it unchanged if `order` has another length."""
     if interval is None or np.shape(interval.lower) != order.shape:
         return interval
     center, lower, upper = interval.center[order], interval.lower[order], interval.upper[order]
     return replace(interval, center=center, lower=lower, upper=upper)
 
 
-def draw_expected(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
+def draw_prediction_interval(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
     """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite.
 
     The band is returned; None if there is no interval.
@@ -315,8 +317,8 @@ class KernelCurveDisplay:
         self.x_train = x_train
         self.y_train = y_train
         self.truth = truth
-        need_intervals(bands, x)
-        need_places(prediction_interval, x)
+        check_confidence_intervals(bands, x)
+        check_prediction_interval(prediction_interval, x)
         self.prediction_interval = prediction_interval
         self.bands = sorted(bands, key=lambda interval: interval.critical is None)  # the pointwise one above
         self.name = name
@@ -426,7 +428,7 @@ class KernelCurveDisplay:
             y_train=None if is_slope else output.ravel()[kept],
             truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
             bands=bands,
-            prediction_interval=expected_along(estimator, section, prediction, prediction_method),
+            prediction_interval=prediction_interval_along(estimator, section, prediction, prediction_method),
             name=name if name is not None else "slope" if is_slope else "prediction",
             x_label=section.label,
             y_label=f"slope of {target} per {per}" if is_slope else target,
@@ -496,8 +498,8 @@ class KernelCurveDisplay:
             x_train=None if x_train is None else drawing.as_numbers("x_train", x_train).ravel(),
             y_train=None if y_train is None else drawing.as_numbers("y_train", y_train).ravel(),
             truth=None if truth is None else drawing.as_numbers("truth", truth).ravel()[order],
-            bands=[in_order(interval, order) for interval in bands],
-            prediction_interval=expected_in_order(prediction_interval, order),
+            bands=[reorder_confidence_interval(interval, order) for interval in bands],
+            prediction_interval=reorder_prediction_interval(prediction_interval, order),
             name=name,
             x_label=x_label,
             y_label=y_label,
@@ -543,14 +545,14 @@ class KernelCurveDisplay:
         color = curve.get("color", drawing.RED)
         if self.zero_line:
             ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
-        self.expected_ = draw_expected(ax, self.x, self.prediction_interval, expected_kwargs or {})
+        self.expected_ = draw_prediction_interval(ax, self.x, self.prediction_interval, expected_kwargs or {})
         self.bands_ = draw_bands(ax, self.x, self.bands, {"color": color, "zorder": 1.5} | (band_kwargs or {}))
         if self.truth is not None:
             style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
             self.lines_ += ax.plot(self.x, self.truth, **(style | (truth_kwargs or {})))
         self.lines_ += ax.plot(self.x, self.prediction, **curve)
         self.center_line_: Any = None
-        if self.bands and leaves(self.prediction, self.bands[-1]):
+        if self.bands and differs_visibly(self.prediction, self.bands[-1]):
             style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5, "label": CENTER}
             (self.center_line_,) = ax.plot(self.x, self.bands[-1].center, **(style | (center_kwargs or {})))
         shades: list[Any] = [*self.bands, *([] if self.prediction_interval is None else [self.prediction_interval])]

@@ -1,4 +1,4 @@
-"""Shared parts of all plots: colors, axes, training samples, and evaluation points along one column.
+"""Functions and constants shared by all plots: colors, axes, training samples, and a grid along one column.
 
 Colors survive gray printing and color blindness. A `InputGrid` varies one column and holds the others at their medians.
 """
@@ -46,7 +46,7 @@ def import_pyplot() -> Any:
 
 
 def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
-    """Create a figure of a given size in inches, and return its only pair of axes."""
+    """Create a figure of a given size in inches with one plot, and return the matplotlib `Axes` of that plot."""
     _, ax = import_pyplot().subplots(figsize=(width, height), layout="constrained")
     axes: Axes = ax
     return axes
@@ -109,7 +109,7 @@ def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
 
 
 def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
-    """Return evenly spaced indices below n, at most `at_most` of them; all n if `at_most` is None."""
+    """Return at most `at_most` evenly spaced indices from 0 to n - 1; all n of them if `at_most` is None."""
     return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)
 
 
@@ -280,7 +280,7 @@ def read_inputs(estimator: Any, X: Any, instead: str) -> tuple[Array, list[str],
 
 
 def known_names(estimator: Any, names: list[str]) -> list[str]:
-    """Return the column names for axis labels; an empty list if the estimator was fitted to arrays of dates."""
+    """Return the column names for axis labels; an empty list if the columns have no names."""
     encoding = getattr(estimator, "encoding_", None)
     return names if encoding is None or encoding.names is not None else []
 
@@ -298,7 +298,7 @@ def _with_times(kinds: Sequence[Any], columns: Mapping[str, Array]) -> MixedTabl
 
 
 def as_query(query: Array, names: list[str], make_frame: Any) -> Any:
-    """Return evaluation points as a table with these column names, or unchanged if there are no names.
+    """Return evaluation points as a table with the given column names, or as the given array if there are no names.
 
     An estimator that was fitted to a table compares the column names.
     """

@@ -375,7 +375,7 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
 
 
 def _grouped(head: Array, max_cells: int) -> Array:
-    """Sum weights over groups of keys and average over groups of queries, to at most `max_cells` per axis."""
+    """Sum weights over groups of keys and average them over groups of queries, to at most `max_cells` groups each."""
     for axis, combine in ((0, np.mean), (1, np.sum)):
         n = head.shape[axis]
         if n > max_cells:

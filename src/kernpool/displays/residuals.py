@@ -1,4 +1,4 @@
-"""Residual plot: leave-one-out residuals, the local noise, and rows of high leverage."""
+"""Residual plot: leave-one-out residuals, the standard deviation of the local noise, and rows of high leverage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDTH = 2.0  # half width of the noise band, in standard deviations
 
 @explain_calls
 class ResidualDisplay:
-    """Leave-one-out residuals against the fit or a column, with local noise and rows of high leverage.
+    """Leave-one-out residuals against the fit or a column, with a band of local noise and rows of high leverage.
 
     A row pulls the fit towards itself. Its leverage H_ii says how far: near 1 the fit goes through it, wherever it is,
     so that its residual without itself is the one to look at.
@@ -174,7 +174,7 @@ class ResidualDisplay:
         scatter_kwargs: dict[str, Any] | None = None,
         noise_kwargs: dict[str, Any] | None = None,
     ) -> ResidualDisplay:
-        """Draw the residuals, the band of local noise, and marks at the rows of largest leverage.
+        """Draw the residuals, the band of local noise, and circles around the rows of largest leverage.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ def _along(at: Array, noise: Array, _: Array) -> tuple[Array, Array]:
 
 
 def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
-    """Return a grid along the x axis, and the noise standard deviation there, smoothed by a kernel.
+    """Return a grid along the x axis, and the noise standard deviation at its points, smoothed by a kernel.
 
     For an axis that does not determine the noise: rows with one value of x may differ in it.
     """
@@ -273,7 +273,7 @@ def _output(output: int | None, outputs: int) -> int:
 
 
 def _column(estimator: Any, against: int | str) -> tuple[int, str]:
-    """Return the index of a column among the numeric ones, and its axis label."""
+    """Return the index of a column among the numeric columns, and its axis label."""
     encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
     numeric = list(range(estimator.key_.shape[1]) if encoding is None else encoding.numeric)
     if isinstance(against, str):

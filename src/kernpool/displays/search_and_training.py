@@ -133,7 +133,7 @@ class BandwidthPathDisplay:
         curve_kwargs: dict[str, Any] | None = None,
         labels: tuple[str, str] = ("smallest at h = {:.3g}", "{}: {:.3g}"),
     ) -> BandwidthPathDisplay:
-        """Draw the criterion against the bandwidth: a curve, or a cloud of points for each column.
+        """Draw the criterion against the bandwidth: a curve, or with several columns one cloud of points per column.
 
         Parameters
         ----------
@@ -306,7 +306,7 @@ class TrainingDisplay:
         force: bool = False,
         labels: Sequence[str] = ("epoch {}: loss {:.4f}", "x", "y", "keys", "queries"),
     ) -> Path:
-        """Write an animation of fitted curve and weights by epoch, as a GIF or an HTML page with a slider.
+        """Write an animation of fitted curve and weights by epoch to `path`, as a GIF or an HTML page with a slider.
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ class SiZerDisplay:
         ax: Axes | None = None,
         **style: Any,
     ) -> SiZerDisplay:
-        """Compute where the slope of a fitted regressor is significant at many bandwidths, and draw the map.
+        """Compute at which points and bandwidths the slope of a regressor is significant, and draw the SiZer map.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class SiZerDisplay:
         labels: tuple[str, str, str, str] = LABELS,
         line_kwargs: dict[str, Any] | None = None,
     ) -> SiZerDisplay:
-        """Draw the map over evaluation points and bandwidths, and a line at the bandwidth of the model.
+        """Draw the SiZer map over evaluation points and bandwidths, and a line at the bandwidth of the model.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Interactive explorer of a kernel regression: move bandwidth and query, see weights and curve follow.
+"""Interactive explorer of a kernel regression: change bandwidth and query, and see weights and curve change.
 
 Read `explore.py` first: the function and its result. `explorer_model.py` describes a fitted model, its rows and
 settings as JSON for the JavaScript program in the folder `js`. `page_bundle.py` bundles that program, with the kernels

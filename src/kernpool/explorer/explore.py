@@ -52,7 +52,7 @@ class Explorer:
         self._widget: Any = None
 
     def html(self) -> str:
-        """Return the explorer as the text of one HTML page with rows, program and styles, without network requests.
+        """Return the explorer as one self-contained HTML page (training rows, program and styles; no network requests).
 
         Raises
         ------
@@ -67,7 +67,7 @@ class Explorer:
         return render_page(payload_of(self.subject, language=self.language))
 
     def to_html(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the explorer as one HTML page to a file.
+        """Write the explorer to the file `path`, as one self-contained HTML page.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Explorer:
 
     @property
     def widget(self) -> Any:
-        """Notebook widget: an `anywidget.AnyWidget` with the traits bandwidth, kernel, query and others.
+        """Notebook widget: an `anywidget.AnyWidget` with bandwidth, kernel, query and other settings as traits.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Explorer:
 
     @property
     def model(self) -> Any:
-        """Fitted estimator with the rows, bandwidth, kernel and degree that the widget shows.
+        """Fitted estimator with the training rows, bandwidth, kernel and degree that the widget shows.
 
         Before `widget` is first used it is the model as given.
         """
@@ -149,7 +149,7 @@ def explore(
     load: str | None = None,
     **parameters: Any,
 ) -> Explorer:
-    r"""Explore a kernel regression interactively: change bandwidth and query, and see weights and curve follow.
+    r"""Explore a kernel regression interactively: change bandwidth and query, and see weights and curve change.
 
     .. math:: \hat y(q) = \sum_j \alpha_j(q)\, y_j, \qquad \alpha_j(q) \propto K\Big(\frac{q - x_j}{h}\Big)
 

@@ -1,4 +1,4 @@
-"""The model shown by the explorer, with its rows and settings, and their conversion to JSON for the page.
+"""The model shown by the explorer, with its rows and settings, and the conversion to JSON for the page.
 
 A `ExplorerModel` is a fitted model, or one fitted to draws of a generator, with the true function if it is known.
 `payload_of` writes rows, names and settings as JSON, with every digit of floating-point numbers.
@@ -30,8 +30,8 @@ PLACES = 401  # of the truth
 
 
 @dataclass(frozen=True)
-class ShownRows:
-    """One sample of a data generator, which the page offers in place of the rows of the model."""
+class GeneratorSample:
+    """One sample of a data generator, which the page offers as an alternative to the model's own training rows."""
 
     generator: str
     seed: int
@@ -54,7 +54,7 @@ class ExplorerModel:
         Title of the page.
     truth : tuple of (ndarray, ndarray), optional
         The true function along the first numeric column.
-    samples : tuple of ShownRows, default=()
+    samples : tuple of GeneratorSample, default=()
         Draws that the page offers in place of the rows.
     load : str
         Python that makes X and y, for "copy as Python".
@@ -69,7 +69,7 @@ class ExplorerModel:
     target: str
     title: str
     truth: tuple[Array, Array] | None = None
-    samples: tuple[ShownRows, ...] = field(default=(), repr=False)
+    samples: tuple[GeneratorSample, ...] = field(default=(), repr=False)
     load: str = "# X, y: the data that you explored"
     column: int = 0
     query: tuple[tuple[float, ...], tuple[int, ...]] | None = None
@@ -149,7 +149,7 @@ def column_names(model: Any) -> tuple[str, ...]:
 
 
 def axes_of(model: Any) -> list[int]:
-    """Return the indices, among the numeric columns, of those that a curve can be drawn along.
+    """Return the indices, counted among the numeric columns, of the columns that a curve can be drawn along.
 
     Binary columns only if there are no others.
     """
@@ -160,7 +160,7 @@ def axes_of(model: Any) -> list[int]:
 
 
 def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
-    """Return the `ExplorerModel` with another first column and first query to show.
+    """Return a copy of an `ExplorerModel` that opens with the curve along this column and with this query.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[A
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
-    """Return sorted points along the first numeric column, and the values of the true function there.
+    """Return sorted points along the first numeric column, and the values of the true function at these points.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def subject_of_generator(
     if (name, seed) not in draws:
         draws.insert(0, (name, seed))
     samples = tuple(
-        ShownRows(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws
+        GeneratorSample(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws
     )
     load = (
         f"from kernpool.datasets import {name}\n"
@@ -271,7 +271,7 @@ def subject_of_generator(
 
 
 def middle_of(model: Any) -> tuple[list[float], list[int]]:
-    """Return the initial query: medians of the numeric columns, and the most frequent category codes."""
+    """Return the initial query: medians of the numeric columns, and codes of the most frequent categories."""
     encoding = model.encoding_
     numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
     if encoding is not None:  # of two levels, read as 0 and 1, there is none between
@@ -281,7 +281,7 @@ def middle_of(model: Any) -> tuple[list[float], list[int]]:
 
 
 def model_of_sample(subject: ExplorerModel, sample: int | None) -> Any:
-    """Return the explorer's estimator, refitted to one of the samples if a sample is shown.
+    """Return the explorer's estimator, or, if a sample is chosen, a copy refitted to that sample.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def payload_of(
 
 
 def _python(subject: ExplorerModel) -> dict[str, Any]:
-    """Return what the button 'Copy as Python' of the page needs in addition to the settings shown."""
+    """Return what the page's button 'Copy as Python' needs besides the settings, such as code that loads the data."""
     model = subject.model
     return {
         "load": subject.load,
@@ -376,7 +376,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """Return the relevance of each column as found by the bandwidth search; None without a search.
+    """Return how much each column matters to the fit (its relevance); None without a bandwidth search.
 
     Numeric columns come first, then categorical ones.
     """
@@ -470,7 +470,7 @@ def _target(subject: ExplorerModel, rows: NDArray[np.intp]) -> dict[str, Any]:
     return {"name": subject.target, "values": floats(np.asarray(model.value_, dtype=np.float64).reshape(-1)[rows])}
 
 
-def _sample(sample: ShownRows) -> dict[str, Any]:
+def _sample(sample: GeneratorSample) -> dict[str, Any]:
     data = sample.data
     return {
         "generator": sample.generator,

@@ -33,7 +33,7 @@ from kernpool.kernels import Kernel, categorical_kernel_names, get_categorical_k
 
 
 def kernels_source(kernels: Iterable[str | Kernel] | None = None) -> str:
-    r"""Generate the JavaScript module `kernels.js`: functions of the given kernels and of all categorical kernels.
+    r"""Generate the JavaScript module `kernels.js`, which computes the given kernels and all categorical kernels.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _function(kernel: str, function: Callable[..., Any], template: str) -> str:
 
 
 def _with_traced_length(factors: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a categorical kernel with its number of levels as an argument.
+    """Return the function of a categorical kernel with the number of categories as a further argument.
 
     The argument replaces calls of ``len``, which cannot be traced, since Python requires an int as their result.
     """

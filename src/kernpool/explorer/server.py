@@ -54,7 +54,9 @@ class RequestError(ValueError):
 
 
 def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Return a fitted model with other settings that shares the rows of a given one, without fitting.
+    """Return a copy of a fitted model with other settings, such as bandwidth or kernel, without fitting again.
+
+    The copy shares the rows of the given model.
 
     Parameters
     ----------
@@ -256,7 +258,7 @@ def _one(subject: ExplorerModel, model: Any, request: Mapping[str, Any]) -> dict
 
 
 def _nearest(model: Any, query: Array, times: Array) -> int:
-    """Return the index of the row of positive weight that is nearest to the query, in units of bandwidths."""
+    """Return the index of the nearest row to the query, in units of bandwidths, among rows of positive weight."""
     square = np.zeros(len(model.key_))
     for a, h in enumerate(model.bandwidth_):
         square += ((model.key_[:, a] - query[0, a]) / h) ** 2
@@ -292,7 +294,7 @@ def _json(value: float) -> float | None:
 
 
 def thinned(rows: int) -> NDArray[np.intp] | None:
-    """Return evenly spaced indices of the rows that a page draws; None for all rows, if they are few."""
+    """Return evenly spaced indices of the rows that a page draws; None if they are few, so that it draws all."""
     return None if rows <= EXACT_ROWS else np.linspace(0, rows - 1, DRAWN_ROWS).round().astype(np.intp)
 
 
@@ -339,23 +341,23 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Address of the page, with its token."""
+        """Address of the page, with the access token."""
         return f"http://{HOST}:{self.server_port}/?token={self.token}"
 
     @property
     def address(self) -> str:
-        """One-time address to start a browser with: it redirects to `url` and is then invalid."""
+        """Address to open a browser with: it works once, and redirects to `url`."""
         return f"http://{HOST}:{self.server_port}/?once={self._ticket}"
 
-    def takes(self, ticket: str) -> bool:
-        """Return whether a ticket is the valid one of the one-time address; if so, invalidate it."""
+    def redeem_ticket(self, ticket: str) -> bool:
+        """Return whether a ticket (the secret in the one-time address) is valid, and invalidate it if so."""
         with self._lock:
             is_it = self._ticket is not None and secrets.compare_digest(ticket.encode(), self._ticket.encode())
             self._ticket = None if is_it else self._ticket
         return is_it
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a new connection; above the limit, close the oldest ones that have not shown the token."""
+        """Serve a new connection; if too many have not shown the access token, close the oldest of them."""
         with self._lock:
             self._without_token[request] = time.monotonic() + SECONDS_TO_SHOW_THE_TOKEN
             extra = len(self._without_token) - CONNECTIONS_WITHOUT_TOKEN
@@ -363,20 +365,20 @@ class ExplorerServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Close connections that have not shown the token in time."""
+        """Close connections that have not shown the access token in time."""
         super().service_actions()
         now = time.monotonic()
         with self._lock:
             self._hang_up([request for request, end in self._without_token.items() if end < now])
 
-    def has_shown_token(self, request: Any) -> None:
-        """Exempt a connection from the limits on connections that have not shown the token."""
+    def exempt_from_limits(self, request: Any) -> None:
+        """Exempt a connection from the limits on connections that have not shown the access token."""
         with self._lock:
             self._without_token.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection, and no longer count it among those without the token."""
-        self.has_shown_token(request)  # it no longer counts towards the limit
+        """Close a connection, and no longer count it among those that have not shown the access token."""
+        self.exempt_from_limits(request)  # it no longer counts towards the limit
         super().shutdown_request(request)
 
     def _hang_up(self, requests: list[socket.socket]) -> None:
@@ -401,7 +403,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Send the page to clients with the token; redirect clients with the one-time ticket."""
+        """Send the page to clients with the access token; redirect a client with the one-time ticket to it."""
         if self.path.startswith("/?once="):
             if not self._is_elsewhere():
                 self._let_in(self.path.removeprefix("/?once="))
@@ -430,8 +432,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, json.dumps(found).encode(), "application/json")
 
     def _let_in(self, ticket: str) -> None:
-        if self.server.takes(ticket):
-            self.server.has_shown_token(self.connection)
+        if self.server.redeem_ticket(ticket):
+            self.server.exempt_from_limits(self.connection)
             self._send(HTTPStatus.SEE_OTHER, b"", "text/plain", Location=self.server.url)
             return
         why = (
@@ -449,13 +451,13 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _is_refused(self, given: str) -> bool:
-        """Return whether a request is for another host name or has no valid token, and reject it if so."""
+        """Return whether a request is for another host name or has no valid access token, and reject it if so."""
         if self._is_elsewhere():
             return True
         if not secrets.compare_digest(given.encode(), self.server.token.encode()):
             self._fail(HTTPStatus.FORBIDDEN, "open the address that kernpool explore printed: it carries a token")
             return True
-        self.server.has_shown_token(self.connection)
+        self.server.exempt_from_limits(self.connection)
         return False
 
     def _fail(self, status: HTTPStatus, why: str) -> None:
@@ -478,7 +480,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing, where the base class prints a line per request."""
+        """Log nothing, while the base class prints a line per request."""
 
 
 def serve(

@@ -1,4 +1,4 @@
-"""The explorer as a notebook widget (anywidget), with traits for bandwidth, query and other settings.
+"""The explorer as a notebook widget (anywidget), with bandwidth, query and other settings as traits.
 
 The traits are two-way: setting one moves the page, and moving the page sets them.
 """
@@ -23,7 +23,7 @@ SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing")
 
 
 class ExplorerWidget(anywidget.AnyWidget):
-    """Notebook widget of the explorer, with its settings and its query as traits.
+    """Notebook widget of the explorer, with the settings and the query as traits (synchronised with the page).
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         self.on_msg(self._hear)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings shown, such as kernel and bandwidth, as the dictionary that `model_at` takes."""
+        """Return the settings that the widget shows, such as kernel and bandwidth, as a dictionary for `model_at`."""
         return {name: getattr(self, name) for name in SETTINGS} | {"ridge": self.payload["settings"]["ridge"]}
 
     @traitlets.validate(*SETTINGS)
@@ -119,6 +119,6 @@ class ExplorerWidget(anywidget.AnyWidget):
 
 
 def make_widget(subject: ExplorerModel, language: str | None) -> ExplorerWidget:
-    """Create the notebook widget of an explorer model, with only the rows that it draws if there are many."""
+    """Create the notebook widget of an explorer model; if there are many rows, send only those that it draws."""
     kept = thinned(subject.rows)
     return ExplorerWidget(subject, payload_of(subject, language=language, kept=kept))

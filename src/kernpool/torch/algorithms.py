@@ -1,4 +1,4 @@
-"""Pooling of torch tensors: the dense reference, and three algorithms that do not hold all weights.
+"""Pooling of torch tensors: the dense reference, and three algorithms that do not store all weights at once.
 
 `pool_densely` computes all logits, a masked softmax and a matrix product; it is the reference implementation that
 tests compare the others with. `pool_by_engine` uses the compiled operator, `pool_by_attention` torch's own
@@ -49,7 +49,7 @@ def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor
 
 
 def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values with zeros in the rows that the mask excludes from every pair.
+    """Return queries, keys and values with zeros in the rows that belong to no pair that the mask allows.
 
     A weight of zero times NaN would be NaN.
 
@@ -80,7 +80,7 @@ BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in f
 
 
 def pool_by_engine(request: Request) -> Tensor:
-    """Pool values with the compiled loops of `kernpool.pool`, forward and backward.
+    """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass.
 
     Parameters
     ----------
@@ -176,13 +176,13 @@ def pool_sequences(
 
 
 def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
-    """Broadcast the leading dimensions of a tensor to those of the batch, and flatten them into one."""
+    """Broadcast the leading dimensions of a tensor to the shape of the batch, and flatten them into one."""
     shape = shape or tuple(tensor.shape[-2:])
     return tensor.expand(*batch, *shape).reshape(batch.numel(), *shape)
 
 
 def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
-    """Return the zeros to which empty tensors pool, connected to the autograd graph.
+    """Return zeros, the result of pooling empty tensors, connected to the autograd graph.
 
     So gradients are zero and not None.
     """

@@ -62,11 +62,11 @@ class Sequences(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        """Layout of the columns of the sums over keys that the engine keeps for each query."""
+        """Columns of the weighted sums over keys that the fit at each query needs, as a `Layout`."""
         return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
 
     def parts(self) -> Iterator[Part]:
-        """Yield a pooling problem for each sequence, or for blocks of its queries; skip those without keys."""
+        """Yield a `Part` for each sequence, or for each block of its queries; skip a part if no key can be used."""
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
         for b in range(len(query)):
@@ -118,7 +118,7 @@ class Sequences(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Block of queries of one sequence, the keys that they see, and the pooling problem of both.
+    """Block of queries of one sequence, the keys that they may use, and their pooling problem.
 
     The problem is None if an entry is NaN or infinite.
     """
@@ -142,7 +142,7 @@ def as_array(tensor: Tensor) -> NDArray[Any]:
 def _seen(
     table: NDArray[np.bool_] | None, seen: NDArray[np.int64], queries: slice, all_keys: int
 ) -> tuple[slice | NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_] | None]:
-    """Return the keys that a block of queries may see, their indices, and a mask of query-key pairs.
+    """Return the keys that a block of queries may use, their indices, and a mask of query-key pairs.
 
     A mask of None means that every query sees all of these keys.
     """
@@ -159,7 +159,7 @@ def _seen(
 
 
 def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the positions of wanted numbers in an increasing list; -1 for numbers that are missing."""
+    """Return the positions of wanted numbers in an increasing array; -1 for numbers that it lacks."""
     place = np.minimum(np.searchsorted(number, wanted), len(number) - 1)
     return np.where(number[place] == wanted, place, -1)
 
@@ -172,8 +172,11 @@ ONCE = (
 )
 
 
-class Totals(NamedTuple):
-    """Gradients of pooling by queries, keys, values and inverse bandwidths; None where not requested."""
+class GradientSums(NamedTuple):
+    """Gradients with respect to queries, keys, values and inverse bandwidths, as sums over blocks of queries.
+
+    None stands for a gradient that is not requested.
+    """
 
     query: Array | None
     key: Array | None
@@ -181,8 +184,8 @@ class Totals(NamedTuple):
     inverse_bandwidth: Array | None
 
     @classmethod
-    def zeros(cls, tensors: Sequences, wanted: list[bool]) -> Totals:
-        """Create a `Totals` with zeros for the tensors whose gradient is requested, and None for the others."""
+    def zeros(cls, tensors: Sequences, wanted: list[bool]) -> GradientSums:
+        """Create a `GradientSums` with zeros for the tensors whose gradient is requested, and None for the others."""
         return cls(
             *(np.zeros(tensor.shape) if want else None for tensor, want in zip(tensors[:4], wanted, strict=True))
         )
@@ -194,7 +197,7 @@ class Totals(NamedTuple):
         return frozenset(names if self.inverse_bandwidth is None else names | {"log_bandwidth"})
 
     def add(self, part: Part, found: Gradients, inverse_bandwidth: Tensor) -> None:
-        """Add the gradients of a block of queries to the totals, in place."""
+        """Add the gradients of a block of queries to the sums, in place."""
         if self.query is not None:
             self.query[part.sequence, part.queries] += np.asarray(found.query)
         if self.key is not None:
@@ -221,7 +224,7 @@ def pool_pairs(
     exclude_self: bool,
     degree: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Pool the values of a batch of sequences; return them with the states that the backward pass needs.
+    """Pool the values of a batch of sequences; return the results and the kernel sums that the backward pass needs.
 
     Parameters
     ----------
@@ -275,7 +278,7 @@ def pull_back(
 ) -> list[Tensor]:
     """Return the gradients of `pool_pairs` by queries, keys, values and inverse bandwidths; empty if not requested."""
     given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
-    totals, slopes = Totals.zeros(given, wanted), as_array(cotangent).astype(np.float64)
+    totals, slopes = GradientSums.zeros(given, wanted), as_array(cotangent).astype(np.float64)
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
     for part in given.parts():
         at, problem = (part.sequence, part.queries), part.problem
@@ -293,7 +296,7 @@ def pull_back(
 def _differentiate(
     problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str], mask: Tensor | None
 ) -> Gradients:
-    """Compute the requested gradients of the pooling of a block of queries, possibly with others.
+    """Compute the gradients of pooling for a block of queries: those requested, and possibly further ones.
 
     The gradient by log bandwidths is the sum of the rows of `log_bandwidth`.
     """

@@ -1,4 +1,4 @@
-"""Choice of the pooling algorithm for a layer call, and of the gradient by bandwidths, with the reasons.
+"""Choices for a layer call, with reasons: the pooling algorithm, and how to compute the gradient by bandwidths.
 
 A `Request` is one checked call of `attention_pool`: tensors that fit together, masks, and options. `choose_route`
 returns the algorithm and the reason in words as a `Route`. All decisions of this kind are in this file.
@@ -179,7 +179,9 @@ def choose_route(request: Request) -> Route:
         if not exporting and request.pairs * request.query.shape[-1] > FEW_NUMBERS:
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
         why_not = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
-    elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_itself(request.similarity):
+    elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_unmodified(
+        request.similarity
+    ):
         why_not = _why_not_by_attention(request)
         if not why_not:
             return Route("attention", "torch streams the keys of dot products")
@@ -196,7 +198,7 @@ def choose_route(request: Request) -> Route:
 
 def _why_not_by_engine(request: Request) -> str:
     similarity, device = request.similarity, request.query.device
-    if not isinstance(similarity, KernelSimilarity) or not _is_itself(similarity):
+    if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
         return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
     if device.type != "cpu":
         return f"the engine runs on the processor, and the tensors are on {device}; move them with .cpu()"
@@ -213,8 +215,8 @@ def _why_not_by_attention(request: Request) -> str:
     return ""
 
 
-def _is_itself(similarity: nn.Module) -> bool:
-    """Return whether a similarity has the original kernel, dot-product or bilinear ``forward``, and no hooks."""
+def _is_unmodified(similarity: nn.Module) -> bool:
+    """Return whether a similarity has kernpool's ``forward`` (kernel, dot product or bilinear) and no forward hooks."""
     if similarity._forward_hooks or similarity._forward_pre_hooks:
         return False
     return type(similarity).forward in (
@@ -225,7 +227,7 @@ def _is_itself(similarity: nn.Module) -> bool:
 
 
 def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
-    """Choose how the gradient with respect to bandwidths is computed in a compiled backward pass.
+    """Choose how the compiled backward pass computes the gradient with respect to bandwidths.
 
     Pooling depends on positions in units of bandwidths only, so the gradient by bandwidths follows from those by
     queries and keys, which for one column or many take less time than a second pass over pairs.

@@ -21,8 +21,8 @@ SAVED = ("key", "value", "position", "appended")
 MOST_APPENDED = 1 << 53
 
 
-class _Held(NamedTuple):
-    """Snapshot of the memory: its rows, their positions in order of appending, and the number ever appended."""
+class _Snapshot(NamedTuple):
+    """Snapshot of the memory: its rows, their positions in order of appending, and the number of rows ever appended."""
 
     key: Tensor
     value: Tensor
@@ -37,7 +37,7 @@ class _Held(NamedTuple):
 
 @explain_calls
 class KeyValueMemory(nn.Module):
-    r"""Appendable memory of keys and values for online Nadaraya-Watson regression.
+    r"""Memory of keys and values to which rows can be appended, for online Nadaraya-Watson regression.
 
     .. math:: \hat y(q) = \sum_j \operatorname{softmax}_j\bigl(s(q, k_j) - a_j \log(2) / \tau\bigr)\, v_j
 
@@ -148,28 +148,28 @@ class KeyValueMemory(nn.Module):
     @property
     def key(self) -> Tensor:
         """Stored keys, the oldest first."""
-        return self._held().key
+        return self._snapshot().key
 
     @property
     def value(self) -> Tensor:
         """Stored values, the oldest first."""
-        return self._held().value
+        return self._snapshot().value
 
     @property
     def age(self) -> Tensor:
         """Age of each stored row: the number of rows appended after it."""
-        return self._held().age
+        return self._snapshot().age
 
-    def _held(self) -> _Held:
+    def _snapshot(self) -> _Snapshot:
         """Return a snapshot of the memory that is consistent while other threads modify it."""
         if torch.compiler.is_compiling():  # in one thread, for which a lock is no tensor
             return self._in_use()
         with self._changing:
             return self._in_use()
 
-    def _in_use(self) -> _Held:
+    def _in_use(self) -> _Snapshot:
         used = slice(self._first, self._last)
-        return _Held(self._keys[used], self._values[used], self._positions[used], self._appended)
+        return _Snapshot(self._keys[used], self._values[used], self._positions[used], self._appended)
 
     @torch.inference_mode(False)  # what it holds may be trained over later
     def append(self, key: Tensor, value: Tensor) -> None:
@@ -225,7 +225,7 @@ class KeyValueMemory(nn.Module):
     def forward(
         self, query: Tensor, *, similarity: Similarity | None = None, return_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool the stored values by the similarity of their keys to each query.
+        """Pool the stored values, weighted by the similarity of their keys to each query.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class KeyValueMemory(nn.Module):
         ValueError, TypeError
             If there is nothing to pool with; and as in `attention_pool`.
         """
-        held, age_weight = self._held(), None
+        held, age_weight = self._snapshot(), None
         if self.half_life is not None:
             precise = torch.promote_types(held.key.dtype, torch.float32)
             age_weight = held.age.to(precise).mul(-math.log(2.0) / self.half_life).unsqueeze(0)
@@ -318,7 +318,7 @@ class KeyValueMemory(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        held = self._held()
+        held = self._snapshot()
         saved = (*held[:3], torch.tensor(held.appended))
         for name, tensor in zip(SAVED, saved, strict=True):
             destination[prefix + name] = tensor.clone()  # of a view the whole reserve would be written to disk
@@ -367,7 +367,7 @@ def _check_rows(name: str, rows: Tensor, buffer: Tensor) -> None:
 
 
 def _check_saved(saved: dict[str, Tensor], memory: KeyValueMemory) -> None:
-    """Raise TypeError or ValueError if a saved state of a memory cannot be loaded into this one."""
+    """Raise TypeError or ValueError if a saved state cannot be loaded into this memory."""
     check_tensors(**saved)
     key, value, position, appended = (saved[name] for name in SAVED)
     for name, rows in (("key", key), ("value", value)):

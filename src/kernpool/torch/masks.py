@@ -254,7 +254,7 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
 
 
 def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Validate numbers of valid keys, given per sequence or per query, and return them as a tensor.
+    """Validate `valid_lens`, the numbers of valid keys per sequence or per query, and return them as a tensor.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ class Participants:
 
     @property
     def adds_to_logits(self) -> bool:
-        """Whether the attention mask is a floating-point one, which is added to the logits."""
+        """Whether the attention mask is of floating point and so is added to the logits."""
         return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
 
     @property
@@ -412,7 +412,7 @@ class Participants:
         return batch
 
     def among(self, queries: slice) -> Participants:
-        """Return the `Participants` of a slice of the queries, with their rows of the masks.
+        """Return the `Participants` of a slice of the queries, with only the mask rows of these queries.
 
         Give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out.
         """
@@ -445,7 +445,7 @@ class Participants:
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:
-        """Return how many of the first keys each query may use; None if neither lengths nor causality limit it.
+        """Return for each query a number n: it may use only the first n keys; None without lengths and causality.
 
         Of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone.
         """

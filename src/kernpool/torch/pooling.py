@@ -59,7 +59,7 @@ def attention_pool(
     algorithm: str = "auto",
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Pool values by the similarity of their keys to each query (differentiable).
+    r"""Pool values, weighted by the similarity of their keys to each query (differentiable).
 
     .. math:: \hat y_i = \sum_j \operatorname{softmax}_j(s(q_i, k_j))\, v_j
 
@@ -268,7 +268,7 @@ class AttentionPooling(nn.Module):
         exclude_self: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool values by the similarity of their keys to each query; arguments and result as in `attention_pool`."""
+        """Pool values, weighted by the similarity of their keys to each query, as `attention_pool` does."""
         return attention_pool(
             query,
             key,

@@ -38,14 +38,14 @@ def _root(squared: Tensor) -> Tensor:
     return torch.sqrt(squared.masked_fill(zero, 1.0)).masked_fill(zero, 0.0)
 
 
-def _supported(u: Tensor, log_profile: LogProfile) -> Tensor:
-    """Return the log kernel ``log_profile(u)``, but minus infinity where ``u >= 1``, outside of its support."""
+def _log_within_support(u: Tensor, log_profile: LogProfile) -> Tensor:
+    """Return the log kernel ``log_profile(u)`` where ``u < 1``, its support, and minus infinity elsewhere."""
     outside = u >= 1
     return log_profile(u.masked_fill(outside, 0.0)).masked_fill(outside, -torch.inf)
 
 
 def _flat(squared: Tensor) -> Tensor:
-    """Return the logarithm of a constant kernel: zero with zero gradient, but NaN where the squared distance is."""
+    """Return the log of a constant kernel: zero with zero gradient, but NaN where the squared distance is NaN."""
     return squared.masked_fill(~torch.isnan(squared), 0.0)
 
 
@@ -58,31 +58,33 @@ def _boxcar(squared: Tensor) -> Tensor:
 
 
 def _epanechnikov(squared: Tensor) -> Tensor:
-    return _supported(squared, lambda s: math.log(3 / 4) + torch.log1p(-s))
+    return _log_within_support(squared, lambda s: math.log(3 / 4) + torch.log1p(-s))
 
 
 def _biweight(squared: Tensor) -> Tensor:
-    return _supported(squared, lambda s: math.log(15 / 16) + 2.0 * torch.log1p(-s))
+    return _log_within_support(squared, lambda s: math.log(15 / 16) + 2.0 * torch.log1p(-s))
 
 
 def _triweight(squared: Tensor) -> Tensor:
-    return _supported(squared, lambda s: math.log(35 / 32) + 3.0 * torch.log1p(-s))
+    return _log_within_support(squared, lambda s: math.log(35 / 32) + 3.0 * torch.log1p(-s))
 
 
 def _triangular(squared: Tensor) -> Tensor:
-    return _supported(_root(squared), lambda u: torch.log1p(-u))
+    return _log_within_support(_root(squared), lambda u: torch.log1p(-u))
 
 
 def _tricube(squared: Tensor) -> Tensor:
     # 1 - u^3 = (1 - u)(1 + u + u^2): near the edge 1 - u is exact, so small weights keep all their digits.
-    return _supported(
+    return _log_within_support(
         _root(squared), lambda u: math.log(70 / 81) + 3.0 * (torch.log1p(-u) + torch.log1p(u * (1.0 + u)))
     )
 
 
 def _cosine(squared: Tensor) -> Tensor:
     # cos(pi u / 2), written from the edge inwards for the same reason
-    return _supported(_root(squared), lambda u: math.log(math.pi / 4) + torch.log(torch.sin(math.pi / 2 * (1.0 - u))))
+    return _log_within_support(
+        _root(squared), lambda u: math.log(math.pi / 4) + torch.log(torch.sin(math.pi / 2 * (1.0 - u)))
+    )
 
 
 def _laplace(squared: Tensor) -> Tensor:
@@ -214,7 +216,7 @@ Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
 @explain_calls
 class KernelSimilarity(nn.Module):
-    r"""Logarithm of a kernel of the distance in learnable bandwidths: ``s(q, k) = log K(|u|)``.
+    r"""Logarithm of a kernel of the distance in units of learnable bandwidths: ``s(q, k) = log K(|u|)``.
 
     .. math:: u = (q - k) / h \;\text{(shared)}, \qquad u_a = (q_a - k_a) / h_a \;\text{(per feature)}, \qquad
               u = M (q - k) \;\text{(linear)}
@@ -351,7 +353,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def inverse_bandwidth(self) -> Tensor:
-        """Differentiable tensor ``1 / h`` of shape () or (size,), float32 at least; 1 for a linear map."""
+        """Differentiable inverse bandwidth ``1 / h`` of shape () or (size,); 1 if the similarity has a linear map."""
         learned = at_least_single(self._learned)
         if self.form == "linear":
             return torch.ones((), device=learned.device, dtype=learned.dtype)
@@ -359,7 +361,7 @@ class KernelSimilarity(nn.Module):
 
     @property
     def bandwidth(self) -> float | list[float]:
-        """Current bandwidth, a number or a list of one per feature; 1 / singular values of a linear map."""
+        """Current bandwidth, a number or a list of one per feature; for a linear map, 1 / its singular values."""
         with torch.no_grad():
             inverse = (
                 torch.linalg.svdvals(at_least_single(self.map)) if self.form == "linear" else self.inverse_bandwidth
@@ -368,7 +370,7 @@ class KernelSimilarity(nn.Module):
         return found
 
     def mapped(self, x: Tensor) -> Tensor:
-        """Apply the linear map to queries or keys of shape (..., rows, size); other forms return `x` itself."""
+        """Apply the linear map, if there is one, to queries or keys of shape (..., rows, size); else return `x`."""
         if self.form != "linear":
             return x
         x = at_least_single(x)

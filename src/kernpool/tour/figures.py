@@ -1,4 +1,4 @@
-"""Figures of the tour's sections, drawn from the variables that their code computes, with labels in a language."""
+"""Figures of the tour's sections, drawn from the variables that their code computes, with labels from a word list."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +51,7 @@ def _fit(ax: Any, n: Namespace, words: Words, prediction: Any, title: str | None
 
 
 def draw_cues(n: Namespace, words: Words) -> Figures:
-    """Draw keys with their values and one query, and the weights of the keys as bars."""
+    """Draw keys with their values and one query, and in a second panel the weights of the keys as bars."""
     figure, (left, right) = _panels(1, 2, 9.0, 3.4)
     keys, values, weights, query = n["keys"], n["values"], n["weights"][0], n["query"][0]
     left.vlines(keys, 0, values, color=drawing.GRAY, linewidth=1)
@@ -108,7 +108,7 @@ def draw_data(n: Namespace, words: Words) -> Figures:
 
 
 def draw_average(n: Namespace, words: Words) -> Figures:
-    """Draw the fit of the constant kernel, which is the mean of all values."""
+    """Draw the fit with the constant kernel, which is the mean of all values."""
     figure, ax = _panels(1, 1, 6.4, 3.8)
     _fit(ax, n, words, n["mean"])
     return {"average": figure}
@@ -192,7 +192,7 @@ def draw_trained(n: Namespace, words: Words) -> Figures:
 
 
 def animate_training(n: Namespace, words: Words, path: Path) -> None:
-    """Write an animation of the fit and the weights while w = 1 / h is learned."""
+    """Write an animation of the fit and the weights during training of w = 1 / h to the file `path`."""
     shown = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
     bandwidths = [1 / abs(n["widths"][epoch]) for epoch in shown]
     x, x_train, y_train = n["x_test"], n["x_train"], n["y_train"]
@@ -211,7 +211,7 @@ def animate_training(n: Namespace, words: Words, path: Path) -> None:
 
 
 def draw_selection(n: Namespace, words: Words) -> Figures:
-    """Draw the leave-one-out error against w = 1 / h, the training path, and the result of the bandwidth search."""
+    """Draw the leave-one-out error against w = 1 / h, w at each epoch of training, and w of the bandwidth search."""
     figure, ax = _panels(1, 1, 7.0, 4.0)
     x, y = n["x_train"], n["y_train"]
     end = 1.4 * max(n["w_selected"], n["w_trained"], max(n["widths"]))
@@ -305,7 +305,7 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
 
 
 def draw_scores(n: Namespace, words: Words) -> Figures:
-    """Draw the weights by four attention scores, for two sequences with padding."""
+    """Draw the weights that four attention scores give, for two sequences with padding."""
     grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)
     titles = [words["gaussian"], words["dot product"], words["additive"], words["bilinear"]]
     display = AttentionDisplay.from_weights(grid, title=titles, x_label=words["keys"], y_label=words["queries"])
@@ -317,7 +317,7 @@ def draw_scores(n: Namespace, words: Words) -> Figures:
 
 
 def draw_masks(n: Namespace, words: Words) -> Figures:
-    """Draw the weights of equal scores under three kinds of masks."""
+    """Draw the weights that equal scores give under three kinds of masks."""
     kinds = ("by_sequence", "by_query", "by_mask")
     grid = np.stack([n[kind].numpy() for kind in kinds], axis=1)
     display = AttentionDisplay.from_weights(

@@ -41,7 +41,7 @@ SYMBOLS = {"epoch and loss": "$t$ = {}: $L$ = {:.4f}", "sorted keys": "$x_j$", "
 
 
 class Picture(NamedTuple):
-    """Data URL of a picture in the page, and whether the picture is wide."""
+    """Data URL of a picture in the page, and whether the picture is wide (scrolls on a phone instead of shrinking)."""
 
     url: str
     wide: bool  # has panels side by side: on a phone it scrolls instead of shrinking
@@ -109,7 +109,7 @@ class Pictures:
 
 @contextmanager
 def _without_notes_on_fonts() -> Iterator[None]:
-    """Silence matplotlib's log messages on fonts, such as on Chinese ones with a single weight."""
+    """Silence matplotlib's log messages about fonts, such as Chinese fonts with a single weight."""
     logger = logging.getLogger("matplotlib.font_manager")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -159,7 +159,7 @@ def _data_url(kind: str, data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the tour's page: its step, with texts, numbers and pictures.
+    """Section of the tour's page: its definition (a `Step`), and its texts, numbers and pictures.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Section:
 
 
 def render_page(sections: Sequence[Section], texts: Mapping[str, Any], language: str, seed: int) -> str:
-    """Return the HTML of the whole tour."""
+    """Return the HTML page of the whole tour."""
     from kernpool._version import __version__
 
     names = texts["page"]
@@ -234,7 +234,7 @@ MARK = b'<meta name="generator" content="kernpool tour">'
 def make_tour(
     folder: str | Path, *, language: str = "en", seed: int = 0, force: bool = False, progress: Progress | None = None
 ) -> Path:
-    """Write the tour: PNG pictures, an animation, and a self-contained `index.html`.
+    """Write the tour to `folder`: PNG pictures, an animation, and a self-contained `index.html`.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def _tour_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the same disk as `folder`: in it if it exists, else in its parent."""
+    """Yield a temporary folder on the same disk as `folder`: inside `folder` if that exists, else next to it."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix=".kernpool-", dir=folder if folder.is_dir() else folder.parent)
     except OSError as error:
@@ -332,7 +332,7 @@ def _staging(folder: Path) -> Iterator[Path]:
 
 
 def _run(step: Step, namespace: dict[str, Any]) -> None:
-    """Execute the code of a section in the namespace of those before it, and close the figures that it opens.
+    """Execute the code of a section in the shared namespace of all sections, and close the figures that it opens.
 
     `Pictures` draws them again, in the language of the page.
     """
@@ -344,7 +344,7 @@ def _run(step: Step, namespace: dict[str, Any]) -> None:
 
 
 def read_texts(language: str) -> dict[str, Any]:
-    """Return the texts of the tour in a language."""
+    """Return the texts of the tour in a given language."""
     if language not in LANGUAGES:
         raise ValueError(f"unknown language {language!r}; the tour is available in {' and '.join(LANGUAGES)}")
     texts: dict[str, Any] = json.loads(files("kernpool.tour").joinpath(f"{language}.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Sections of the tour: the code that each one prints and executes, its numbers, and its pictures.
+"""Definitions of the tour's sections: the code that each one prints and executes, its numbers, and its pictures.
 
 All code shares one namespace, in order, like the cells of a notebook. `Step` is one section.
 """

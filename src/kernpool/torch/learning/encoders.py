@@ -1,4 +1,4 @@
-"""Encoders: learnable maps of rows whose Gaussian similarity is a learned similarity of the rows.
+"""Encoders (learnable maps of rows), and the learned similarity: a Gaussian kernel of the encoded rows.
 
 A map scales columns, is any linear map, or adds a perceptron to a linear map. All of them start from bandwidths, so
 training begins at the fit that a search has found.
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class ColumnMap(nn.Module):
-    r"""Encoder that scales columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, with learnable t.
+    r"""Encoder that scales columns: ``f(x)_a = r_a e^{t_a} (x_a - center_a) / spread_a``, with fixed r and learnable t.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class ColumnMap(nn.Module):
         self.log_factor = nn.Parameter(torch.zeros_like(relevance[0] if shared else relevance))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Center and scale rows x of shape (..., d), so that each column is in units of its bandwidth."""
+        """Map rows x of shape (..., d) to encoded rows of the same shape, each column in units of its bandwidth."""
         return (x - self.center) / self.spread * (self.relevance * torch.exp(self.log_factor))
 
 
 class LinearMap(nn.Module):
-    r"""Encoder that is a linear map: ``f(x) = s A (x - center) / spread``, with learnable A.
+    r"""Encoder that is a linear map: ``f(x) = s A (x - center) / spread``, with a fixed number s and learnable A.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def make_map(
     generator: Any = None,
     dtype: torch.dtype = torch.float64,
 ) -> nn.Module:
-    """Create an encoder of a given kind, whose initial outputs are in units of given bandwidths.
+    """Create an encoder of a given kind, whose initial outputs are in units of bandwidths.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def make_map(
 
 
 def principal_start(Z: Array, relevance: Array, size: int) -> Array:
-    r"""Return the initial matrix of a linear map with `size` rows, by principal components.
+    r"""Return an initial matrix of `size` rows for a linear map: principal components in units of bandwidths.
 
     Of all matrices of so many rows it best preserves distances in bandwidths.
 

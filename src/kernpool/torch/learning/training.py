@@ -86,7 +86,7 @@ def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> T
 
 
 def gaussian_by_product(query: Tensor, key: Tensor) -> Tensor:
-    """Compute Gaussian logits by a matrix product, for rows in units of bandwidths.
+    """Compute the logits ``-|q - k|^2 / 2`` by a matrix product, for queries and keys in units of bandwidths.
 
     Rounding errs by the machine epsilon times the squared distance from the center of the keys, which gradient steps
     do not notice; differences take E times the memory and, in ten columns, five times as long (forward and backward).
@@ -191,7 +191,7 @@ def learn(
 
 
 def _left_out_loss(encoder: nn.Module, x: Tensor, value: Tensor, query: Tensor, key: Tensor, loss: Loss) -> Tensor:
-    """Return the loss of predicting the query rows from the key rows, each without itself."""
+    """Return the loss of predicting each query row from the key rows other than itself."""
     others = query.unsqueeze(1) != key
     pooled = attention_pool(encoder(x[query]), encoder(x[key]), value[key], others, similarity=gaussian_by_product)
     return loss(pooled, value[query])
@@ -206,7 +206,7 @@ def _loss_of(
     loss: Loss,
     schedule: Schedule,
 ) -> float:
-    """Return the mean loss of predicting all query rows from the key rows, each without itself, in batches."""
+    """Return the mean loss of predicting each query row from the key rows other than itself, computed in batches."""
     parts = query.split(schedule.batch_size)
     return sum(_left_out_loss(encoder, x, value, part, key, loss).item() * len(part) for part in parts) / len(query)
 
@@ -219,7 +219,7 @@ def _displacement(encoder: nn.Module, start: nn.Module, x: Tensor) -> Tensor:
 
 
 def _batches(training: Tensor, schedule: Schedule, generator: Any) -> Iterator[tuple[int, Tensor]]:
-    """Yield the training rows in random batches of nearly equal size.
+    """Yield random batches of the training rows, of nearly equal size, each with the number of rows so far.
 
     Each comes as a pair: the number of rows up to its end, and the indices of its rows.
     """
@@ -259,7 +259,7 @@ def loss_of(name: str, value: torch.Tensor) -> Loss:
 
 @dataclass(frozen=True)
 class Start:
-    """Center, spread and relevance of each column, which an encoder starts from.
+    """Initial values of an encoder: center, spread and relevance (spread over bandwidth) of each column.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def similarity_state(similarity: MappedGaussianSimilarity) -> dict[str, Array]:
 
 
 def encode(similarity: MappedGaussianSimilarity, X: Array) -> Array:
-    """Map rows to the encoder's output, in which the similarity is a Gaussian of bandwidth one."""
+    """Map rows to the outputs of a similarity's encoder, on which the similarity is a Gaussian of bandwidth one."""
     with torch.no_grad():
         encoded: Array = similarity.encoder(torch.tensor(X, dtype=torch.float64)).numpy()
     return encoded
@@ -393,7 +393,7 @@ def as_device(device: Any) -> torch.device:
 
 
 def as_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
-    """Return the torch dtype ``"float64"`` or ``"float32"``; None is float64 on the CPU and float32 elsewhere."""
+    """Return the torch dtype of this name; for None, float64 on the CPU and float32 on other devices."""
     if dtype is None:
         dtype = "float64" if device.type == "cpu" else "float32"
     found: torch.dtype = getattr(torch, dtype)
