@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool.data.suspect_columns import doubt, measured
+from kernpool.data.suspect_columns import describe_measures, doubt
 from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool
 
@@ -203,7 +203,7 @@ def test_numbers_with_a_unit_are_no_levels(cells, target):
 
 @pytest.mark.parametrize("cells", [["1st", "2nd"], ["A1", "A2"], ["5a", "5b"], ["1", "2"], ["5%"], []])
 def test_other_text_has_no_unit(cells):
-    assert measured(cells) is None
+    assert describe_measures(cells) is None
 
 
 def test_days_and_codes_that_are_read_as_numbers_are_noted():

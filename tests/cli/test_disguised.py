@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool.data.dates import looks_like_date
-from kernpool.data.suspect_columns import measured
+from kernpool.data.suspect_columns import describe_measures
 from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool, process
 
@@ -38,7 +38,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_in_disguise(case):
-    assert measured(NUMBERS[case]) == "a number with a unit or another sign"
+    assert describe_measures(NUMBERS[case]) == "a number with a unit or another sign"
 
 
 def test_dates_in_disguise():
@@ -48,7 +48,7 @@ def test_dates_in_disguise():
 def test_what_is_no_date_and_no_number():
     assert [cell for cell in NEITHER if looks_like_date(cell)] == []
     for cells in (["10.0.0.1", "10.0.0.2"], ["1/3", "2/3"], ["18-25", "26-40"], ["<18", ">65"], ["0x1f", "0x2f"]):
-        assert measured(cells) is None
+        assert describe_measures(cells) is None
 
 
 def refusal(tmp_path, text, *more):

@@ -92,7 +92,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 
 def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the training and test indices of each fold, stratified by class; clusters are not split."""
+    """Return the training and test rows of each fold; folds are stratified by class, and do not split clusters."""
     y, groups = training.target, training.groups
     n = len(y) if groups is None else len(np.unique(groups))
     if folds > n:
@@ -216,7 +216,9 @@ def _regressors(training: TrainingTable, seed: int, jobs: int) -> dict[str, tupl
         ),
         "HistGradientBoostingRegressor": (
             False,
-            lambda: HistGradientBoostingRegressor(categorical_features=_few(levels, numbers), random_state=seed),
+            lambda: HistGradientBoostingRegressor(
+                categorical_features=_few_categories(levels, numbers), random_state=seed
+            ),
         ),
         "mean of y": (False, DummyRegressor),
     }
@@ -238,7 +240,9 @@ def _classifiers(training: TrainingTable, seed: int, jobs: int) -> dict[str, tup
         ),
         "HistGradientBoostingClassifier": (
             False,
-            lambda: HistGradientBoostingClassifier(categorical_features=_few(levels, numbers), random_state=seed),
+            lambda: HistGradientBoostingClassifier(
+                categorical_features=_few_categories(levels, numbers), random_state=seed
+            ),
         ),
         "class frequencies": (False, lambda: DummyClassifier(strategy="prior")),
     }
@@ -251,6 +255,6 @@ def _one_hot(levels: list[int], forest: Any) -> Any:
     return make_pipeline(encoder, forest)
 
 
-def _few(levels: list[int], numbers: Array) -> list[int]:
+def _few_categories(levels: list[int], numbers: Array) -> list[int]:
     """Return the indices of the categorical columns with few enough categories for gradient boosting."""
     return [i for i in levels if numbers[:, i].max() < MOST_BINS]

@@ -33,7 +33,7 @@ READING |= {"target": None, "dates": None, "missing": "error"}
 
 
 def run_explore(options: argparse.Namespace) -> None:
-    """Run `kernpool explore`: write a page with --out, otherwise serve one until Ctrl-C."""
+    """Run `kernpool explore`: write the explorer to a page with --out, otherwise serve it until Ctrl-C."""
     if options.lang is not None and options.lang not in LANGUAGES:
         raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
     if not 0 <= options.port <= LARGEST_PORT:
@@ -77,14 +77,14 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
         explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
         return _named(explorer, header["features"]), []
     model, training = fit_rows(options, build_model(options))
-    load = _loading(options, training)
+    load = _loading_code(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
     explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
     return _named(explorer, training.names), training.notes
 
 
 def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
-    """Return the explorer with the column names of the table.
+    """Return the explorer with the column names of the table instead of column numbers.
 
     Models of numeric columns are fitted to arrays without names.
     """
@@ -100,8 +100,8 @@ def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) 
         raise UsageError(f"{', '.join(given)}: {why}; leave {'it' if len(given) == 1 else 'them'} out")
 
 
-def _loading(options: argparse.Namespace, training: TrainingTable) -> str:
-    """Return Python code that loads features and target; a comment if pandas would read the table differently."""
+def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
+    """Return Python code that loads features and target; only a comment if pandas would read the table differently."""
     readers = {".csv": "read_csv", ".parquet": "read_parquet"}
     suffix = Path(options.data).suffix.lower()
     is_plain = suffix in readers and not training.notes and options.missing != "drop"

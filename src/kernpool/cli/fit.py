@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.info import names_of
+from kernpool.cli.info import describe_columns
 from kernpool.cli.out_of_core import fit_in_chunks
 from kernpool.cli.prediction_columns import named_summary
 from kernpool.cli.tables import (
@@ -204,7 +204,7 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
         "rows": len(y),
         "columns": training.names,
         "kernel": model.kernel,
-        **names_of(model, training.names),
+        **describe_columns(model, training.names),
     }
     if training.features.dates:
         report["dates"] = training.features.dates

@@ -133,7 +133,7 @@ TESTS = {
 
 
 def _shared(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the keyword arguments common to all tests of a table."""
+    """Return the keyword arguments that all hypothesis tests of a table take."""
     return {
         "bandwidth": None if options.bandwidth is None else parse_bandwidth(options.bandwidth),
         "n_resamples": options.resamples,
@@ -143,7 +143,7 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _table(options: argparse.Namespace) -> Table:
-    """Read the input table; with --missing drop, drop rows with missing cells in the columns that are used."""
+    """Read the input table; with --missing drop, drop rows with missing cells in the columns that the test uses."""
     table = open_table(options)
     table.need([options.target])
     others = vars(options).get("groups")

@@ -66,7 +66,7 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
         "features": features,
         "rows": chunks.rows if chunks is not None else len(model.key_),
         "parameters": header["parameters"],
-        **names_of(model, features),
+        **describe_columns(model, features),
     }
     if vars(model).get("classes_") is not None:
         description["classes"] = model.classes_.tolist()
@@ -79,8 +79,8 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
     return description if chunks is None else description | {"data": header["chunks"]["path"]}
 
 
-def names_of(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
-    """Return the bandwidths of a model, and smoothing and categories of categorical columns, by column name."""
+def describe_columns(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
+    """Return the bandwidths, smoothing parameters and categories of a fitted model, each keyed by column name."""
     encoding = model.encoding_
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
     # a model of categorical columns alone has one key column of zeros, without a name

@@ -210,7 +210,7 @@ def _add_fit(commands: Any) -> None:
     fit.add_argument(
         "--target", required=True, metavar="Y", help="column to predict; a text column means classification"
     )
-    _add_how(fit)
+    _add_model_options(fit)
     fit.add_argument("--model", metavar="DIR", help="write the model to this folder")
     fit.add_argument("--plot", metavar="PNG", help="draw the fitted curve into this file")
     fit.add_argument(
@@ -221,8 +221,8 @@ def _add_fit(commands: Any) -> None:
     fit.set_defaults(run="fit:run_fit")
 
 
-def _add_how(command: argparse.ArgumentParser) -> None:
-    """Add the options of the model: features, clusters, kernel, bandwidth, degree and extrapolation."""
+def _add_model_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that describe the model: features, clusters, kernel, bandwidth, degree and extrapolation."""
     command.add_argument("--features", metavar="A,B", help="columns to predict from (default: all others)")
     command.add_argument(
         "--groups",
@@ -386,7 +386,7 @@ def _add_explore(commands: Any) -> None:
         help="a table with --target; a folder written by kernpool fit --model; make_sine_power or make_sine_linear",
     )
     explore.add_argument("--target", metavar="Y", help="column to predict; a text column means classification")
-    _add_how(explore)
+    _add_model_options(explore)
     explore.add_argument(
         "--out", metavar="HTML", help="write a self-contained page that needs no network and no Python"
     )

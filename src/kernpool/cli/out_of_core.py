@@ -1,4 +1,4 @@
-"""`kernpool fit` and `predict` out of core: rows are read in chunks, predictions are written as they come.
+"""`kernpool fit` and `predict` out of core: rows are read in chunks, predictions are written block by block.
 
 Predictions are made here, or by the workers of a Dask cluster.
 """
@@ -127,7 +127,7 @@ def refuse_in_chunks(options: argparse.Namespace) -> None:
 
 
 def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a saved model that predicts tables and apply the options to it; return it and its header."""
+    """Load a saved model for the prediction of tables and apply the options to it; return the model and its header."""
     model = load_model(options.model, memory=memory)
     if not isinstance(model, KernelSmoother):
         raise TypeError(
@@ -203,7 +203,7 @@ def _predicted(blocks: Iterator[Array], rows: int, answer: Answer) -> Iterator[C
 def open_queries(
     options: argparse.Namespace, model: Any, memory: int | None, features: list[str]
 ) -> tuple[int, Iterator[Any]]:
-    """Return the number of queries and an iterator over blocks of them; a single block if `memory` is None."""
+    """Return the number of queries and an iterator over blocks of queries; a single block if `memory` is None."""
     if memory is None:
         table = read_table(options.data, options.format, form_of(options))
         query = read_queries(table, model, {"features": features})

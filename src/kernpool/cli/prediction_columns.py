@@ -81,11 +81,11 @@ class UncertaintyColumns:
 
     @property
     def asked(self) -> list[str]:
-        """Options given by the user that need standard errors or confidence intervals."""
+        """Options given by the user that ask for standard errors or confidence intervals."""
         return ["--se"] * self.error + ["--interval"] * (self.level is not None)
 
-    def beside(self, model: Any, query: Array) -> dict[str, Array]:
-        """Return standard errors and confidence intervals at the queries, keyed by the suffix of their names.
+    def added_columns(self, model: Any, query: Array) -> dict[str, Array]:
+        """Return standard errors and confidence intervals at the queries, keyed by the suffix of the column name.
 
         The model must hold its training rows.
         """
@@ -110,7 +110,7 @@ def checked_level(option: str, level: float) -> None:
 
 
 def need_rows(model: Any, folder: str, what: str) -> None:
-    """Raise TypeError if a model has no training rows in memory, which standard errors and intervals need.
+    """Raise TypeError unless a model is a regressor with its training rows in memory.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ class ExpectationColumns:
 
     @property
     def asked(self) -> list[str]:
-        """Options given by the user that need the distribution of a new observation."""
+        """Options given by the user that ask for quantiles, prediction intervals or prediction sets."""
         given = ((self.quantiles, "--quantiles"), (self.level, "--interval"), (self.sets, "--sets"))
         return [name for value, name in given if value not in (None, ())]
 
     def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> ExpectationColumns:
-        """Check that the model supports the requested columns; return them with the calibration rows read.
+        """Check that the model supports the requested columns; return this record with its calibration rows read.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class ExpectationColumns:
         (say_notes_of_records if options.json else say_notes)(said, options)
         return replace(self, rows=(X, y))
 
-    def beside(self, model: Any, query: Array) -> tuple[dict[str, Array], list[str]]:
+    def added_columns(self, model: Any, query: Array) -> tuple[dict[str, Array], list[str]]:
         """Return quantiles, prediction intervals and sets at the queries, and their coverage guarantees.
 
         The columns are keyed by the suffix of their names.
@@ -297,7 +297,7 @@ def _check_method(method: str, known: tuple[str, ...], option: str) -> None:
 
 
 def _check_calibration(method: str, calibration: str | None) -> None:
-    """Raise UsageError if --calibration is missing and the method needs it, or is given and not used."""
+    """Raise UsageError if --calibration is missing but the method needs it, or given but the method does not use it."""
     record = METHODS.get(method)
     rows = "any" if record is None else record.rows
     if rows == "other" and calibration is None:
@@ -313,7 +313,7 @@ def _check_calibration(method: str, calibration: str | None) -> None:
 
 
 def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of a table as classes, with the type and spelling of the model's classes."""
+    """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
     known = classes.tolist()
     labels = levels_in(table, name, known)
     row = next((row for row, label in enumerate(labels) if label not in known), None)
@@ -360,7 +360,7 @@ class PredictionColumns:
         return found
 
     def ready(self, model: Any, options: argparse.Namespace, header: dict[str, Any]) -> PredictionColumns:
-        """Check that the model supports the requested columns; return them with the calibration rows read."""
+        """Check that the model supports the requested columns; return this record with its calibration rows read."""
         folder = options.model
         if self.uncertainty.asked:
             need_rows(model, folder, " or ".join(self.uncertainty.asked))
@@ -385,8 +385,8 @@ class PredictionColumns:
             Prediction function of the model, here or on a cluster.
         """
         predicted = predict(query)
-        beside = self.uncertainty.beside(model, query)
-        expected, notes = self.expectation.beside(model, query)
+        beside = self.uncertainty.added_columns(model, query)
+        expected, notes = self.expectation.added_columns(model, query)
         beside |= expected
         self.notes.extend(note for note in notes if note not in self.notes)
         if self.probabilities:

@@ -79,7 +79,7 @@ def completion(shell: str) -> str:
 
 
 def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
-    """Mark the arguments that are file names, so that shells complete them, in a parser and all its commands."""
+    """Mark the arguments of a parser and all its commands that are file names, so that shells complete them."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

@@ -27,10 +27,10 @@ from kernpool.data.number_parsing import (
     MISSING,
     as_objects,
     is_blank,
+    is_boolean,
     is_code,
-    is_flags,
+    is_string,
     is_time,
-    is_words,
     time_words,
     unreadable,
 )
@@ -110,7 +110,7 @@ def _refuse_text_options(options: argparse.Namespace) -> None:
 
 
 def form_of(options: argparse.Namespace) -> TextFormat:
-    """Return the format of text files that the options give; raise UsageError for invalid or contradictory ones."""
+    """Return the format of text files that the options describe; raise UsageError if any are invalid or conflict."""
     try:
         separator = None if options.sep is None else as_separator(options.sep)
         if options.encoding is not None:
@@ -156,7 +156,7 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
 
 
 def say_notes(table: Table | TrainingTable, options: argparse.Namespace) -> None:
-    """Print the notes on how a table was read, unless --quiet is set or the JSON result contains them."""
+    """Print the notes on how a table was read, unless --quiet is set or the JSON result contains the notes."""
     for text in table.notes if not (options.quiet or options.json) else ():
         say(f"note       {text}")
 
@@ -236,7 +236,7 @@ def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool
         return times_in(table, name).days(), False
     if kind == "dates" and name not in choice.unordered:
         raise TableError(f"{date_to_choose(table, name)}, or name another column with --target")
-    if name not in choice.unordered and kind != "levels" and not is_flags(table.columns[name]):
+    if name not in choice.unordered and kind != "levels" and not is_boolean(table.columns[name]):
         numbers = moderate_numbers(table, name, TARGET)
         note_doubts(table, name)
         return numbers, False
@@ -272,7 +272,7 @@ QUERIES = Advice(
 
 
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
-    """Read the rows to predict: return the features that the model needs, and the table that holds them."""
+    """Read the rows to predict: return the feature columns that the model needs, and the whole table."""
     table = open_table(options)
     table.need(header["features"])
     kept = [] if not options.keep else listed(options.keep)
@@ -317,7 +317,7 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
     found: list[Any] = [
         cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
     ]
-    if not is_words(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
+    if not is_string(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
         return found
     if any(map(is_code, found)):
         return found

@@ -68,7 +68,7 @@ def need_output(remedy: str) -> None:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
-    """Show a progress bar on a terminal during the block, once it has taken `PATIENCE` seconds.
+    """Show a progress bar on a terminal during the `with` block, once the block has taken `PATIENCE` seconds.
 
     It shows then even at 0 %.
     """
@@ -98,7 +98,7 @@ def draw(line: str) -> None:
 
 
 def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[int, int], None]:
-    """Return a progress callback that draws a bar with the units done, their total and the remaining time."""
+    """Return a progress callback that draws a bar with the amount done, the total amount and the remaining time."""
     patience = PATIENCE if patience is None else patience
     started = shown = time.monotonic()
     before = 0.0
@@ -153,7 +153,7 @@ class Parser(argparse.ArgumentParser):
     _given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the arguments, and store them, as they decide whether errors are printed as JSON."""
+        """Parse the arguments, and store them, because they decide whether errors are printed as JSON."""
         self._given = sys.argv[1:] if args is None else list(args)
         return super().parse_known_args(args, namespace)
 
@@ -296,7 +296,7 @@ def parse_numbers(option: str, text: str) -> list[float]:
 
 
 def parse_levels(text: str) -> tuple[float, ...]:
-    """Parse a comma-separated list of quantile orders, and keep their order.
+    """Parse a comma-separated list of quantile orders, numbers from 0 to 1, in the sequence given.
 
     Examples
     --------

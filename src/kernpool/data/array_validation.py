@@ -98,7 +98,7 @@ def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
 
 
 def would_round(integer: int, where: str = "") -> str:
-    """Return the end of an error message: an integer that float64 would round, and the remedy.
+    """Return the end of an error message: which integer float64 would round, to what, and the remedy.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
 
 
 def _in_range(array: NDArray[Any]) -> bool:
-    """Return whether no entry exceeds `LARGEST` in magnitude, so that squares do not overflow; False with NaN.
+    """Return whether no entry exceeds `LARGEST` in magnitude, so that squares do not overflow; NaN makes it False.
 
     These are two passes that allocate nothing; NaN fails every comparison.
     """
@@ -289,7 +289,7 @@ def refuse_foreign(name: str, array: Any) -> None:
 
 
 def as_array(name: str, array: Any) -> NDArray[Any]:
-    """Convert an array-like with `np.asarray`; raise TypeError for containers that this converts wrongly.
+    """Convert an array-like with `np.asarray`; raise TypeError for containers that `np.asarray` converts wrongly.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def as_array(name: str, array: Any) -> NDArray[Any]:
 
 
 def dates_refused(name: str, what: str) -> str:
-    """Return the error message for dates or durations where only numbers are accepted.
+    """Return the error message for dates or durations in an argument that takes only numbers.
 
     Parameters
     ----------
@@ -415,7 +415,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
 
 
 def _with_finite(bandwidth: Any) -> Any:
-    """Return bandwidths with infinity replaced by the large finite number `INFINITE`.
+    """Return bandwidths in which the finite number `INFINITE` (1e50) stands for infinity.
 
     Invalid entries are left for later checks.
     """
@@ -474,7 +474,7 @@ class TableError(ValueError):
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Return the beginning of a sentence on some columns, such as "columns 'a', 'b' hold".
+    """Return the subject and verb of a sentence about some columns, such as "columns 'a', 'b' hold".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders next to their place, with locked temporary files, and file digests.
+"""Atomic writing of files and folders, by way of locked temporary files next to the output; and hashes of files.
 
 Files and folders are written whole or not at all, and never replace others without `force`. A killed process cannot
 remove its temporary files. Its locks end with it, so the next process that writes the same output can distinguish
@@ -82,7 +82,7 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield the path of a temporary file, renamed to `path` if the block succeeds and removed otherwise.
+    """Yield a temporary file to write to; rename it to `path` if the `with` block succeeds, else remove it.
 
     The file lies next to `path`, and its temporary name keeps the suffix, because writers choose the format by it. A
     file that is replaced passes its permissions on.
@@ -98,7 +98,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def replace_file(new: Path, old: Path) -> None:
-    """Rename the file `new` to `old` in one step, with the permissions of the file that it replaces, if any."""
+    """Replace the file `old` by the file `new` in one step; if `old` exists, its permissions are kept."""
     if old.exists():
         new.chmod(stat.S_IMODE(old.stat().st_mode))
     new.replace(old)
@@ -106,7 +106,7 @@ def replace_file(new: Path, old: Path) -> None:
 
 @contextmanager
 def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collection[str]]) -> Iterator[Path]:
-    """Yield a temporary folder; its files move into the folder `path` if the block succeeds, else are removed.
+    """Yield a temporary folder; move its files into the folder `path` if the `with` block succeeds, else remove them.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collecti
         with _names_the_output(path):
             yield temporary
         if path.exists():
-            with held(path):
+            with hold_lock(path):
                 _move_in(temporary, path, header, set(replaceable(path)))
         else:
             temporary.replace(path)
@@ -143,7 +143,7 @@ def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collecti
 
 
 def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> None:
-    """Move the files of a temporary folder into another, replacing old files; after an error, undo all moves.
+    """Move the files of a temporary folder into another folder, replacing old files; after an error, undo all moves.
 
     The header moves last.
     """
@@ -176,7 +176,7 @@ def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> No
 
 @contextmanager
 def _names_the_output(path: Path) -> Iterator[None]:
-    """Add the path of the output to errors such as a full disk, which name no file."""
+    """Add the path of the output to errors in the `with` block that name no file, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -190,7 +190,7 @@ def _names_the_output(path: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", private: bool = False) -> Iterator[Path]:
-    """Yield a new, empty temporary file or folder next to `path`; remove it at the end if it still exists.
+    """Yield a new, empty temporary file or folder next to `path`; remove it after the `with` block if it still exists.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", priv
                 temporary.mkdir(0o700 if private else 0o777)
             else:
                 os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666))
-            lock = locked(temporary)
+            lock = acquire_lock(temporary)
         except FileExistsError:
             continue
         except BlockingIOError:  # another process is sweeping, and took it for an abandoned one
@@ -233,9 +233,9 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", priv
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Hold a lock on a file or folder during the block, if possible; wait while another thread or process has it."""
-    lock = locked(path, wait=True)
+def hold_lock(path: Path) -> Iterator[None]:
+    """Hold a lock on a file or folder during the `with` block, if possible; wait while others hold it."""
+    lock = acquire_lock(path, wait=True)
     try:
         yield
     finally:
@@ -243,7 +243,7 @@ def held(path: Path) -> Iterator[None]:
             os.close(lock)
 
 
-def locked(path: Path, *, wait: bool = False) -> int | None:
+def acquire_lock(path: Path, *, wait: bool = False) -> int | None:
     """Lock a file or a folder and return the descriptor that holds the lock, or None if it cannot be locked.
 
     Parameters
@@ -281,7 +281,7 @@ def locked(path: Path, *, wait: bool = False) -> int | None:
 
 
 def sweep(path: Path, suffix: str = "") -> None:
-    """Remove temporary files and folders next to an output that were left behind by processes no longer running.
+    """Remove the temporary files and folders that ended processes have left behind next to an output.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def sweep(path: Path, suffix: str = "") -> None:
     with suppress(OSError):  # a folder that can be written to and not read
         for left in [left for left in path.parent.iterdir() if pattern.fullmatch(left.name)]:
             with suppress(BlockingIOError):
-                lock = locked(left)
+                lock = acquire_lock(left)
                 if lock is not None:
                     _remove(left)
                     os.close(lock)

@@ -110,7 +110,7 @@ class Column:
         return KIND_WORDS[self.kind]
 
     def numbers(self, kind: Kind | None = None) -> NDArray[np.floating[Any]]:
-        """Return the cells as finite numbers, dates and durations as days; raise ValueError for text.
+        """Return the cells as finite numbers, with dates and durations in days; raise ValueError for text.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ def is_frame(X: Any) -> bool:
 
 
 def series_as_frame(X: Any) -> Any:
-    """Convert a Series of pandas or polars, or a pandas Index, to a one-column frame; return others unchanged.
+    """Convert a Series of pandas or polars, or a pandas Index, to a one-column frame; return other objects unchanged.
 
     Parameters
     ----------
@@ -421,7 +421,7 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
 
 
 def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, remedy: str) -> None:
-    """Raise ValueError if the columns of a table differ from those of the fit, or are in another order.
+    """Raise ValueError unless a table has the columns that a model was fitted to, in the same order.
 
     Parameters
     ----------
@@ -469,7 +469,7 @@ def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | No
 
 
 def all_text(labels: Sequence[Any]) -> bool:
-    """Return whether all column labels are strings, the only labels that scikit-learn compares."""
+    """Return whether all column labels are strings; scikit-learn compares no other labels."""
     return all(isinstance(label, str) for label in labels)
 
 
@@ -611,7 +611,7 @@ def _list_column(cells: Any, label: str) -> Column:
 
 
 def _of_cells(column: Any, label: str, read_numbers: Callable[[], Any], read_items: Callable[[], list[Any]]) -> Column:
-    """Return a `Column` whose kind is found from its cells: dates or durations, text, or numbers."""
+    """Return a `Column` whose kind is inferred from its cells: dates or durations, text, or numbers."""
     times = times_of(label, column)
     if times is not None:
         return Column(label, times.kind, None, read_numbers, read_items, times)

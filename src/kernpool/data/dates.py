@@ -261,7 +261,7 @@ def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
 
 
 def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
-    """Return the kind of a date or duration, its microseconds (of dates since 1970), and remaining nanoseconds."""
+    """Split a date or duration into its kind, whole microseconds (of a date, since 1970) and remaining nanoseconds."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         whole = cell.astype(f"{cell.dtype.kind}8[us]")
         rest = int((cell - whole) / np.timedelta64(1, "ns")) if np.datetime_data(cell.dtype)[0] in ("ns", "ps") else 0
@@ -276,7 +276,7 @@ def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
 
 
 def in_words(value: float, kind: str, digits: int = 6) -> str:
-    """Format a number of a column as text; a number of days as the date or duration that it stands for.
+    """Format a number as text; in a column of dates or durations, format it as the date or duration it stands for.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def are_dates(cells: Sequence[Any]) -> bool:
 
 
 def times_of_text(cells: Sequence[str]) -> tuple[Times, int | None]:
-    """Convert text cells in ISO 8601 to dates, and find the first cell that is no such date.
+    """Convert text cells in ISO 8601 to dates, and return also the row of the first cell that is no such date.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def times_of_text(cells: Sequence[str]) -> tuple[Times, int | None]:
     times : Times
         NaT where a cell is no such date, or differs from the first one in having a time zone.
     first : int or None
-        The first of those cells.
+        Row of the first of those cells.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Encoding of data frames as numbers and category codes, decided once, at fit; and codes of group labels.
+"""Encoding of data frames as numbers and category codes, fixed when a model is fitted; and codes of group labels.
 
 `columns.py` reads from the table which columns are numbers, dates, unordered or ordered, unless the caller names
 them. For each categorical column the encoding keeps its levels and, if it is ordered, their positions on a line.
@@ -42,8 +42,8 @@ def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
-    """Return a numeric coordinate for each ordered category of a column: its value, or its rank."""
+def coordinates_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
+    """Return a coordinate for each category of an ordered column: its value, or its position in the order."""
     if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
         values = np.array(levels, dtype=np.float64)
         if not np.all(np.isfinite(values)):
@@ -55,7 +55,7 @@ def places_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tup
 
 
 def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int]:
-    """Return the category code of each cell of a column; an unseen category has code -1 or is an error."""
+    """Return the category code of each cell of a column; a category unseen at fit gets code -1 or raises ValueError."""
     number = {level: i for i, level in enumerate(levels)}
     items = column.items()
     codes = [number.get(item, -1) for item in items]
@@ -76,7 +76,7 @@ NUMBERS = ("numeric", "binary", *TIME_KINDS)
 
 @dataclass(frozen=True)
 class Encoding:
-    """Encoding of table columns as numbers and category codes, fixed at fit.
+    """Encoding of table columns as numbers and category codes, fixed when a model is fitted.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class Encoding:
         categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind not in NUMBERS]
         levels = tuple(levels_of(column, kind == "ordered") for column, kind in categorical)
         places = tuple(
-            places_of(column, some, ordered_by) if kind == "ordered" else None
+            coordinates_of(column, some, ordered_by) if kind == "ordered" else None
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
         return cls(table.names, kinds, levels, places, pairs)
@@ -206,7 +206,7 @@ class Encoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all columns are numeric, so that an array holds the same information."""
+        """Whether all columns are numeric, so that an array of numbers can replace the table."""
         return set(self.kinds) == {"numeric"}
 
     @property
@@ -231,7 +231,7 @@ class Encoding:
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
-        """Number of categories of each unordered column, and coordinates of those of each ordered column.
+        """Number of categories of each unordered column, and coordinates of the categories of each ordered column.
 
         There is one entry per categorical column: the argument of `CategoricalKernel.table`.
         """
@@ -292,7 +292,7 @@ class Encoding:
         return numeric, code
 
     def to_json(self) -> dict[str, Any]:
-        """Return the encoding as a dict for JSON, which `from_json` reads.
+        """Return the encoding as a dict that JSON can hold and `from_json` reads.
 
         Returns
         -------
@@ -399,7 +399,7 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
 
 
 def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
-    """Return the integer code of the group of each row, from 0 on in the order of the group labels.
+    """Return for each row the integer code of its group: 0, 1, ... in the sorted order of the group labels.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Record:
 
 
 def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()) -> set[str]:
-    """Return the names of the files in a folder that a new model replaces; raise if it may not be written.
+    """Return the names of the files that saving a model to a folder replaces; raise an error if that is not allowed.
 
     Call it before the long computation, too.
 
@@ -103,7 +103,7 @@ def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the paths of the files of a saved model, listed in its header; raise ModelFileError if it is invalid."""
+    """Return the paths of a saved model's files, which its header lists; raise ModelFileError for an invalid header."""
     header = read_json(folder)
     arrays = header.get("arrays")
     names = [TENSORS] if "sha256" in header else [f"{name}.npy" for name in arrays] if isinstance(arrays, dict) else []
@@ -115,7 +115,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def referred_files(header: Mapping[str, Any]) -> list[Path]:
-    """Return the paths of the data files that a saved model refers to; none if it contains its rows."""
+    """Return the paths of the data files that a saved model refers to; an empty list if it contains its own rows."""
     reference = header.get("chunks")
     if not reference:
         return []
@@ -186,7 +186,7 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
 
 
 def read_json(folder: Path) -> dict[str, Any]:
-    """Read ``model.json`` in a folder without checking its entries; an empty dict if it is no JSON object."""
+    """Read ``model.json`` in a folder without checking its entries; return an empty dict if it is no JSON object."""
     path = folder / HEADER
     if not path.is_file():
         raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")

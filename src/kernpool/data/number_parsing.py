@@ -23,7 +23,7 @@ MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "<na>", "nat", "nul
 
 
 def unreadable(cells: Any) -> str | None:
-    """Return the type, in words, of a column that is not numeric; None for numbers and cells of text files.
+    """Return the type, in words, of a column that is not numeric; None for numeric columns and cells of text files.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def as_floats(cells: Any) -> Array:
 
 
 def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int, int] | None:
-    """Return the row and the value of the first integer of a column that reading as float rounded, or None.
+    """Return the row and the value of the first integer of a column that was rounded when read as float, or None.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def rounded_integer(cells: Any, read: Array, thousands: str = ",") -> tuple[int,
 
 
 def is_text(cells: Any, bad: NDArray[np.intp]) -> bool:
-    """Return whether no cell of a column is a number, and at least one is text and not a marker of missing cells.
+    """Return whether no cell of a column is a number, and at least one is text other than a marker of missing cells.
 
     `bad` holds the indices of the cells that are not finite numbers.
     """
@@ -168,7 +168,7 @@ def is_blank(cell: Any, missing: frozenset[str] = MISSING) -> bool:
     return bool(numbers.size and (numbers == _float(cell)).any())
 
 
-def is_words(cells: Any) -> bool:
+def is_string(cells: Any) -> bool:
     """Return whether a column holds strings: cells of a text file, or a column of a string type."""
     if _is_arrow(cells):
         from pyarrow import types
@@ -182,13 +182,13 @@ def is_words(cells: Any) -> bool:
     return True
 
 
-def is_flags(cells: Any) -> bool:
-    """Return whether a column is of a boolean type."""
+def is_boolean(cells: Any) -> bool:
+    """Return whether a column has a boolean type."""
     return str(cells.type) == "bool" if _is_arrow(cells) else getattr(cells, "dtype", None) == np.bool_
 
 
 def is_time(cells: Any) -> bool:
-    """Return whether a column is of a type of dates or durations."""
+    """Return whether a column has a type of dates or durations."""
     if _is_arrow(cells):
         return arrow_kind(cells.type) is not None
     return isinstance(cells, np.ndarray) and cells.dtype.kind in "mM"
@@ -253,7 +253,7 @@ def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def words(cell: Any) -> str:
-    """Describe a cell that is not a number for a message: that it is empty, or what it holds, shortened.
+    """Describe a non-numeric cell for a message: that it is empty, or what it holds, shortened if it is long.
 
     Examples
     --------

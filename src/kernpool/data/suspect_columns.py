@@ -61,7 +61,7 @@ class SuspectColumnWarning(UserWarning):
 
 
 class SuspectColumn(NamedTuple):
-    """Reason why a column is suspicious, and the remedies in Python and on the command line.
+    """Finding that a column is suspicious: the reason, and remedies in Python and on the command line.
 
     In the remedies ``{name}`` stands for the column's name.
     """
@@ -71,8 +71,8 @@ class SuspectColumn(NamedTuple):
     at_command_line: str
 
 
-def measured(cells: Iterable[str]) -> str | None:
-    """Describe text cells that are numbers with one unit or sign, or times of the day; None for other text.
+def describe_measures(cells: Iterable[str]) -> str | None:
+    """Describe text cells if all are numbers with the same unit or sign, or all are times of day; else return None.
 
     Returns
     -------
@@ -81,12 +81,13 @@ def measured(cells: Iterable[str]) -> str | None:
 
     Examples
     --------
-    >>> measured(["5%", "7.5%"]), measured(["1 000,50", "2 000,50"]), measured(["00:15", "04:45"])
-    ('a number with a unit or another sign', 'a number with a unit or another sign', 'a time of a day')
-    >>> measured(["1st", "2nd"]), measured(["A1", "A2"]), measured(["3rd", "3rd"])
-    (None, None, None)
-    >>> measured(["\u22121", "\u22122"]), measured(["<1", "<2"]), measured(["1,23,456", "2,34,567"])[:8]
-    ('a number with a unit or another sign', 'a number with a unit or another sign', 'a number')
+    >>> describe_measures(["5%", "7.5%"]), describe_measures(["00:15", "04:45"])
+    ('a number with a unit or another sign', 'a time of a day')
+    >>> [describe_measures(cells) for cells in (["1st", "2nd"], ["A1", "A2"], ["3rd", "3rd"])]
+    [None, None, None]
+    >>> columns = ["1 000,50", "2 000,50"], ["\u22121", "\u22122"], ["<1", "<2"], ["1,23,456", "2,34,567"]
+    >>> {describe_measures(cells) for cells in columns}
+    {'a number with a unit or another sign'}
     """
     units, numbers = set(), set()
     times = plain = True
@@ -108,7 +109,7 @@ def measured(cells: Iterable[str]) -> str | None:
 
 
 def _in_ascii(cell: str) -> str:
-    """Return a cell of text with its digits and dashes replaced by ASCII digits and the ASCII minus."""
+    """Return a text cell with its digits and dashes replaced by ASCII digits and the ASCII minus."""
     if cell.isascii():
         return cell
     return "".join(str(unicodedata.decimal(sign, sign)) for sign in cell.translate(DASHES))
@@ -124,7 +125,7 @@ def _is_plain(cell: str) -> bool:
 
 
 def doubt(cells: Iterable[str], read: NDArray[np.float64]) -> str:
-    """Describe integers that may be dates (eight digits) or codes (leading zeros); empty text if neither.
+    """Describe a column of integers that may be dates (eight digits) or codes (leading zeros); return '' for others.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def _day(cell: str) -> date | None:
 
 
 def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
-    """Yield a warning sentence for each column of a frame whose content contradicts its type, such as row numbers.
+    """Yield a warning sentence for each suspicious column of a frame, such as row numbers or numbers stored as text.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
             found = row_numbers(name, column.numbers())
         elif column.kind == "unordered" and column.levels is None:
             cells = list(map(str, column.items()))
-            found = measures(cells) or numbers_or_dates(cells) or row_names(cells)
+            found = units_or_times(cells) or numbers_or_dates(cells) or row_names(cells)
         if found is not None:
             yield f"{column.label} {found.what}; {found.in_python.format(name=name)}"
 
@@ -223,7 +224,7 @@ def row_labels(names: Sequence[str], metadata: Mapping[str, Any] | None = None) 
 
 
 def suspect_numbers(names: Sequence[Any], rows: NDArray[np.floating[Any]], *, whole: bool) -> Iterator[str]:
-    """Yield a warning sentence for each column that looks like row numbers, for data in chunks or on a cluster.
+    """Yield a warning sentence for each column that seems to hold row numbers, for data in chunks or on a cluster.
 
     Parameters
     ----------
@@ -275,7 +276,7 @@ def row_numbers(name: str, read: NDArray[np.floating[Any]], *, whole: bool = Tru
 
 
 def row_names(cells: Sequence[Any]) -> SuspectColumn | None:
-    """Return a `SuspectColumn` if most cells of a text column differ, as names of rows do, else None."""
+    """Return a `SuspectColumn` if most cells of a text column differ from each other, as row names do, else None."""
     different = len(set(cells))
     if different <= max(FEW, len(cells) // 2):
         return None
@@ -287,9 +288,9 @@ def row_names(cells: Sequence[Any]) -> SuspectColumn | None:
     )
 
 
-def measures(cells: Sequence[str]) -> SuspectColumn | None:
+def units_or_times(cells: Sequence[str]) -> SuspectColumn | None:
     """Return a `SuspectColumn` if a text column holds numbers with a unit, or times of the day, else None."""
-    what = measured(cells)
+    what = describe_measures(cells)
     return (
         None
         if what is None

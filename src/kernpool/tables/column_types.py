@@ -1,4 +1,4 @@
-"""Column types of a table in a file: numeric, categorical or date; chosen at fit, taken from the model later.
+"""Types of columns read from files (numeric, categorical, date): chosen at fit, read from the model at prediction.
 
 A column of a text file is numeric if one of its cells is a number: other text in it is then a mistake, and the error
 names it. Without a single number it holds dates, if most cells look like dates, and otherwise unordered categories.
@@ -19,8 +19,8 @@ from kernpool.data.array_validation import COUNTED, LARGEST, TableError
 from kernpool.data.columns import KIND_WORDS, MixedTable
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, are_dates, looks_like_date, times_of, times_of_text
 from kernpool.data.encoding import Encoding
-from kernpool.data.number_parsing import as_objects, cell_at, is_blank, is_code, is_time, is_words, unreadable, words
-from kernpool.data.suspect_columns import SuspectColumn, doubt, measures, row_names, row_numbers
+from kernpool.data.number_parsing import as_objects, cell_at, is_blank, is_code, is_string, is_time, unreadable, words
+from kernpool.data.suspect_columns import SuspectColumn, doubt, row_names, row_numbers, units_or_times
 from kernpool.tables.table import Advice, Table
 
 SHOWN = 20  # levels, in a message
@@ -28,7 +28,7 @@ POWER = re.compile(r"\d[eE]")
 
 
 def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> list[Any]:
-    """Return the cells of a column as category labels; raise TableError if one is missing.
+    """Return the cells of a column as category labels; raise TableError if a cell is missing.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def levels_in(table: Table, name: str, known: Collection[Any] | None = None) -> 
     table.labels(name)
     cells = table.columns[name]
     found: list[Any] = [cell if isinstance(cell, str | int | float) else _text(cell) for cell in as_objects(cells)]
-    is_text = is_words(cells) and unreadable(cells) is None
+    is_text = is_string(cells) and unreadable(cells) is None
     if known is not None:
         read = table.floats(name).tolist() if is_text else found
         return _as_known(found, read, known)
@@ -82,7 +82,7 @@ def refuse_unseen(table: Table, name: str, cells: Sequence[Any], known: Collecti
 
 
 def _text(cell: Any) -> str:
-    """Return a cell that is neither text nor a number as text; a date without time of day as 2020-12-31.
+    """Convert a cell that is neither text nor a number to text; a date without time of day is written like 2020-12-31.
 
     Text files have days in this form. The unit in which a day is stored does not matter.
     """
@@ -167,7 +167,7 @@ def kind_of(table: Table, name: str) -> Kind:
     cells = table.columns[name]
     if is_time(cells):
         return "dates"
-    if not is_words(cells):
+    if not is_string(cells):
         return "numbers"
     if unreadable(cells) is None and not np.isnan(table.floats(name)).all():
         return "numbers"
@@ -223,7 +223,7 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
 
 
 def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
-    """Return a column as numbers; raise TableError, naming the cell, if the square of one would overflow."""
+    """Return a column as numbers; raise TableError, naming the cell, if the square of a number would overflow."""
     read = table.numbers([name], advice)[:, 0]
     large = np.abs(read) > LARGEST
     if large.any():
@@ -286,7 +286,7 @@ def queries_of(
 
 
 def _declared(table: Table, name: str, choice: Choice) -> list[Any]:
-    """Return the cells of an ordered categorical column; raise TableError for one whose order is unknown.
+    """Return the cells of an ordered categorical column; raise TableError if the order of its categories is unknown.
 
     Cells have the form in which their order was declared: text, or numbers if it was not.
     """
@@ -319,10 +319,10 @@ def _dates(table: Table, name: str, choice: Choice) -> Times:
 
 
 def date_to_choose(table: Table, name: str) -> str:
-    """Return the beginning of an error message on a date column that --dates does not name."""
+    """Return the beginning of an error message about a date column that --dates does not name."""
     cells = table.columns[name]
     row = int((~table.missing([name])).argmax())
-    if is_words(cells):
+    if is_string(cells):
         row = next((place for place, found in enumerate(as_objects(cells)) if looks_like_date(found)), row)
     cell = cell_at(cells, row)
     _, bad = times_of_text([cell] if isinstance(cell, str) else [])
@@ -346,7 +346,7 @@ def times_in(table: Table, name: str) -> Times:
         times = times_of(f"{table.source}: column {name!r}", cells)
         assert times is not None
         return times
-    if not is_words(cells):
+    if not is_string(cells):
         raise TableError(
             f"{table.source}: column {name!r} holds numbers, and dates are expected; write them as text such as "
             "2020-12-31, or with a type of dates"
@@ -380,7 +380,7 @@ def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
 
 def note_doubts(table: Table, name: str) -> None:
     """Add a note to a table if the integers of a text column may be dates or codes."""
-    if is_words(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
+    if is_string(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
         table.notes.append(f"column {name!r} {found} {name}")
 
 
@@ -389,7 +389,9 @@ def refuse_measures(table: Table, name: str) -> None:
 
     Call it only for columns not declared categorical.
     """
-    _refuse(table, name, measures([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)]))
+    _refuse(
+        table, name, units_or_times([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)])
+    )
 
 
 def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:

@@ -23,7 +23,7 @@ DECIMAL_POINT = re.compile(rf"[+-]?(?:\d+\.\d*|\.\d+){POWER}")
 
 
 def evidence_of(cell: str) -> Evidence:
-    """Return the evidence of a cell on the decimal sign of its column: comma, point, ambiguous or none.
+    """Return the decimal sign that a text cell suggests for its column: comma, point, ambiguous or none.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def evidence_of(cell: str) -> Evidence:
 
 
 def evidence_in(cells: Iterable[str]) -> tuple[Evidence, str]:
-    """Return the evidence of a column on its decimal sign, and the cell that gives it.
+    """Return the decimal sign that the cells of a column suggest, and the cell that suggests it.
 
     That is the first decisive cell; without one, a cell that remains ambiguous, if any.
     """
@@ -88,7 +88,7 @@ class Decimals:
         self._signs: dict[str, tuple[str, str]] = {}
 
     def sign(self, name: str) -> tuple[str, str]:
-        """Return the decimal sign of a column, and the assumption made, in words; empty if there was none.
+        """Return the decimal sign of a column, and a note on how its numbers are read, which may be empty.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Decimals:
 
 
 def floats_with(cells: Sequence[str], sign: str) -> Array:
-    """Convert text cells to floats by a decimal sign and thousands separators; other text becomes NaN.
+    """Convert text cells with a given decimal sign, and thousands separators, to floats; other text becomes NaN.
 
     Examples
     --------

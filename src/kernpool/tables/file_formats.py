@@ -28,7 +28,7 @@ __all__ = ["AS_FOUND", "TextFormat", "input_format", "read_table"]
 
 
 def input_format(name: str, override: str | None = None) -> str:
-    """Return the table format of an input file: the given one, else by its suffix.
+    """Return the table format of an input file: the given one, else the one that its suffix names.
 
     A suffix of a compression, such as ``.gz``, is ignored. A folder with Parquet files is Parquet.
 
@@ -143,7 +143,7 @@ TEXT_ROWS = 1 << 16  # numbers as Python objects take ten times the memory
 
 @contextmanager
 def row_writer(name: str, columns: Sequence[str], rows: int, *, force: bool = False) -> Iterator[Write]:
-    """Open an output file for a numeric table, and yield a function that writes the next rows.
+    """Open an output file for a numeric table, and yield a function that appends rows to it.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ from kernpool.data.number_parsing import (
     as_objects,
     cell_at,
     is_blank,
+    is_string,
     is_text,
-    is_words,
     rounded_integer,
     sentinels,
     take_cells,
@@ -133,7 +133,7 @@ class Table:
         return np.column_stack([self._column(name, advice or Advice()) for name in names])
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Return a column as an array of labels, numbers or text; raise TableError if one is missing.
+        """Return a column as an array of labels, numbers or text; raise TableError if a label is missing.
 
         The array has the shape (rows,). Spaces around text are removed.
 
@@ -171,7 +171,7 @@ class Table:
         return found
 
     def take(self, rows: NDArray[np.intp]) -> Table:
-        """Return a table of the rows with these indices.
+        """Return a `Table` of the rows with these indices.
 
         Messages still give the positions of the rows in the file.
         """
@@ -198,7 +198,7 @@ class Table:
         return self._sign(name)[0]
 
     def _sign(self, name: str) -> tuple[str, str]:
-        if self.decimals is None or not is_words(self.columns[name]):
+        if self.decimals is None or not is_string(self.columns[name]):
             return ".", ""
         try:
             return self.decimals.sign(name)
@@ -209,12 +209,12 @@ class Table:
         """Raise TableError if the table lacks one of the named columns."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
-            headless = "; the first line has to name the columns" if _are_numbers(self.names) else self._title()
+            headless = "; the first line has to name the columns" if _are_numbers(self.names) else self._header_hint()
             raise TableError(
                 f"{self.source}: no column {unknown[0]!r}; columns are {', '.join(map(repr, self.names))}{headless}"
             )
 
-    def _title(self) -> str:
+    def _header_hint(self) -> str:
         """Return a hint for an error message if the first line of the file seems not to hold the column names.
 
         It may be a title or a comment, or have another separator. The hint is empty otherwise.
@@ -262,20 +262,20 @@ class Table:
 
 
 def or_a_value(cell: Any) -> str:
-    """Return the end of an error message on text that is read as missing: the option to read it as a value."""
+    """Return the end of an error message about text that is read as missing: how to have it read as a value."""
     text = cell.strip() if isinstance(cell, str) else ""
     return f". If {text!r} is a value, list what missing cells hold instead, as in --na=-999 or --na=" if text else ""
 
 
 def or_missing(cell: Any) -> str:
-    """Return the end of an error message on text among numbers: the options to read it as missing."""
+    """Return the end of an error message about text among numbers: how to have it read as missing."""
     text = cell.strip() if isinstance(cell, str) else ""
     is_mark = len(text) <= SHOWN and re.fullmatch(r"[^\d,\s]+", text)
     return f". If {text!r} stands for a missing cell, say --na={text} --missing drop" if is_mark else ""
 
 
 def _are_numbers(names: list[str]) -> bool:
-    """Return whether the column names are numbers, so that the first line of the file holds no names.
+    """Return whether all column names are numbers, as in a file whose first line holds data instead of names.
 
     Columns of a matrix, which are numbered from 0, do not count.
     """
@@ -285,7 +285,7 @@ def _are_numbers(names: list[str]) -> bool:
 
 
 def table_format(name: str, override: str | None = None) -> str:
-    """Return the table format of a file: the given one, else by suffix; CSV for standard input and output."""
+    """Return the table format of a file: the given one, else that of its suffix; CSV for standard input and output."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
     if suffix not in FORMATS and override is None and (suffix in OTHERS or Path(name).is_dir()):
         raise TableError(f"{name} {OTHERS.get(suffix, 'is a folder; name a file in it')}")

@@ -51,7 +51,7 @@ SEQUENCE = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-
 
 
 def decoded(data: bytes, source: str, encoding: str | None = None) -> tuple[str, str | None]:
-    r"""Decode the bytes of a file as text, and return also the encoding if it was only assumed.
+    r"""Decode the bytes of a file as text; return the text, and the encoding if it was only guessed, else None.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def split_rows(text: str, separator: str, strict: bool = False) -> Any:
 
 
 def find_separator(text: str, source: str, usual: str = ",") -> str:
-    r"""Detect the column separator of a text table: a comma, semicolon, tab or bar.
+    r"""Detect the column separator of a text table: a comma, semicolon, tab or vertical bar.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def find_separator(text: str, source: str, usual: str = ",") -> str:
 
 
 def _widths(sample: str, separator: str, whole: bool) -> list[int]:
-    """Return the number of cells in each of the first rows of a text that is split by this separator."""
+    """Return the number of cells in each of the first rows of a text that is split by the given separator."""
     try:
         found = [len(row) for row, _ in zip(split_rows(sample, separator), range(SAMPLE_ROWS), strict=False) if row]
     except csv.Error:
@@ -245,7 +245,7 @@ class TextFormat:
 AS_FOUND = TextFormat()
 
 
-class Cut(NamedTuple):
+class SplitText(NamedTuple):
     """Cells of a text table, column by column, and the line number of each row."""
 
     columns: list[Sequence[str]]
@@ -266,7 +266,7 @@ def read_text(
     usual = "\t" if format == "tsv" else ","
     try:
         text, assumed = decoded(data, source, form.encoding)
-        separator, text = _stated(text)
+        separator, text = _declared_separator(text)
         found = form.separator or separator or find_separator(text, source, usual)
     except ValueError as error:
         raise TableError(str(error)) from None
@@ -294,8 +294,8 @@ def read_text(
     return Table(source, columns, len(cut.lines), cut.lines, decimals, form.blanks, notes, row_labels=labels)
 
 
-def _stated(text: str) -> tuple[str | None, str]:
-    """Return the separator that a first line ``sep=;`` states, or None, and the text without that line.
+def _declared_separator(text: str) -> tuple[str | None, str]:
+    """Return the separator that a first line such as ``sep=;`` declares, or None, and the text without that line.
 
     Spreadsheets write such lines.
     """
@@ -309,7 +309,7 @@ def _stated(text: str) -> tuple[str | None, str]:
 
 
 def _header(text: str, separator: str, source: str) -> tuple[list[str], int]:
-    """Return the column names of a text table, '' for unnamed ones, and the number of lines to skip before rows."""
+    """Return the column names of a text table, '' for unnamed columns, and the number of lines before the first row."""
     reader = split_rows(text, separator, strict=True)
     try:
         header: list[str] = next((row for row in reader if row), [])
@@ -341,7 +341,7 @@ def _decimals(text: str, separator: str, columns: dict[str, Any], given: str | N
     return Decimals(columns, given, semicolons=semicolons)
 
 
-def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, progress: Progress | None) -> Cut:
+def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, progress: Progress | None) -> SplitText:
     reader = split_rows(text, separator, strict=True)
     length, total = len(names), text.count("\n") + 1
     rows: list[list[str]] = []
@@ -363,7 +363,7 @@ def _with_csv(text: str, separator: str, names: list[str], source: str, _: int, 
         raise TableError(
             f"{source}: after line {reader.line_num}: {error}; expected text with quotes in pairs, or say --sep"
         ) from None
-    return Cut([list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in names], lines)
+    return SplitText([list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in names], lines)
 
 
 def _ragged(source: str, line: int, row: list[str], names: list[str], *, first: bool) -> str:
@@ -375,8 +375,10 @@ def _ragged(source: str, line: int, row: list[str], names: list[str], *, first: 
     return f"{message}; correct that line, or say --sep if columns are separated by something else"
 
 
-def _with_pyarrow(text: str, separator: str, names: list[str], _: str, begin: int, __: Progress | None) -> Cut | None:
-    """Split a text table into cells with pyarrow; return None if `csv` has to split it.
+def _with_pyarrow(
+    text: str, separator: str, names: list[str], _: str, begin: int, __: Progress | None
+) -> SplitText | None:
+    """Split a text table into cells with pyarrow; return None if the `csv` module has to be used instead.
 
     That is where pyarrow is not installed, or may not give the same result.
     """
@@ -398,7 +400,7 @@ def _with_pyarrow(text: str, separator: str, names: list[str], _: str, begin: in
         )
     except (arrow.ArrowException, ValueError, UnicodeError):  # lines of several lengths, no rows
         return None
-    return Cut([ArrowText(column) for column in table.itercolumns()], Lines(text, begin, table.num_rows))
+    return SplitText([ArrowText(column) for column in table.itercolumns()], Lines(text, begin, table.num_rows))
 
 
 READ = {"csv": _with_csv, "pyarrow": _with_pyarrow}

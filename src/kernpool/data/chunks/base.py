@@ -1,4 +1,4 @@
-"""Chunked data: interface for pairs read piece by piece from arrays, memory maps, files and streams.
+"""Chunked data: interface for pairs of keys and values that are read piece by piece from arrays, files or streams.
 
 `open_chunks` makes `Chunks` of any source of pairs. Iterating over them yields keys, values and weights as float64, a
 bounded number of rows at a time, validated: errors about numbers that are not finite name file, row group or row, and
@@ -87,7 +87,7 @@ class Chunks(ABC):
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """Names of the key columns, to match those of queries; None without names or with mere column numbers."""
+        """Names of the key columns, to match query columns by; None if there are no names, or only column numbers."""
         named = self.names is not None and not all(name.isdecimal() for name in self.names)
         return self.names if named else None
 
@@ -244,7 +244,7 @@ class IteratedChunks(Chunks):
 
 
 def rows_per_chunk(columns: int, memory: int | None = None) -> int:
-    """Return the number of rows per chunk that fits the memory limit.
+    """Return the number of rows per chunk that a memory limit allows, but at least 1024.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def rows_per_chunk(columns: int, memory: int | None = None) -> int:
 
 
 def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
-    """Raise TableError, with the position, if an array holds an integer that float64 would round.
+    """Raise TableError, naming the position, if an array holds an integer that float64 would round.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
 
 
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
-    """Raise TableError, with the position, if an array holds NaN or infinity.
+    """Raise TableError, naming the position, if an array holds NaN or infinity.
 
     Parameters
     ----------

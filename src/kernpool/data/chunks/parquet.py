@@ -1,4 +1,4 @@
-"""Chunks of Parquet files and Arrow streams: only columns of keys, values and weights, some rows at a time."""
+"""Chunks of Parquet files and Arrow streams: the columns of keys, values and weights, read some rows at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -63,7 +63,7 @@ class ColumnNames:
         return [*self.features, *self.target, *self.weight]
 
     def reference(self, kind: str, path: Path, files: Sequence[Path]) -> dict[str, Any]:
-        """Return a dictionary that identifies data files and the columns used, to find them again.
+        """Return a dictionary of the data files and the columns used, by which a saved model finds its data again.
 
         It has fingerprints of the files, which detect changes.
         """
@@ -77,7 +77,7 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Convert a matrix with one row for each column of the table, in the order of `all`, to a `Chunk`.
+        """Convert a matrix, whose rows are the columns of keys, values and weights in this order, to a `Chunk`.
 
         Columns of the arrays of the chunk are contiguous in memory.
         """
@@ -235,7 +235,7 @@ class ParquetGroups(Chunks):
         self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks of these row groups."""
+        """Iterate over the chunks of the row groups, in order."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
         yield from _read(self.file, self.groups, self._names, collected, self._constants)
         yield from collected.rest()
@@ -248,9 +248,9 @@ class ParquetGroups(Chunks):
 def _read(
     file: Path, groups: range | None, names: ColumnNames, collected: _Collected, constants: Mapping[str, Any]
 ) -> Iterator[Chunk]:
-    """Yield the full chunks from row groups of a Parquet file, or from all of them if `groups` is None.
+    """Yield all full chunks of a Parquet file or its given row groups; rows that fill no chunk stay in `collected`.
 
-    The last rows may not fill a chunk; they stay in the buffer `collected`.
+    All row groups are read if `groups` is None.
     """
     from pyarrow import ArrowException
 
@@ -328,7 +328,7 @@ def _in_stream(start: int, row: int, name: str) -> str:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files of a path in order: the file itself, or those in a folder and its partitions.
+    """Return the Parquet files at a path, sorted by name: the file itself, or those in a folder and its partitions.
 
     Parameters
     ----------
@@ -372,12 +372,12 @@ def _open(file: Path) -> Any:
 
 
 def name_in(folder: Path, file: Path) -> str:
-    """Return the path of a data file relative to `folder`, as text; its bare name if `folder` is no folder."""
+    """Return the path of a data file relative to `folder`, as text; just the file name if `folder` is the file."""
     return file.relative_to(folder).as_posix() if file != folder and folder.is_dir() else file.name
 
 
 def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, float | str]]:
-    """Return the values of partition columns, in folder names such as ``year=2020``, of each Parquet file.
+    """Return each Parquet file's values of the partition columns, read from folder names such as ``year=2020``.
 
     They are numbers if all values of a column are and none is a code such as 007, else text.
     """

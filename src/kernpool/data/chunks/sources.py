@@ -234,7 +234,7 @@ def _with_warning(chunks: Chunks) -> Chunks:
 
 
 def refuse_keys_alone(key: Any) -> None:
-    """Raise TypeError if keys come without values, where an iterable of chunks of both is expected.
+    """Raise TypeError if `pool` was given keys without values, instead of chunks of keys and values.
 
     Parameters
     ----------
