@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
-from kernpool.bandwidth.criteria import SAFE, count_deleted
+from kernpool.bandwidth.criteria import SAFE, replace_at_high_leverage
 from kernpool.bandwidth.search.objective import Objective
 
 PENALISED = ("aicc", "gcv")
@@ -28,7 +28,7 @@ def make_edges(seed, n):
 
 
 def count_one(hat, residual=0.3, alone=2.0, bound=1e9):
-    counted = count_deleted(
+    counted = replace_at_high_leverage(
         *(np.array([[number]]) for number in (residual, alone)), np.array([hat]), np.array([[bound]])
     )
     return float(np.squeeze(counted.residual)), float(np.squeeze(counted.by_fit)), float(np.squeeze(counted.by_hat))
@@ -77,7 +77,7 @@ def test_near_one_the_deleted_residual_counts():
     hat = design @ np.linalg.pinv(design)
     others = np.polyval(np.polyfit(x[:3], y[:3], 1), 30.0)
     residual = (y - hat @ y)[:, None]
-    counted = count_deleted(residual, np.zeros((4, 1)), np.diagonal(hat), np.full((4, 1), 1e9))
+    counted = replace_at_high_leverage(residual, np.zeros((4, 1)), np.diagonal(hat), np.full((4, 1), 1e9))
     assert hat[3, 3] > 0.99
     assert counted.residual[3, 0] == pytest.approx(y[3] - others, rel=0.01)
 

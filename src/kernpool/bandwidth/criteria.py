@@ -165,8 +165,10 @@ LARGEST = 2.0  # standard deviations
 EXACT, ALONE = 1e-4, 1e-8
 
 
-class LooResiduals(NamedTuple):
-    """Residuals that enter a criterion, and their derivatives by the fit's residuals and the hat-matrix diagonal.
+class CriterionResiduals(NamedTuple):
+    """Residuals that a criterion squares, and their derivatives with respect to the fit's residuals and leverages.
+
+    Leverages are the diagonal of the hat matrix.
 
     Parameters
     ----------
@@ -183,7 +185,7 @@ class LooResiduals(NamedTuple):
     by_hat: Array | float
 
 
-def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> LooResiduals:
+def replace_at_high_leverage(residual: Array, alone: Array, hat: Array, bound: Array) -> CriterionResiduals:
     """Replace residuals at rows of leverage above one half by bounded deleted (leave-one-out) residuals.
 
     Parameters
@@ -199,17 +201,18 @@ def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> Lo
 
     Returns
     -------
-    LooResiduals
+    CriterionResiduals
         The residuals as they are, if no leverage is above one half.
 
     Examples
     --------
     >>> residual, alone = np.array([[0.1], [0.1], [0.0]]), np.array([[2.0], [2.0], [2.0]])
-    >>> count_deleted(residual, alone, np.array([0.3, 0.99, 1.0]), np.full((3, 1), 1e3)).residual.ravel().round(2)
+    >>> hat, bound = np.array([0.3, 0.99, 1.0]), np.full((3, 1), 1e3)
+    >>> replace_at_high_leverage(residual, alone, hat, bound).residual.ravel().round(2)
     array([0.1 , 9.95, 2.  ])
     """
     if not np.any(hat > SAFE):
-        return LooResiduals(residual, 1.0, 0.0)
+        return CriterionResiduals(residual, 1.0, 0.0)
     free = np.maximum(1.0 - hat, 1e-3 * ALONE)
     log_free, span = np.log(free), float(np.log(EXACT / ALONE))
     deleted, by_leverage = _step((hat - SAFE) / (1.0 - SAFE))
@@ -224,7 +227,7 @@ def count_deleted(residual: Array, alone: Array, hat: Array, bound: Array) -> Lo
     bounded = found / np.sqrt(square)
     inner = 1.0 - share + share * square**-1.5
     by_hat = inner * by_hat + (by_leverage / (1.0 - SAFE))[:, None] * (bounded - found)
-    return LooResiduals(found + share * (bounded - found), inner * by_fit, by_hat)
+    return CriterionResiduals(found + share * (bounded - found), inner * by_fit, by_hat)
 
 
 def _step(u: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth.rules_of_thumb import Points, canonical_ratio, gather, sum_by_place
+from kernpool.bandwidth.rules_of_thumb import Points, canonical_ratio, gather, sum_by_point
 from kernpool.core import Layout, solve
 from kernpool.data.array_validation import as_real_array
 from kernpool.kernels import Kernel
@@ -33,7 +33,7 @@ DEFICIENT = 1e-10  # fraction of the largest eigenvalue
 
 
 def quartic_pilot(points: Points) -> tuple[float, float]:
-    r"""Estimate the noise variance and the mean product of second and fourth derivatives by quartic fits on blocks.
+    r"""Estimate the noise variance and the mean of ``m'' m''''``, for a regression curve m, by quartic fits on blocks.
 
     Mallows' criterion selects the number of blocks, at most five and at most ``n / 20``; every block has to have more
     distinct x than a quartic has coefficients.
@@ -95,7 +95,7 @@ def _residual(block: Points, curve: Polynomial) -> float:
 
 
 def mean_squared_curvature(points: Points, bandwidth: float) -> float:
-    r"""Estimate the mean squared second derivative from local cubic fits, away from the ends.
+    r"""Estimate the curve's mean squared second derivative from local cubic fits, away from the ends of the range of x.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def _binned(points: Points) -> Points:
     right_share = position - left
 
     def shared(amount: Array) -> Array:
-        of_left = sum_by_place(left, amount * (1 - right_share), BINS)
-        return of_left + sum_by_place(left + 1, amount * right_share, BINS)
+        of_left = sum_by_point(left, amount * (1 - right_share), BINS)
+        return of_left + sum_by_point(left + 1, amount * right_share, BINS)
 
     rows = shared(points.rows)
     kept = rows > 0
@@ -139,7 +139,7 @@ def _binned(points: Points) -> Points:
 
 
 def _second_derivative(points: Points, query: Array, bandwidth: float) -> Array:
-    """Return second derivatives at the query points, from local cubic fits by minimum-norm least squares."""
+    """Return the curve's second derivatives at the queries, from local cubic fits by minimum-norm least squares."""
     unit = min(bandwidth, points.width)  # in units of a huge bandwidth, powers of offsets would underflow
     powers = np.add.outer(np.arange(4), np.arange(4))
     second = np.empty(len(query))

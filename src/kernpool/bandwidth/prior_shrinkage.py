@@ -103,7 +103,9 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
 
 
 def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the leave-one-out prior of each row's own class, with one unit of the row's weight held out.
+    r"""Return the prior probability of each row's own class, estimated from the other rows.
+
+    Of the row's own frequency at most one is held out; with groups, all rows of its group are.
 
     Parameters
     ----------
@@ -136,7 +138,9 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
 
 
 def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
-    r"""Return the leave-one-out priors of all classes for each row, with one unit of the row's weight held out.
+    r"""Return, for each row, the prior probabilities of all classes, estimated from the other rows.
+
+    Of the row's own frequency at most one is held out; with groups, all rows of its group are.
 
     Parameters
     ----------

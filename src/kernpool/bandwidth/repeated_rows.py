@@ -189,7 +189,7 @@ def _fraction_of_ties(column: NDArray[Any]) -> float:
 
 
 def _hash(columns: list[NDArray[Any]]) -> Hashes:
-    """Return a 64-bit hash of each row: equal for equal rows, and otherwise different but for probability 2**-64."""
+    """Return a 64-bit hash of each row; those of two different rows are equal with probability 2**-64."""
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         exact = column.dtype == np.uint64
@@ -200,7 +200,7 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
 
 
 def _subsample(hashes: Hashes) -> NDArray[np.intp]:
-    """Return row indices: all, or about 65 536 of more, chosen such that copies of a row are all in or all out."""
+    """Return the indices of all rows, or of a sample of about 65 536 that has all copies of a row or none of them."""
     if len(hashes) <= SEEN:
         return np.arange(len(hashes))
     return np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
@@ -220,7 +220,7 @@ def _has_ties(column: NDArray[Any]) -> bool:
 def _count_distinct(
     rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
-    """Return the number of the rows `kept`, the number of copies among them, and one index per distinct row.
+    """Return the number of rows at the indices `kept`, the number of copies among them, and one index per distinct row.
 
     A row counts by its weight. With groups, equal rows of a group count as a single one, whatever their weights.
     """

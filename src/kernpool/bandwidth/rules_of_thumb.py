@@ -1,4 +1,4 @@
-"""Rule-of-thumb bandwidths (Scott, Silverman), the rate in the number of rows, and rows grouped by distinct x.
+"""Rule-of-thumb bandwidths (Scott, Silverman), rescaling of bandwidths to more rows, and rows grouped by distinct x.
 
 The rules use the spread of the columns and the number of rows, and never y. `rate_factor` and `bring_to_rows` turn
 bandwidths that are best for a sample into bandwidths for more rows. `Points` holds the rows of one column by
@@ -122,7 +122,7 @@ def rule_of_thumb(
 
 
 def canonical_ratio(kernel: str | Kernel) -> float:
-    """Return the factor that turns a Gaussian bandwidth into an equivalent one of another kernel.
+    """Return the factor from a Gaussian kernel's bandwidth to that of another kernel that smooths equally.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def rate_factor(few: float, many: float, columns: int) -> float:
 def bring_to_rows(
     bandwidth: Array, smoothing: Array, matters: NDArray[np.bool_], few: float, many: float
 ) -> tuple[Array, Array, float]:
-    r"""Rescale bandwidths and categorical smoothings from a sample to all rows by their optimal rate in n.
+    r"""Rescale bandwidths and categorical smoothings found on a sample to all rows, by their optimal rates in n.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class Points:
 
     @property
     def total(self) -> float:
-        """Number of rows, as the sum of their frequencies."""
+        """Number of rows, as the sum of their frequency weights."""
         return float(self.rows.sum())
 
     @property
@@ -267,14 +267,14 @@ def gather(x: Array, y: Array, rows: Array) -> Points:
         One per distinct x.
     """
     place, point = np.unique(x, return_inverse=True)
-    count = sum_by_place(point, rows, len(place))
-    mean = sum_by_place(point, rows * y, len(place)) / count
-    squares = sum_by_place(point, rows * (y - mean[point]) ** 2, len(place))
+    count = sum_by_point(point, rows, len(place))
+    mean = sum_by_point(point, rows * y, len(place)) / count
+    squares = sum_by_point(point, rows * (y - mean[point]) ** 2, len(place))
     return Points(place, count, mean, squares)
 
 
-def sum_by_place(place: NDArray[np.intp], amount: Array, places: int) -> Array:
-    """Sum amounts by the index of the point that they belong to.
+def sum_by_point(place: NDArray[np.intp], amount: Array, places: int) -> Array:
+    """Return the sum of the amounts at each point, given the index of the point that each amount belongs to.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def closed_over(function: Any) -> str:
-    """Return a string of the variables in a function's closure that is the same in every process.
+    """Describe the variables in a function's closure by a string that is the same in every process.
 
     Compiled functions are described by their names.
 
@@ -112,7 +112,7 @@ LOOPS = "loops"  # compiled functions live in folders of this name, and nowhere 
 
 
 def compiled_sources(package: Path) -> list[Path]:
-    """Return the source files that hold compiled code: those in folders named ``loops``, at any depth, and this one.
+    """Return the source files of compiled code: those in folders named ``loops``, at any depth, and this module's.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def bare_loop(function: Function) -> Function:
 
 
 def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Return a decorator that implements `stand_in` in compiled loops, depending on the types of its arguments.
+    """Return a decorator that registers what compiled loops call for `stand_in`, chosen by the argument types.
 
     The decorated function takes these types and returns the implementation.
     """

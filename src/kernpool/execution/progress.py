@@ -1,4 +1,4 @@
-"""Progress callbacks: callers follow long fits and predictions, without a parameter of the estimator."""
+"""Progress callbacks, by which callers follow long fits and predictions without a parameter of the estimator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def current_progress() -> Progress | None:
 
 
 def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Return a callback that maps the progress of one of several equal parts to that of the whole, or None.
+    """Return a callback that turns progress in one of several equal parts into progress of the whole.
+
+    None if there is no callback.
 
     Examples
     --------

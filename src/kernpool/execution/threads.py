@@ -288,7 +288,7 @@ _users, _limits = 0, None  # callers inside, and the handle that restores the li
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit the BLAS libraries to one thread while any caller is inside the block.
+    """Limit the BLAS libraries to one thread while any caller is inside the ``with`` block.
 
     The setting belongs to the process. The first caller sets the limit and the last one restores it: with a limit per
     caller, two overlapping callers would leave it at one forever.

@@ -44,7 +44,10 @@ def is_built_in(kernel: Kernel) -> bool:
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Return whether compiled loops support a `Kernel`: built-ins, and powers ``(1 - u**r)**p`` in their products."""
+    """Return whether compiled loops support a `Kernel`: the built-in ones, and the powers that their products need.
+
+    These are powers ``(1 - u**r)**p``.
+    """
     return kernel.name in COMPILED and get_kernel(kernel.name) is kernel
 
 

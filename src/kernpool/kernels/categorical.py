@@ -1,4 +1,4 @@
-"""Kernels for categorical columns: the weight factor of two rows whose categories differ.
+"""Kernels for categorical columns: the factor in the weight of two rows that depends on their categories.
 
 Such a kernel multiplies a factor onto the weight of a pair. Its smoothing ``lambda`` lies in a box that begins at 0,
 where rows of different categories have no influence on each other. At the other end most kernels make the column
@@ -39,7 +39,7 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CategoricalKernel:
-    r"""Kernel of a categorical column: a factor per pair of categories, with a smoothing parameter lambda.
+    r"""Kernel of a categorical column: a weight factor per pair of categories, with a smoothing parameter lambda.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class CategoricalKernel:
         return self.factors(distance, self._checked(lam, len(distance)))
 
     def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
-        r"""Return the derivative of the kernel factor of every pair of categories by the smoothing lambda.
+        r"""Return the derivatives of the kernel factors of all pairs of categories with respect to lambda (smoothing).
 
         Parameters
         ----------

@@ -165,9 +165,9 @@ def _named() -> dict[tuple[int, int], Kernel]:
 
 
 def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
-    """Return the product ``K(u) K(u / ratio)`` as a single kernel, without compiled loops and constants.
+    """Return the product ``K(u) K(u / ratio)`` as a single kernel that compiled loops do not support.
 
-    Pooling does not need the constants.
+    Its constants are NaN; pooling does not need them.
     """
 
     def both(one: Profile, combine: Callable[[Array, Array], Array]) -> Profile:

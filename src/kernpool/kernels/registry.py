@@ -74,7 +74,7 @@ Profile = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    r"""Smoothing kernel: its profile ``K(u)``, the logarithm and log-slope of that, its support and constants.
+    r"""Smoothing kernel: profile ``K(u)``, ``log K(u)`` and its slope, support, and constants such as the integral.
 
     Parameters
     ----------

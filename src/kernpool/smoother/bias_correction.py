@@ -48,7 +48,7 @@ def value_shares(fitted: Fitted) -> LinearWeights:
 
 
 def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
-    r"""Return slopes of local linear or quadratic fits at each query, and the linear weights of the slopes.
+    r"""Return the slopes of local linear or quadratic fits at each query, and the outputs' linear weights in them.
 
     Slopes are per unit of each column.
 
@@ -74,7 +74,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
 
 
 def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor: float = 1.0) -> list[LinearWeights]:
-    """Return the linear weights of the slopes of local linear or quadratic fits, given kernel sums.
+    """Return the linear weights of the outputs in the slopes of local linear or quadratic fits, from kernel sums.
 
     Parameters
     ----------
@@ -109,9 +109,9 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
 
 
 def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array, list[LinearWeights]]:
-    r"""Return the derivatives of a local constant fit with a Gaussian kernel, and their linear weights.
+    r"""Return the slopes of a local constant fit with a Gaussian kernel, and the outputs' linear weights in them.
 
-    They are :math:`\alpha_j (t_j - \bar t) / h`, because the logarithm of the kernel has the slope t/h.
+    The weights are :math:`\alpha_j (t_j - \bar t) / h`, because the logarithm of the kernel has the slope t/h.
 
     Parameters
     ----------
@@ -158,10 +158,10 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
 
 
 def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
-    """Return the rows, for the d offsets, of each query's inverse covariance matrix of local regressors.
+    """Return, for each query, the first d rows of the inverse covariance matrix of the local regressors.
 
-    Of shape (m, d, regressors), in bandwidths. They are the slopes of values whose covariances with the regressors are
-    those of the identity.
+    These are the rows of the d offsets. Of shape (m, d, regressors), in bandwidths. They are the slopes of
+    values whose covariances with the regressors are those of the identity.
     """
     d = layout.columns
     state = state if ridge is None else with_ridge(state, layout, ridge)
@@ -214,7 +214,7 @@ class Estimate:
 
     @property
     def log_mass(self) -> Array:
-        """Logarithm of the smallest sum of weights of all local fits, of shape (m,); -inf where a window is empty."""
+        """Logarithm of each point's sum of kernel weights, the smallest among its local fits; -inf if it is zero."""
         return np.asarray(np.min([share.log_mass for _, share in self.terms], axis=0))
 
 
@@ -291,16 +291,16 @@ def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
 
 
 def centers(smoother: Smoother, places: EvaluationPoints, method: str, column: int | None) -> Array:
-    """Return the estimated curve or slope alone, of shape (m, c), without linear weights or ranks.
+    """Return only the values of the estimated curve or slope, of shape (m, c), without their linear weights.
 
-    This is for resampled outputs: nothing warns of ranks.
+    This is for resampled outputs: nothing warns of rank-deficient fits.
     """
     fits = [(factor, _plain(each, places, [column])[0]) for factor, each in parts_of(smoother, method)]
     return np.asarray(sum(factor * each.center for factor, each in fits))
 
 
 def _plain(smoother: Smoother, places: EvaluationPoints, columns: Sequence[int | None]) -> list[Estimate]:
-    """Return the values or slopes of a fit without bias correction, from one pass over the keys."""
+    """Estimate the curve or its slopes, without bias correction, in one pass over the keys."""
     of_value = None in columns
     known: tuple[tuple[Problem, PoolState], ...] = ()
     if of_value or smoother.recipe.degree:

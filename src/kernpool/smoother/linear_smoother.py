@@ -34,7 +34,7 @@ MOMENTS = ("first", "second", "third", "fourth")
 
 
 class SharedSums:
-    """Cache of kernel sums, shared by pooling problems with the same query-key pairs, whatever the values.
+    """Cache of kernel sums that pooling problems with equal queries, keys and weights share, whatever their values.
 
     For the default interval with a Gaussian kernel this saves two of eight passes: the square of the kernel of the
     wider fit is the kernel of the narrower one, and that of the noise fit is the kernel of the wider. For intervals of
@@ -52,7 +52,7 @@ class SharedSums:
         self._sums, self._known = sums, list(known)
 
     def __call__(self, problem: Problem) -> PoolState:
-        """Return the kernel sums of a pooling problem, cached or computed; its sums of values are meaningless."""
+        """Return the kernel sums of a pooling problem, cached or computed; those of weighted values are meaningless."""
         state = self.known(problem)
         if state is None:
             state = self._sums(problem)
@@ -105,7 +105,7 @@ def are_equal(one: Array | None, other: Array | None) -> bool:
 
 
 def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
-    """Return whether two optional categorical kernel factors have equal levels and tables, or both are None."""
+    """Return whether two optional `Factors` have equal category codes and factor tables, or both are None."""
     if one is None or other is None:
         return one is other
     return all(np.array_equal(a, b) for a, b in zip(one.tables, other.tables, strict=True)) and all(
@@ -114,7 +114,10 @@ def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
 
 
 def _moments(state: PoolState, layout: Layout, wanted: Layout) -> PoolState:
-    """Return kernel sums with moment columns reordered for another layout, of the same or a lower degree."""
+    """Return kernel sums rearranged to the columns of moments that a fit of the same or a lower degree needs.
+
+    Sums of values are zero, unless all columns are in place already.
+    """
     if layout == wanted:
         return state
     numerator = np.zeros((len(state.denominator), wanted.width))
@@ -143,7 +146,7 @@ class SumCache:
         self._value, self._known = value, list[tuple[Problem, PoolState]]()
 
     def get(self, problem: Problem, make: Callable[[], PoolState]) -> PoolState:
-        """Return the kernel sums of a pooling problem, cached or computed by `make`; they must not be modified."""
+        """Return the kernel sums of a pooling problem, cached or computed by `make`; callers must not modify them."""
         if problem.value is not self._value or not has_plain_pairs(problem):
             return make()
         for other, state in self._known:
@@ -244,7 +247,7 @@ class Smoother:
 
     @cached_property
     def weight(self) -> Array:
-        """Frequencies of the training rows, of shape (n,)."""
+        """Frequency weights of the training rows, of shape (n,)."""
         weight, n = self.keys.weight, len(self.keys.value)
         return np.ones(n) if weight is None else weight * self.keys.unit
 
@@ -259,11 +262,11 @@ class Smoother:
         return EvaluationPoints(self.keys.rows.array, self.key_code)
 
     def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes at the first evaluation points, which a printed table shows."""
+        """Return the effective sample sizes at the first six evaluation points, those that a printed table shows."""
         return effective_rows(self.problem(places.rows(slice(0, ROWS))), self.weight)
 
     def of_degree(self, degree: int) -> Smoother:
-        """Return the smoother of another polynomial degree at the same bandwidths; only degree 1 keeps the ridge."""
+        """Return the smoother with another polynomial degree and the same bandwidths; only degree 1 keeps the ridge."""
         if degree == self.recipe.degree:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
@@ -295,7 +298,7 @@ class Smoother:
         return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor)
 
     def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
-        """Return the pooling problem of given evaluation points, whose kernel sums are exact to rounding."""
+        """Return the pooling problem with given evaluation points as queries; its sums are exact to rounding."""
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
@@ -315,7 +318,7 @@ class Smoother:
         return make() if self.kept is None else self.kept.get(problem, make)
 
     def solve(self, problem: Problem, state: PoolState) -> LocalFit:
-        """Return the local polynomial fit at each query from kernel sums, with the recipe's ridge."""
+        """Return the local polynomial fit at each query, from kernel sums and with the smoother's ridge."""
         ridge = self.recipe.ridge_weight(self.columns)
         return Sums(state, problem.layout, problem.value_center).fit(ridge)
 
@@ -349,10 +352,10 @@ class Fitted:
 
     @property
     def log_mass(self) -> Array:
-        """Logarithm of the sum of the weights, of shape (m,); minus infinity where the window is empty."""
+        """Logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
         return log_mass(self.state)
 
 
 def log_mass(state: PoolState) -> Array:
-    """Return the logarithm of the sum of the weights, of shape (m,); minus infinity where the window is empty."""
+    """Return the logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
     return np.where(state.denominator > 0, state.log_denominator, -np.inf)

@@ -68,7 +68,7 @@ PAIRS = 1 << 21  # in one table
 
 @dataclass(frozen=True, eq=False)
 class WeightTables:
-    """Matrices of linear weights, queries by keys of positive weight, of a linear combination of local fits.
+    """Matrices of linear weights, queries by keys of positive frequency, of a linear combination of local fits.
 
     Parameters
     ----------
@@ -94,18 +94,18 @@ class WeightTables:
 
     @property
     def places(self) -> int:
-        """Number of queries per block for which a weight matrix holds at most about two million numbers."""
+        """Number of queries per block, so that the weight matrix of a block holds at most about two million numbers."""
         return max(1, PAIRS // len(self.kept))
 
     def summed(self, product: Array, psi: Array | None = None) -> Array:
-        """Return, for each query, the sum over keys of products of linear weights, divided by the keys' frequencies.
+        """Return, for each query, the sum over keys of products of linear weights, each divided by the key's frequency.
 
         So it is a sum over unit rows. Optionally terms are multiplied by `psi`.
         """
         return np.asarray(np.sum(product * (1.0 if psi is None else psi[self.kept]) / self.weight, axis=1))
 
     def rows(self, which: slice | NDArray[np.intp]) -> Array:
-        """Return the linear weights at the queries with these indices, of shape (points, k)."""
+        """Return the linear weights of the keys at the queries with these indices, of shape (queries, k)."""
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
 
     def _one(self, shares: LinearWeights, which: slice | NDArray[np.intp]) -> Array:
@@ -262,7 +262,7 @@ def moment_form(
 def size_form(
     state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
 ) -> Array:
-    """Return an upper bound on the size of the terms that are summed in `moment_form`."""
+    """Return an upper bound on the magnitude of the terms that `moment_form` sums, for its rounding error."""
     pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
     return size_of_shares(state, layout, pairs[0]) * size_of_shares(state, layout, pairs[1])
 

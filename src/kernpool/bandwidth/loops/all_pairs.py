@@ -1,4 +1,4 @@
-"""Compiled loops of the fast criteria: kernel sums of training rows over all pairs, and their derivatives.
+"""Compiled loops for bandwidth criteria of small tables: kernel sums over all pairs of rows, and their derivatives.
 
 Two sets of loops. The first passes a block of rows over all rows as keys: weights, moments, and the derivatives of
 the fit by each weight. Its tables have shape (rows of the block, n) and stay in the cache; every stage runs along
@@ -21,8 +21,8 @@ LARGEST, LEAST = 500.0, -721.0
 
 
 @bare_loop
-def add_squares(columns, unit, first, exponents):
-    """Compute exponents of the Gaussian weights of a block of rows: squared scaled distances to all rows.
+def square_distances(columns, unit, first, exponents):
+    """Compute squared scaled distances of a block of rows to all rows: the exponents of their Gaussian weights.
 
     Columns are summed in groups of four per pass over the rows, the rest one by one.
     """
@@ -48,16 +48,16 @@ def add_squares(columns, unit, first, exponents):
 
 
 @bare_part
-def _place(second, d, a):
+def _second_moment_offset(second, d, a):
     """Return the offset `p` such that the second moment of columns `a` and `e >= a` is stored at index ``p + e``."""
     return second + a * d - a * (a + 1) // 2
 
 
 @bare_part
 def _smallest(x, low):
-    """Return the minimum of the array `x`, by halving, which vectorises.
+    """Return the minimum of the array `x`, by repeated halving.
 
-    A sequential minimum does not vectorise. `low` is a work array of the same size.
+    Halving vectorises, a sequential minimum does not. `low` is a work array of the same size.
     """
     m = x.size
     for j in range(m):
@@ -73,7 +73,7 @@ def _smallest(x, low):
 
 @bare_loop
 def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift, fixed, penalty, low, kernel):
-    """Compute the pair weights of a block of rows: kernel values times categorical factors and frequencies.
+    """Compute every row's weight for each row of a block: kernel value times categorical factors and frequency.
 
     Kernel values and categorical factors (`tables`) are given as exponents. Weights are in units of ``2**-shift``, one
     unit per row. If `fixed`, `shift` is an input; otherwise it is set to each row's smallest exponent, so that the
@@ -112,7 +112,7 @@ def weigh(exponents, levels, tables, skipped, slopes, weight, own, first, shift,
 
 @bare_loop
 def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, sums):
-    """Compute each row's sums of weights and weighted values and, for local linear fits, the moments of offsets.
+    """Compute each row's kernel sums: of weights, of weighted values and, for local linear fits, moments of offsets.
 
     They are the denominator and the numerator of a pooling state. Second moments are summed four at a time, two columns
     with two, which read each column half as often.
@@ -151,7 +151,7 @@ def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, s
                     s0 += w0[j] * column[j]
                     s1 += w1[j] * column[j]
                 sums[i, cross + a * c + b], sums[i, cross + a1 * c + b] = s0, s1
-            place, place1 = _place(second, d, a), _place(second, d, a1)
+            place, place1 = _second_moment_offset(second, d, a), _second_moment_offset(second, d, a1)
             for e in range(a, d, 2):
                 e1 = min(e + 1, d - 1)
                 t0, t1 = offset[e], offset[e1]
@@ -167,8 +167,8 @@ def add_moments(kernel, columns, unit, value, first, degree, offset, weighted, s
 
 
 @bare_loop
-def spread(columns, unit, value, first, base, tilt, intercept, slope, share, changes):
-    """Compute derivatives of each row's fitted values by its pair weights, up to a factor per row.
+def differentiate_by_weights(columns, unit, value, first, base, tilt, intercept, slope, share, changes):
+    """Compute derivatives of each row's fitted values with respect to its pair weights, up to a factor per row.
 
     Per output they are the linear weight, per unit of pair weight, times the local residual. Then follows the squared
     linear weight, for the hat diagonal; it is omitted where `changes` has no room for it.
@@ -201,12 +201,12 @@ def spread(columns, unit, value, first, base, tilt, intercept, slope, share, cha
 
 
 @bare_loop
-def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slopes, by_cell):
-    """Compute derivatives of each row's fitted values by the log bandwidths: weighted sums of squared offsets.
+def differentiate_by_bandwidths(kernel, changes, columns, unit, ends, first, squared, moved, slopes, by_cell):
+    """Compute derivatives of each row's fitted values with respect to the log bandwidths, up to a factor per row.
 
-    Summands are weight times change times squared offset in bandwidths, where changes are derivatives by pair weights
-    (`spread`). Also compute the sums without offsets over each cell of rows of the same categories; cells end before
-    `ends`.
+    They are sums over keys of weight times change times squared offset in bandwidths, where changes are derivatives by
+    pair weights (`differentiate_by_weights`). Also compute the sums without offsets over each cell of rows of the same
+    categories; cells end before `ends`.
     """
     d, n = columns.shape
     for r in range(kernel.shape[0]):
@@ -235,7 +235,7 @@ def sum_squares(kernel, changes, columns, unit, ends, first, squared, moved, slo
 
 @bare_part
 def _weigh(columns, i, stop, kernel):
-    """Compute Gaussian weights between row `i` and rows ``i + 1`` to ``stop - 1``."""
+    """Compute the Gaussian weights of the pairs of row `i` and each row from ``i + 1`` to ``stop - 1``."""
     for a in range(columns.shape[0]):
         here, later = columns[a, i], columns[a, i + 1 : stop]
         for j in range(later.size):
@@ -247,7 +247,7 @@ def _weigh(columns, i, stop, kernel):
 
 @bare_part
 def _add(kernel, weighted, i, stop, sums):
-    """Add kernel-weighted values between row `i` and rows ``i + 1`` to ``stop - 1`` to the sums of both rows."""
+    """Add the weighted values of row `i` to the sums of rows ``i + 1`` to ``stop - 1``, and vice versa."""
     for c in range(weighted.shape[0]):
         theirs, their_sums = weighted[c, i + 1 : stop], sums[c, i + 1 : stop]
         own, total = weighted[c, i], 0.0
@@ -270,7 +270,7 @@ def add_others(columns, weighted, reach, sums, kernel):
 
 @bare_loop
 def sum_nearest(columns, weighted, alone, most, sums):
-    """Compute kernel sums at isolated rows of a single column, relative to their nearest neighbour's kernel value.
+    """Compute one-column kernel sums at isolated rows, in units of the kernel value of each row's nearest neighbour.
 
     Sums run from the nearest neighbours outwards, as far as exponents of weights differ by at most `most`.
     """
@@ -297,11 +297,11 @@ def sum_nearest(columns, weighted, alone, most, sums):
 
 
 @bare_loop
-def add_moved(columns, weighted, reach, sums, kernel, moved):
-    """Add sums of kernel weights times squared offsets: derivatives of kernel sums by each log bandwidth.
+def add_derivatives(columns, weighted, reach, sums, kernel, moved):
+    """Add up derivatives of each row's kernel sums with respect to each log bandwidth, up to a common factor.
 
-    They are the derivatives up to the factor ``2 log(2)``, since offsets are in the unit in which a weight is
-    ``2**-(squared distance)``. The sums have one table for each column.
+    They are sums of kernel weights times squared offsets: the derivatives up to the factor ``2 log(2)``, since offsets
+    are in the unit in which a weight is ``2**-(squared distance)``. The sums have one table for each column.
     """
     stop, n = 0, columns.shape[1]
     for i in range(n):

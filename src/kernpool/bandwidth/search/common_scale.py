@@ -1,4 +1,4 @@
-"""Search for one common factor on the column spreads: a grid over a stated interval, refined by Brent's method.
+"""Search for bandwidths that are one common factor times the column spreads: a grid, refined by Brent's method.
 
 The grid reaches from a tenth of a typical nearest-neighbour distance to ten diameters of the data, so the minimum
 is the global one on that interval up to the resolution of the grid. With many rows the grid runs on a sample, and
@@ -71,10 +71,10 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
 
 
 def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
-    """Return a grid of common bandwidth factors, from a tenth of a nearest-neighbour distance to ten diameters.
+    """Return a grid of common bandwidth factors, from well below the distances between rows to well above them.
 
-    The distance is a typical one. Below, a Gaussian window holds one row and nothing changes; above, all rows weigh the
-    same.
+    From a tenth of a typical nearest-neighbour distance to ten diameters of the data. Below, a Gaussian window holds
+    one row and nothing changes; above, all rows weigh the same.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def minimise(objective: Objective, spread: Array, grid: Array) -> None:
 
 
 def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Minimise a fast criterion of few rows over the bandwidth of a single column, on several threads.
+    """Minimise the criterion of a small one-column table over its bandwidth, on several threads.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
 
 
 def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
-    """Return the next log factor to evaluate, by polynomial interpolation, and a bound on the possible decrease.
+    """Return the log factor to evaluate next, by polynomial interpolation, and a bound on the criterion's decrease.
 
     The factor is the minimum of a polynomial around the lowest point: a parabola through the point and its neighbours,
     bent by one more point to a cubic if there is one. Its neglected next derivative, in units of the second, is assumed

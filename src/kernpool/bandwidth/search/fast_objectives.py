@@ -59,15 +59,15 @@ class FastObjective(ABC):
 
     @abstractmethod
     def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals by log bandwidths and smoothings, of shape (n c, p)."""
+        """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
 
     @property
     def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; of ties the one with the largest bandwidths."""
+        """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
 
     def hand_over(self, theta: Array) -> None:
-        """Pass the recorded evaluations to the full `Objective`, and evaluate that at the parameters `theta`."""
+        """Pass the recorded evaluations to the full `Objective`, and evaluate the latter at the parameters `theta`."""
         self.engine.tried_quickly += self.tried
         self.engine.evaluate(theta)
 
@@ -101,7 +101,7 @@ class PairwiseEvaluation:
 
 
 class PairwiseObjective(FastObjective):
-    """Criterion of local constant Gaussian fits on numeric columns, evaluated in one visit to each pair of rows.
+    """Criterion of local constant Gaussian fits on numeric columns; each pair's weight is computed once for both rows.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class PairwiseObjective(FastObjective):
     """
 
     def __init__(self, engine: Objective) -> None:
-        from kernpool.bandwidth.loops.all_pairs import add_moved, add_others, sum_nearest
+        from kernpool.bandwidth.loops.all_pairs import add_derivatives, add_others, sum_nearest
 
         super().__init__(engine)
         self._add_others: Callable[..., None] = add_others
-        self._add_moved: Callable[..., None] = add_moved
+        self._add_derivatives: Callable[..., None] = add_derivatives
         self._sum_nearest: Callable[..., None] = sum_nearest
         rows, self._value = engine.rows, engine.problem.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
@@ -137,13 +137,13 @@ class PairwiseObjective(FastObjective):
         return at
 
     def jacobian(self, at: Evaluation | PairwiseEvaluation) -> Array:
-        """Return the derivatives of the residuals by the log bandwidths, of shape (n c, p)."""
+        """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
         if isinstance(at, Evaluation):
             return self.engine.jacobian(at)
         scaled, reach = self._scaled(at.theta)
         (d, n), row = scaled.shape, (np.empty(scaled.shape[1]), np.empty(scaled.shape[1]))
         sums = np.zeros((d, *self._weighted.shape))
-        self._add_moved(scaled, self._weighted, reach, sums, *row)
+        self._add_derivatives(scaled, self._weighted, reach, sums, *row)
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
@@ -156,7 +156,7 @@ class PairwiseObjective(FastObjective):
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
 
     def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
-        """Evaluate the criterion; return None if, with several columns, a row has no neighbours within reach."""
+        """Evaluate the criterion; return None if there are several columns and a row's sum of weights is negligible."""
         rows = self.rows
         scaled, reach = self._scaled(theta)
         sums = self._own.copy()
@@ -176,7 +176,7 @@ class PairwiseObjective(FastObjective):
         residual = (self._value - prediction) * self._share
         penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
         if self.engine.regularity is not None:
-            penalised, residual = self.engine.regularity.put_on(penalised, residual, theta, rows.number)
+            penalised, residual = self.engine.regularity.apply(penalised, residual, theta, rows.number)
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
@@ -196,7 +196,7 @@ LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
 @dataclass(frozen=True)
 class Tables:
-    """Lookup tables of the kernel factors of categorical columns, and of their derivatives by the smoothings.
+    """Lookup tables of the kernel factors of categorical columns, and their derivatives with respect to the smoothings.
 
     Parameters
     ----------
@@ -298,14 +298,14 @@ class AllPairsObjective(FastObjective):
         return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals by log bandwidths and smoothings, of shape (n c, p)."""
+        """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
         moved, c = self._differentiate(at), at.residual.shape[1]
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
     def pullback(self, at: Evaluation, cotangent: Array) -> Array:
-        """Return, for each row, the derivatives of predictions times cotangents by all parameters, of shape (n, p).
+        """Return, for each row, the derivatives of its prediction times its cotangent with respect to all parameters.
 
-        The products are summed over outputs. Parameters are log bandwidths and smoothings.
+        Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
         return self._differentiate(at, cotangent)[:, 0]
 
@@ -338,7 +338,7 @@ class AllPairsObjective(FastObjective):
         return problem.restored(state.rows(self._back))
 
     def _differentiate(self, at: Evaluation, cotangent: Array | None = None) -> Array:
-        """Return derivatives of fitted values, and of the log hat diagonal, by log bandwidths and smoothings.
+        """Return derivatives of fits and of log leverages (hat diagonal) with respect to log bandwidths and smoothings.
 
         Of shape (n, c, p), or (n, c + 1, p) with the derivatives of log H_ii last, for criteria that use them. With a
         cotangent of shape (n, c), return only the derivatives of the sums of fits times it, of shape (n, 1, p).
@@ -355,7 +355,7 @@ class AllPairsObjective(FastObjective):
         def work(block: slice, buffers: Buffers) -> None:
             exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
             changes = buffers.changes[: size * outputs * n].reshape(size, outputs, n)
-            self._loops.spread(
+            self._loops.differentiate_by_weights(
                 self._columns,
                 unit,
                 self._value,
@@ -388,20 +388,22 @@ class AllPairsObjective(FastObjective):
         return moved[self._back]
 
     def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
-        """Return exponents of a block's kernel weights ``2**-exponent``, of shape (rows, n).
+        """Return the exponents of the kernel weights ``2**-exponent`` of a block of rows, of shape (rows, n).
 
         Categorical factors are not included.
         """
         if not self._is_gaussian:
             return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
         exponents = buffers.exponents[: block.stop - block.start]
-        self._loops.add_squares(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
+        self._loops.square_distances(
+            self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents
+        )
         return exponents
 
     def _weigh(
         self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
     ) -> Array:
-        """Return a block's pair weights; the categorical column `skipped` (-1: none) enters by its factors' slopes."""
+        """Return a block's pair weights, with derivatives as factors of categorical column `skipped` (-1: none)."""
         kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
         self._loops.weigh(
             exponents,
@@ -430,15 +432,16 @@ class AllPairsObjective(FastObjective):
         ends: NDArray[np.intp],
         buffers: Buffers,
     ) -> tuple[Array, Array]:
-        """Return derivatives of a block's fits by log bandwidths, and sums that give those by the smoothings.
+        """Return derivatives of a block's fits with respect to log bandwidths, and sums over keys of equal categories.
 
         The sums are of weight times change over each cell of keys of equal categories, where changes are the
-        derivatives of fits by pair weights. Neither is in units of the denominator yet.
+        derivatives of fits by pair weights; derivatives by smoothings are made of them. Neither is in units of the
+        denominator yet.
         """
         slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
             unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(ends)))
-            self._loops.sum_squares(
+            self._loops.differentiate_by_bandwidths(
                 kernel,
                 changes,
                 self._columns,

@@ -153,16 +153,16 @@ def descend(
 
 
 def _damping_for(damping: float, rise: float, slope: float) -> float:
-    """Return the damping that shortens a failed step to the minimum of the parabola along it."""
+    """Return the damping that shortens a failed step to the minimum of a parabola fitted along the step."""
     share = -slope / (2.0 * (rise - slope)) if np.isfinite(rise) else 0.0
     return (1.0 + damping) / max(share, SHORTEST_SHARE) - 1.0
 
 
 def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:
-    """Return the Hessian of the free parameters, unscaled and scaled; J'J in its place if it is not clearly positive.
+    """Return the Hessian of the free parameters, unscaled and scaled, or J'J if it is not clearly positive definite.
 
-    J'J is Gauss-Newton's Hessian, without the learned second-order term. The scaled Hessian is clearly positive if its
-    eigenvalues are at least 1e-3.
+    J'J is Gauss-Newton's Hessian, without the learned second-order term. The scaled Hessian is clearly positive
+    definite if its eigenvalues are at least 1e-3.
     """
     part: Array = hessian[np.ix_(free, free)]
     scaled: Array = part / unit / unit[:, None]

@@ -81,7 +81,7 @@ class LogLoss:
         self.tried: list[tuple[Array, float]] = []
 
     def theta(self, x: Array) -> Array:
-        """Convert search coordinates, which have roots of normalised smoothings, to log bandwidths and smoothings."""
+        """Return log bandwidths and smoothings, given log bandwidths and square roots of normalised smoothings."""
         return np.concatenate([x[: self.d], self.largest * x[self.d :] ** 2])
 
     def evaluate(self, x: Array, *, slope: bool = True) -> LogLossPoint:
@@ -144,7 +144,7 @@ class LogLoss:
         return place
 
     def along(self, factors: Array) -> list[LogLossPoint]:
-        """Evaluate the log loss at ``factor * spread`` for each bandwidth factor, with large categorical smoothings."""
+        """Evaluate the log loss for each bandwidth factor, at bandwidths ``factor * spread`` and large smoothings."""
         return [self.evaluate(self.at_factor(float(np.log(factor))), slope=False) for factor in factors]
 
     def at_factor(self, log_factor: float) -> Array:
@@ -186,7 +186,7 @@ def search_log_loss(
     random_state: Any = 0,
     max_search_seconds: float | None = None,
 ) -> BandwidthSearch:
-    """Find bandwidths of class probabilities by the penalised leave-one-out log loss.
+    """Find the bandwidths for class probabilities that minimise the penalised leave-one-out log loss.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def search_log_loss(
 def _take_best(
     criterion: LogLoss, limit: TimeLimit, setting: SearchConfig, start: Array | None = None
 ) -> tuple[LogLossPoint, str]:
-    """Return the best point of a search that ran out of time, and the reason in words, and warn.
+    """Warn that a search ran out of time, and return its best point and a sentence about how it ended.
 
     If no point was evaluated in time, the start is evaluated.
     """

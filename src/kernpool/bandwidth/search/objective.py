@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LARGEST, Criterion, LooResiduals, count_deleted
+from kernpool.bandwidth.criteria import LARGEST, Criterion, CriterionResiduals, replace_at_high_leverage
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_left_out
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.execution.progress import Progress
@@ -45,7 +45,7 @@ LARGEST_LOG_PENALTY = 500.0
 
 
 class Trial(NamedTuple):
-    """Summary of one evaluation of a criterion: parameters, value, mean square and empty windows.
+    """Summary of one evaluation of a criterion: parameters, value, mean square, and number of rows without neighbours.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ class Trial(NamedTuple):
 
 
 def best_of(tried: list[Trial]) -> Trial:
-    """Return the evaluation with the smallest criterion; of ties the one with the largest bandwidths."""
+    """Return the evaluation with the smallest criterion; among ties, the one with the largest bandwidths."""
     return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
 
 
 def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
-    r"""Return the penalty, on the log mean square, for rows that have no other row in their window.
+    r"""Return the penalty, added to the log mean square, for rows with no other row in the support of the kernel.
 
     .. math:: -2 \log\big(\max(1 - f, 1 / (N + 1))\big)
 
@@ -162,7 +162,7 @@ class Evaluation:
         Diagonal of the hat matrix; empty for criteria that do not use it.
     penalty_slope : float
         Derivative of the logarithm of the penalty by the trace of the hat matrix.
-    counted : LooResiduals
+    counted : CriterionResiduals
         Residuals before the penalty.
     ridge : float, default=0.0
         On the slopes of planes.
@@ -177,7 +177,7 @@ class Evaluation:
     fit: LocalFit
     hat: Array
     penalty_slope: float
-    counted: LooResiduals
+    counted: CriterionResiduals
     ridge: float = 0.0
 
     @property
@@ -211,7 +211,7 @@ class Penalty:
     largest: Array
 
     def __call__(self, theta: Array, total: float) -> tuple[float, Array]:
-        """Return the penalty, which is added to the log mean square, and its derivatives by all parameters.
+        """Return the penalty, which is added to the log mean square, and its gradient with respect to all parameters.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class Penalty:
         slope[d:] = -unit / (share + EDGE)
         return WEIGHT / total * penalty, WEIGHT / total * slope
 
-    def put_on(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
+    def apply(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
         """Multiply a mean square by the penalty factor, and the residuals by its square root.
 
         Parameters
@@ -290,7 +290,7 @@ class ColumnOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Inputs, outputs, frequencies and groups of the training rows.
+    """Inputs, outputs, frequency weights and groups of the training rows.
 
     Parameters
     ----------
@@ -555,7 +555,7 @@ class Objective:
         return at
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return the derivatives of the residuals by log bandwidths and smoothings, of shape (n c, p).
+        """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p).
 
         This takes one pass over the pairs of rows per output.
         """
@@ -568,13 +568,13 @@ class Objective:
         return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
 
     def by_log_ridge(self, at: Evaluation) -> Array:
-        """Return derivatives of leave-one-out residuals by the logarithm of the ridge, of shape (n c,)."""
+        """Return derivatives of leave-one-out residuals with respect to the logarithm of the ridge, of shape (n c,)."""
         ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
         moved = change_by_ridge(at.state, at.fit, ridge, at.fit.slope).sum(axis=2)
         return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
-        """Return the pooling problem of the training rows at given log bandwidths and smoothings."""
+        """Return the `Problem` of pooling the training rows at given log bandwidths and smoothings."""
         similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
         factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
@@ -611,17 +611,17 @@ class Objective:
                     own *= np.diagonal(table)[level]
             itself = np.exp(self._log_peak - state.shift) / state.denominator * own
             hat, empty = itself * fit.base, self._holds_one_row(itself)
-        counted = LooResiduals(residual, 1.0, 0.0)
+        counted = CriterionResiduals(residual, 1.0, 0.0)
         if hat.size and problem.degree:
-            counted = count_deleted(residual, self.alone, hat, self.bound)
+            counted = replace_at_high_leverage(residual, self.alone, hat, self.bound)
         cost = cost_of_empty(empty, self.rows.weight)
         penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat, cost)
         if self.regularity is not None:
-            penalised, residual = self.regularity.put_on(penalised, residual, theta, self.rows.number)
+            penalised, residual = self.regularity.apply(penalised, residual, theta, self.rows.number)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def _holds_one_row(self, itself: Array) -> NDArray[np.bool_]:
-        """Return which rows have no other row in their compact window, given their own pooling weights.
+        """Return a mask of rows with no other row in a compact kernel's support, given each row's own pooling weight.
 
         `itself` is the pooling weight of one unit of a row's frequency.
         """
@@ -666,12 +666,12 @@ class Objective:
 
     @cached_property
     def alone(self) -> Array:
-        """Residuals from the mean of all other rows, times square roots of normalised weights."""
+        """Deviations of each row's outputs from the mean of the other rows, times the root of its normalised weight."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @cached_property
     def bound(self) -> Array:
-        """Bounds on the residuals of rows of leverage one, times square roots of normalised weights."""
+        """Largest residuals that count for rows of leverage one, times the roots of their normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 
@@ -687,15 +687,15 @@ class Objective:
 
     @property
     def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; of ties the one with the largest bandwidths."""
+        """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
 
     def gradient(self, at: Evaluation) -> Array:
-        """Return the gradient of the log penalised mean square by log bandwidths and smoothings."""
+        """Return the gradient of the log penalised mean square with respect to log bandwidths and smoothings."""
         return np.asarray(2.0 * self.jacobian(at).T @ at.residual.ravel() / at.penalised)
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
-        """Return derivatives, by all parameters, of the log penalty and, through the hat diagonal, of the residuals."""
+        """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""
         moved, factors = _bounded(log_hat_moved), at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
@@ -716,9 +716,9 @@ class Objective:
         return self.pullback(problem, state, np.ones((len(at.hat), 1)))
 
     def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
-        """Return, for each row, the derivatives of predictions times cotangents by all parameters, of shape (n, p).
+        """Return, for each row, the derivatives of its prediction times its cotangent with respect to all parameters.
 
-        The products are summed over outputs. Parameters are log bandwidths and smoothings.
+        Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         plan = choose(problem, self.algorithm, reuse=True)

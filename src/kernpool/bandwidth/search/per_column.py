@@ -40,7 +40,7 @@ BATCHES, LINES, PLACES = 3, 10, 6
 
 
 def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric: NDArray[np.bool_]) -> Array:
-    """Return the predicted decrease of the sum of squares if each column alone is removed, of shape (p,).
+    """Return, for each column, the predicted decrease of the sum of squares if that column alone is removed.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric:
 
 
 def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Iterator[Any]:
-    """Yield the best of the evaluations with the 1, 2, 4 and so on least useful columns nearly smoothed away.
+    """Smooth the 1, 2, 4 and so on least useful columns nearly away, and yield the best of these evaluations.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
 
 
 def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.intp]:
-    """Return indices of columns whose bandwidths are worth a scan: about half relevant, half irrelevant so far.
+    """Return indices of the columns whose bandwidths are worth scanning; about half of them are relevant so far.
 
     These are the relevant columns whose removal costs least, and the smoothed-away columns whose slopes correlate most
     with the residuals.
@@ -182,7 +182,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
 
 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
-    """Yield the local minima among evaluations along a line; of equal neighbours the last.
+    """Yield the local minima among evaluations along a line; of equal neighbours, the last one.
 
     At most two evaluations are held at a time: one of planes in d columns has n d^2 / 2 numbers.
     """
@@ -238,7 +238,7 @@ ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 def search(
     objective: Objective, first: Objective, setting: SearchConfig, spread: Array, generator: Any, course: SearchState
 ) -> str:
-    """Search for one bandwidth per column: descend from several starts on a sample, then on ever more rows.
+    """Search for one bandwidth per column: descend from several starts on a sample of rows, then on ever more rows.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def search(
 
 
 def _evaluated_by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
-    """Return the objective itself or, if the method `way` has one, its fast version with a time limit."""
+    """Return the objective or, if the evaluation method is a fast one, its fast version with a time limit."""
     if way.make is None:
         return objective
     course.quick = way.make(objective)
@@ -303,14 +303,14 @@ def _with_more_rows(
     objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, course: SearchState
 ) -> tuple[SumOfSquares, GaussNewton]:
     """Descend on more rows from the rescaled minimum of fewer rows; return the objective used and the result."""
-    theta = moved(objective, before, best.end.theta)
+    theta = expected_minimum(objective, before, best.end.theta)
     quickly = _evaluated_by(choose_way(objective, one_factor=False, near=theta), objective, course)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
     found = descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
     return quickly, found
 
 
-def moved(objective: Objective, before: Objective, theta: Array) -> Array:
+def expected_minimum(objective: Objective, before: Objective, theta: Array) -> Array:
     """Return the parameters expected to be best for more rows, given the best ones for fewer rows.
 
     Parameters
@@ -439,7 +439,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 
 
 def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
-    """Continue a Gauss-Newton descent from its final point, with the curvature that it learned."""
+    """Continue a Gauss-Newton descent from its final point, with its learned second-order Hessian term."""
     return descend(
         objective,
         descent.end,

@@ -106,7 +106,7 @@ def choose_way(objective: Objective, *, one_factor: bool, near: NDArray[np.float
 
 
 def choose_way_of_log_loss(objective: Objective) -> EvaluationMethod:
-    """Choose how the log loss is evaluated: by blocks of all pairs wherever squared error has a fast method.
+    """Choose how to evaluate the log loss: by blocks of all pairs if squared error would have a fast method.
 
     Slopes of the log loss need a pullback, which `PairwiseObjective` does not have, and nothing is evaluated again.
     """
@@ -257,7 +257,7 @@ class SearchState:
             yield start
 
     def hand_over(self, theta: Array) -> None:
-        """Give up the fast objective, if any: pass its record to the full one, and evaluate that at `theta`."""
+        """Drop the fast objective, if any: pass its evaluations to the full one, and evaluate the latter at `theta`."""
         if self.quick is not None:
             quick, self.quick = self.quick, None
             quick.hand_over(theta)

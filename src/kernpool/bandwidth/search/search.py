@@ -336,7 +336,7 @@ def warn_of_stop(reason: str) -> None:
 def _expected_minimum(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
     """Return the parameters expected to be best for all rows, given the best evaluation on a sample."""
     if not one:
-        return per_column.moved(objective, before, best.theta)
+        return per_column.expected_minimum(objective, before, best.theta)
     rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(best.theta))
     return best.theta + float(np.log(rate))
 
@@ -389,7 +389,7 @@ def _outcome(
 
 
 def _exponent(value: Array, each: bool) -> Integers:
-    """Return the binary exponents of the outputs' ranges, of shape (c,); unless `each`, the largest for all.
+    """Return the binary exponent of the range of each output; unless `each`, the largest one for all outputs.
 
     Outputs in units of these powers of two have ranges between one half and one, so that no square leaves the range of
     float64, and the bits of a search do not depend on the unit of the outputs.
@@ -414,7 +414,7 @@ def _error(objective: Objective, best: Trial, scale: Array) -> float:
 
 
 class Passes:
-    """Progress callback of single passes over the rows that reports the progress of the whole search."""
+    """Progress callback that turns the progress of each pass over the rows into progress of the whole search."""
 
     def __init__(self, listener: Progress, rows: int) -> None:
         self.listener, self.rows, self.done = listener, rows, 0

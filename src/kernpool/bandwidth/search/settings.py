@@ -83,7 +83,10 @@ class WithRidge:
         return Joint(theta, self.objective.evaluate(theta[:-1]))
 
     def jacobian(self, at: Joint) -> Array:
-        """Return the derivatives of the residuals by all parameters, the log ridge last, of shape (n c, p + 1)."""
+        """Return derivatives of the residuals with respect to all parameters, of which the log ridge is the last.
+
+        Of shape (n c, p + 1).
+        """
         return np.column_stack([self.objective.jacobian(at.at), self.engine.by_log_ridge(at.at)])
 
 
@@ -168,7 +171,7 @@ class SearchConfig:
 
 
 def is_flat(kernel: Kernel) -> bool:
-    """Return whether a kernel is constant on its support or has no slope function.
+    """Return whether a kernel is constant on its support, or its derivative is not available (no `log_slope`).
 
     If it is constant, criteria are step functions.
     """
@@ -201,7 +204,7 @@ class SearchStart(NamedTuple):
     columns: int
 
     def restore(self, found: Array, of_constant: float) -> Array:
-        """Return numbers per searched column, of shape (..., p), in the order of all of the caller's columns.
+        """Map numbers per searched column, of shape (..., p), to the caller's columns, constant ones included.
 
         Parameters
         ----------
