@@ -63,7 +63,7 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Training rows of a kernel classifier, and how class probabilities are pooled from them.
+    """Estimator of class probabilities: smoother of the training rows, their labels, and mixing weight of the priors.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Probabilities:
         return np.asarray(self.weight @ self.label / self.total)
 
     def at(self, places: EvaluationPoints) -> tuple[Array, Fitted]:
-        """Return class probabilities at evaluation points, of shape (m, k), and the fit of the pooled labels.
+        """Return class probabilities at evaluation points, of shape (m, k), and the kernel fit to the 0-1 labels.
 
         Probabilities are the priors where a window is empty.
 
@@ -159,7 +159,10 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
 
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
-    r"""Return kernel-weighted class frequencies and their effective sample sizes, :math:`1 / \sum_j \alpha_j^2 / w_j`.
+    r"""Return kernel-weighted class frequencies at evaluation points, and their effective sample sizes.
+
+    Sample sizes are :math:`1 / \sum_j \alpha_j^2 / w_j`, with the linear weights alpha and the
+    frequency weights w of the rows.
 
     Parameters
     ----------
@@ -189,7 +192,11 @@ def _need_rows(of: Probabilities) -> None:
 
 
 def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
-    """Return which queries have rows near enough for standard errors; warn of empty windows and far queries."""
+    """Return which queries have training rows near enough for standard errors, and warn of other queries.
+
+    These have no key in the kernel's support (no warning if `warn` is false), or are far from all keys but within their
+    range: estimators warn of queries beyond the range.
+    """
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)
     lost = ~empty & (rounded > LOST)
@@ -305,7 +312,7 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
 
 
 def _lower(share: Array, a: Array, root: Array) -> Array:
-    """Return the lower limit of Wilson's interval without cancellation.
+    """Return the lower limit of Wilson's interval, by a formula that avoids cancellation.
 
     It is the smaller root of a quadratic, found via the larger one, and exactly 0 where the frequency is.
     """

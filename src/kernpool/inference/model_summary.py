@@ -43,7 +43,7 @@ AS_IF_INDEPENDENT = (
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """Summary of one input column of a fit: bandwidth or smoothing, and relevance.
+    """Summary of one input column of a fit: bandwidth, or categorical smoothing parameter, and relevance.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True, eq=False)
 class LeftOutClusters:
-    """Leave-cluster-out R2 and error of a fit, with cluster sizes.
+    """Leave-cluster-out R2 and mean squared error of a fit, with cluster sizes.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutCluster
 
 
 def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
-    """Return the squared norm of the linear weights of each training row's fit, and its effective sample size."""
+    """Return, for each training row, the squared norm of its fit's linear weights and the effective sample size."""
     if training.shares is None:
         share = value_shares(smoother.fit(smoother.training))
     else:
@@ -354,7 +354,7 @@ def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
 
 
 def _penalised(log_mean: Array, penalty: float) -> Array:
-    """Return AICc, or the logarithm of GCV; infinity if the fit takes all degrees of freedom."""
+    """Return AICc, or the logarithm of GCV; infinity if the fit uses up all degrees of freedom."""
     return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, listed, with_sizes
-from kernpool.inference.confidence.simultaneous_bands import band_width, check_band, choose_band
+from kernpool.inference.confidence.simultaneous_bands import band_critical_values, check_band, choose_band
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
 from kernpool.inference.variance.standard_errors import (
@@ -142,7 +142,10 @@ def interval(
     column: int | None = None,
     **options: Any,
 ) -> Interval:
-    """Compute confidence intervals for the curve or one of its slopes; see `intervals`."""
+    """Compute confidence intervals for the regression curve, or for its slope in one column.
+
+    `intervals` computes those of several slopes at once, and describes the options.
+    """
     return intervals(smoother, training, places, [column], **options)[0]
 
 
@@ -161,7 +164,7 @@ def intervals(
     random_state: Any = 0,
     report_rank: ReportRank = warn_of_rank,
 ) -> list[Interval]:
-    """Compute confidence intervals for the curve, or its slopes, at given evaluation points.
+    """Compute confidence intervals at evaluation points for several estimates: the curve, or its slope in a column.
 
     Parameters
     ----------
@@ -225,7 +228,7 @@ def intervals(
         if kind is not None:
             none = np.isnan(error).all(axis=1, keepdims=True)
             with_interval = replace(errors, spread=np.where(none, np.nan, errors.spread))
-            critical = band_width(
+            critical = band_critical_values(
                 smoother, places, one, with_interval, kind=kind, level=level, method=method, column=column,
                 n_resamples=n_resamples, random_state=random_state,
             )  # fmt: skip
@@ -236,7 +239,7 @@ def intervals(
 
 
 def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
-    """Return lower and upper confidence limits, by normal critical values of a band or, without them, by the level.
+    """Return lower and upper confidence limits, by Student's quantile for the level or for a band's critical value.
 
     Student's quantile of the same tail probability is used.
     """

@@ -115,7 +115,7 @@ def largest_errors(
     for the estimate for each 64 draws. Points whose window is empty, or has only zero residuals, are ignored.
     """
     seed = random_draws.as_seed(random_state)
-    residual, units = _of_unit_rows(errors.residual, smoother.weight, errors.cluster)
+    residual, units = _residuals_to_multiply(errors.residual, smoother.weight, errors.cluster)
     with np.errstate(invalid="ignore"):
         known = errors.spread > NOTHING * np.max(np.nan_to_num(errors.spread), axis=0, initial=0.0)
     inverse = np.divide(1.0, errors.spread, where=known, out=np.zeros_like(errors.spread))
@@ -132,7 +132,10 @@ def largest_errors(
 
 
 def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
-    """Return the largest studentised error of each draw, by tables of linear weights, of shape (n_resamples, c)."""
+    """Return the largest studentised error over points, for each draw and output, from tables of linear weights.
+
+    The result has shape (n_resamples, c).
+    """
     tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
     flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
     step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
@@ -147,7 +150,7 @@ def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
 
 
 def _largest(error: Array, inverse: Array) -> Array:
-    """Return the largest absolute error over points, in units of its spread, for each draw and output.
+    """Return the largest studentised absolute error over points, for each draw and output.
 
     `error` has shape (points, draws, c). The result is zero without points.
     """
@@ -195,8 +198,10 @@ def critical_values(largest: Array, level: float) -> Array:
     return np.asarray(np.maximum(np.sort(largest, axis=0)[rank - 1], -ndtri(0.5 * (1.0 - level))))
 
 
-def _of_unit_rows(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
-    """Return the residuals to multiply by random draws, and row weights if each unit of weight gets a draw.
+def _residuals_to_multiply(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
+    """Return residuals to be multiplied by random draws, and how many draws are averaged for each residual.
+
+    The numbers of draws are frequency weights; None for a single draw for each row or cluster.
 
     Residuals are rescaled instead if weights are fractional or their total is too large: a mean of w normal numbers
     has variance 1 / w, which each row gets directly, with one draw.
@@ -246,7 +251,9 @@ def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
 def path_length(
     smoother: Smoother, grid: EvaluationPoints, method: str = "robust", column: int | None = None
 ) -> tuple[float, int]:
-    """Return length and number of pieces of the path of normalised linear weights along a grid (tube formula).
+    """Return the length of the path of normalised linear weights along a grid, and the number of its pieces.
+
+    The tube formula needs both.
 
     Parameters
     ----------
@@ -282,7 +289,7 @@ def path_length(
 
 
 def _by_centers(found: Estimate, sums: SharedSums) -> Array:
-    """Return inner products of the linear weights of neighbouring grid points, by moments (Gaussian kernel).
+    """Return inner products of linear weights at neighbouring grid points, from kernel sums (Gaussian kernel).
 
     Products of two fits have the same kernel as the norms, so that both are summed in one pass.
     """
@@ -307,7 +314,7 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
 
 
 class _NeighbourWeights(NamedTuple):
-    """Linear weights of two fits at neighbouring grid points, as polynomials about a common center.
+    """Linear weights of two fits at neighbouring grid points, as polynomials of offsets from one center.
 
     They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
     """
@@ -326,19 +333,19 @@ class _NeighbourWeights(NamedTuple):
         ratio = other.factor / one.factor
         width, other_width = 1.0 / math.sqrt(1.0 + ratio**-2), 1.0 / math.sqrt(1.0 + ratio**2)
         center = q * width**2 + r * other_width**2
-        first, second = _around(one, slice(0, -1), center - q), _around(other, slice(1, None), center - r)
+        first, second = _recentered(one, slice(0, -1), center - q), _recentered(other, slice(1, None), center - r)
         return cls(center, first, second, width, other_width, -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1))
 
     def products(self, state: PoolState, layout: Layout) -> Array:
-        """Return inner products of linear weights of neighbouring grid points, from kernel sums at centers."""
+        """Return inner products of the linear weights of both fits, from kernel sums at the common centers."""
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
             form = moment_form(state, layout, (self.first, self.width), (self.second, self.other_width))
             return np.asarray(unit * form)
 
 
-def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
-    """Rewrite the linear weights of a fit to one column, at some points, as polynomials about other points."""
+def _recentered(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
+    """Rewrite linear weights, polynomials of offsets from queries, as polynomials about other points (one column)."""
     delta = (moved / shares.problem.similarity.bandwidth)[:, 0]
     base, tilt = shares.base[which], shares.tilt[which].copy()
     if tilt.shape[1]:
@@ -350,7 +357,7 @@ def _around(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
 
 
 def _by_tables(found: Estimate) -> Array:
-    """Return inner products of the linear weights of neighbouring grid points, key by key (any kernel).
+    """Return inner products of linear weights at neighbouring grid points, from tables of weights (any kernel).
 
     Points are computed in batches.
     """
@@ -362,7 +369,7 @@ def _by_tables(found: Estimate) -> Array:
 
 
 def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints:
-    """Return an even grid from the smallest to the largest evaluation point, for the tube formula.
+    """Return an evenly spaced grid from the smallest to the largest evaluation point, for the tube formula.
 
     Its points have the categories of the first evaluation point.
     """
@@ -402,7 +409,7 @@ BANDS = ("tube", "multiplier")
 
 
 def check_band(simultaneous: Any) -> None:
-    """Raise ValueError unless `simultaneous` is a boolean, or the name of a method of bands."""
+    """Raise ValueError unless `simultaneous` is a boolean, or names a method for simultaneous bands."""
     if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
         return
     raise ValueError(
@@ -413,7 +420,7 @@ def check_band(simultaneous: Any) -> None:
 
 
 def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
-    """Choose the method of a simultaneous band: the tube formula where it holds, else the multiplier bootstrap.
+    """Choose the method of a simultaneous band: the tube formula where it applies, else the multiplier bootstrap.
 
     Parameters
     ----------
@@ -445,7 +452,7 @@ def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool
     return "tube" if reason is None else "multiplier"
 
 
-def band_width(
+def band_critical_values(
     smoother: Smoother,
     places: EvaluationPoints,
     found: Estimate,
@@ -458,7 +465,9 @@ def band_width(
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
-    """Return the critical value of a simultaneous band, in standard errors, as if these were known.
+    """Return the critical values of a simultaneous band, in standard errors, by the tube formula or the bootstrap.
+
+    Standard errors are treated as known.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Basis of the hypothesis tests: reading of the data, resampling under the null hypothesis, and the test result.
+"""Shared parts of hypothesis tests: validation of data, resampling under the null hypothesis, and the result.
 
 A row of frequency 3 is read as three rows, because each of them gets a random draw of its own. Outputs under the
 null hypothesis are its fit plus residuals times random multipliers (wild bootstrap).
@@ -93,7 +93,7 @@ class TestSample:
         return len(np.unique(np.column_stack([self.X, self.code, self.y]), axis=0)) < len(self)
 
     def take(self, numeric: list[int], categorical: list[int]) -> TestSample:
-        """Return the sample with only the numeric and categorical columns of these indices."""
+        """Return the sample with only the numeric and categorical columns that have the given indices."""
         kernels, levels = self.categories.kernels, self.categories.levels
         some = Categories(tuple(kernels[a] for a in categorical), tuple(levels[a] for a in categorical))
         return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=some)
@@ -104,13 +104,15 @@ class TestSample:
         return self.X if self.X.shape[1] else np.zeros((len(self), 1))
 
     def factors(self, smoothing: Array) -> Factors | None:
-        """Return the categorical kernel values of all pairs of rows, at given smoothings; None without categories."""
+        """Return the categorical kernel values of all pairs of rows; None if there are no categorical columns."""
         if not len(self.categories):
             return None
         return self.categories.factors(self.code, self.code, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:
-        r"""Return the default bandwidths of Zheng's statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}` for the Gaussian.
+        r"""Return the default bandwidths of Zheng's statistic, from the standard deviations of the columns.
+
+        For the Gaussian kernel they are :math:`\hat\sigma_a n^{-1/(4 + d)}`; for other kernels these are converted.
 
         The bandwidths of a fit are not used: they may be infinite for an irrelevant column, and its test would have no
         power.
@@ -121,7 +123,7 @@ class TestSample:
         return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
     def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
-        """Raise ValueError if the residuals of a fit are only rounding error, or the fit interpolates.
+        """Raise ValueError if residuals are only rounding error, or if the fit interpolates the rows.
 
         Parameters
         ----------
@@ -204,10 +206,10 @@ def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
 def bandwidth_for(
     sample: TestSample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None
 ) -> Array:
-    """Validate the bandwidths of a test, or find them by leave-one-out for a Gaussian local linear fit.
+    """Validate the given bandwidths of a test, or find bandwidths by leave-one-out cross-validation.
 
-    For other kernels the Gaussian bandwidth is converted: with a compact kernel the leave-one-out bandwidth may be one
-    at which all windows are empty.
+    The search is for a Gaussian local linear fit. For other kernels the Gaussian bandwidth is converted: with a compact
+    kernel the leave-one-out bandwidth may be one at which all windows are empty.
 
     Parameters
     ----------
@@ -311,7 +313,7 @@ def resample(
     n_resamples: int,
     seed: int,
 ) -> Array:
-    """Compute a test statistic for outputs resampled under the null hypothesis (wild bootstrap).
+    """Compute a test statistic for each resample of the outputs under the null hypothesis (wild bootstrap).
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ParallelOffsets:
-    """Offsets between parallel curves of groups, by Speckman's partially linear estimator, as in R's sm.
+    """Offsets between parallel curves of groups, by Speckman's partially linear estimator, as in R's package sm.
 
     Offsets are least-squares estimates on the residuals of a rough curve. Its bandwidth is small, 2 ranges over the
     d-th root of the number of rows, so that the bias of the curve hardly matters.
@@ -77,16 +77,16 @@ class ParallelOffsets:
 
     @classmethod
     def of(cls, X: Array, code: Integers, recipe: Recipe) -> ParallelOffsets:
-        """Build the offset estimator for rows in groups, with the kernel of a recipe and a small bandwidth.
+        """Build a `ParallelOffsets` from the inputs and groups of rows, with a small bandwidth for the common curve.
 
-        Only constant columns keep the bandwidth of the recipe.
+        The kernel is that of the recipe, and so is the bandwidth of constant columns.
         """
         span = np.ptp(X, axis=0)
         narrow = np.where(span > 0, 2.0 * span * len(X) ** (-1.0 / X.shape[1]), recipe.bandwidth)
         return cls(code, SmootherMatrix.at_rows(Recipe.of(recipe.kernel, narrow, degree=1, n_jobs=recipe.n_jobs), X))
 
     def of_groups(self, value: Array) -> Array:
-        """Return the offset of each group's curve from the first group's, of shape (groups, columns)."""
+        """Return each group's offset from the first group's curve, by column of outputs: shape (groups, columns)."""
         member = (self.code[:, None] == np.arange(1, self.code.max() + 1)).astype(np.float64)
         both = np.hstack([member, value])
         rest = both - self.rough.fit(both)
@@ -106,7 +106,7 @@ NAMED = 4  # groups in a message
 
 
 def groups_apart(code: Integers) -> Factors:
-    """Return kernel factors for pairs of rows that are 1 within a group and 0 between groups."""
+    """Return factors of the kernel weights between rows: 1 within a group, and 0 between groups."""
     apart = np.eye(int(code.max()) + 1)
     return Factors(code[:, None], code[:, None], (apart,), (np.zeros_like(apart),))
 
@@ -354,11 +354,14 @@ class _Curves:
             SmootherMatrix.at_rows(recipe, X),
             SmootherMatrix.at_rows(recipe, X, groups_apart(code)),
             ParallelOffsets.of(X, code, recipe) if parallel else None,
-            _neighbours(X[:, 0], code) if X.shape[1] == 1 else None,
+            _pseudo_residuals(X[:, 0], code) if X.shape[1] == 1 else None,
         )
 
     def offset(self, value: Array) -> Array:
-        """Return the offset of each row's group, of shape (n, columns); zeros of shape (n, 1) for equal curves."""
+        """Return the offset of each row's group, of shape (n, columns); zeros in a test of equal curves.
+
+        Zeros have shape (n, 1).
+        """
         return np.zeros((len(value), 1)) if self.offsets is None else self.offsets(value)
 
     def under_null(self, value: Array) -> tuple[Array, Array]:
@@ -381,8 +384,8 @@ class _Curves:
         return np.asarray(np.divide(apart, variance, where=variance > 0, out=np.zeros_like(apart)))
 
 
-def _neighbours(x: Array, code: NDArray[np.int64]) -> tuple[Array, NDArray[np.intp], float]:
-    """Return pseudo-residuals of Gasser, Sroka and Jennen-Steinmetz, as weights of three neighbouring rows.
+def _pseudo_residuals(x: Array, code: NDArray[np.int64]) -> tuple[Array, NDArray[np.intp], float]:
+    """Return pseudo-residuals of Gasser, Sroka and Jennen-Steinmetz, as weights of three neighbouring outputs.
 
     The three results are these weights, the indices of the rows, and the number of pseudo-residuals.
 
@@ -434,7 +437,7 @@ class GroupCurves:
     parallel: bool = False
 
     def reference_band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return reference bands, one per group, each of which contains its curve under the null hypothesis.
+        """Return a reference band for each group, which is likely to contain its curve under the null hypothesis.
 
         Parameters
         ----------

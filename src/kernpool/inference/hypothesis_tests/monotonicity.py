@@ -1,4 +1,4 @@
-"""Test of monotonicity of a regression curve: the largest studentised slope against the null direction."""
+"""Test of monotonicity of a regression curve: the largest studentised slope against the hypothesised direction."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def monotonicity_test(
 
 
 def _widths(x: Array) -> Array:
-    """Return the default bandwidths: a quarter of the range of x, halved as long as a bandwidth has enough rows."""
+    """Return the default bandwidths: a quarter of the range of x, and repeated halves of it that span enough rows."""
     span = float(np.ptp(x))
     narrow = [WIDEST * span * 0.5**k for k in range(MOST_WIDTHS)]
     return np.array([h for h in narrow if h * len(x) >= ROWS * span] or narrow[:1])
@@ -169,7 +169,7 @@ def _widths(x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _StudentisedSlopes:
-    """Statistic of the monotonicity test: the largest studentised slope against the null direction.
+    """Statistic of the monotonicity test: the largest studentised slope against the hypothesised direction.
 
     Standard errors are those of `kernpool.inference.variance.standard_errors`: local noise times the norm of the linear
     weights of a slope.
@@ -182,7 +182,7 @@ class _StudentisedSlopes:
 
     @classmethod
     def of(cls, x: Array, curve: Array, widths: Array, kernel: str, n_jobs: int | None) -> _StudentisedSlopes:
-        """Build the monotonicity statistic for given inputs and bandwidths, with the norms of slope weights.
+        """Build the monotonicity statistic for given inputs and bandwidths, with norms of the linear weights of slopes.
 
         The norms do not depend on outputs.
         """

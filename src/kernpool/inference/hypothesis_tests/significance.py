@@ -1,4 +1,4 @@
-"""Significance tests for columns: residuals of the fit without them, or slopes of the fit with them.
+"""Significance tests of input columns, by residuals of the fit without them or by slopes of the fit with them.
 
 Tests by residuals use the statistic of Zheng (1996), shared with `specification.py`: whether residuals of
 neighbouring rows are correlated::
@@ -70,7 +70,7 @@ class ZhengStatistic:
         return np.asarray(np.divide(together, np.sqrt(variance), where=variance > 0, out=np.zeros_like(together)))
 
 
-def compare_pairs(
+def zheng_test(
     statistic: ZhengStatistic,
     residuals: Callable[[Array], Array],
     y: Array,
@@ -82,7 +82,7 @@ def compare_pairs(
     seed: int,
     null: str,
 ) -> TestResult:
-    """Run a wild bootstrap test of a model, with Zheng's statistic of its residuals.
+    """Test a model by Zheng's statistic of its residuals, with a wild bootstrap.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ REPEATED = "repeated rows are predicted by their own copies: fit each row once, 
 
 @dataclass(frozen=True)
 class Draws:
-    """Number, kind of multipliers and seed of the resamples of a wild bootstrap test."""
+    """Options of a wild bootstrap: number of resamples, kind of multipliers, and seed."""
 
     n_resamples: int
     kind: str
@@ -156,7 +156,7 @@ def columns_by_residuals(
     left = value - restricted.predicted_from_others(value)
     own = value - restricted.fit(value)
     sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
-    return compare_pairs(
+    return zheng_test(
         statistic,
         lambda outputs: outputs - restricted.fit(outputs),
         sample.y,
@@ -235,7 +235,7 @@ class SlopeStatistic:
 
     @classmethod
     def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
-        """Build a `SlopeStatistic` for given rows and tested columns, with the norms of slope weights.
+        """Build a `SlopeStatistic` for given rows and tested columns, with norms of the linear weights of slopes.
 
         The norms do not depend on outputs.
         """
@@ -257,8 +257,8 @@ class SlopeStatistic:
 
 
 def slope_norms(planes: SmootherMatrix) -> Array:
-    """Return the norms of the linear weights of local slopes at each query, per bandwidth, of shape (m, d)."""
-    recipe, problem = planes.recipe, planes.of(np.zeros((len(planes.problem.key), 1)))
+    """Return the norm of the linear weights of each local slope, times its bandwidth: shape (m, d)."""
+    recipe, problem = planes.recipe, planes.problem_with(np.zeros((len(planes.problem.key), 1)))
 
     def sums(problem: Problem) -> PoolState:
         return choose(problem, recipe.algorithm, reuse=True).reduce(problem, n_jobs=recipe.n_jobs)

@@ -21,7 +21,7 @@ from kernpool.inference.hypothesis_tests.base import (
     read_output,
     read_weight,
 )
-from kernpool.inference.hypothesis_tests.significance import ZhengStatistic, compare_pairs
+from kernpool.inference.hypothesis_tests.significance import ZhengStatistic, zheng_test
 from kernpool.inference.resampling import random_draws
 from kernpool.kernels import get_categorical_kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
@@ -144,7 +144,7 @@ def specification_test(
     predict = _predictions(model, sample.numeric if _is_least_squares(model) else inputs)
     middle = predict(sample.y[:, None])[:, 0]
     sample.refuse_exact(sample.y - middle, "the model")
-    return compare_pairs(
+    return zheng_test(
         statistic,
         lambda outputs: outputs - predict(outputs),
         sample.y,
@@ -162,7 +162,10 @@ def _name(model: Any) -> str:
 
 
 def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSample, Any]:
-    """Validate rows; return a `TestSample`, and X in the model's format, both repeated by frequency weight."""
+    """Validate the rows of a test; return a `TestSample`, and X as an array or table that the model can be fitted to.
+
+    Both are repeated by frequency weight.
+    """
     encoding = Encoding.fit(X) if is_frame(X) else None
     if encoding is None:
         table: Any = read_inputs(X)
@@ -194,7 +197,7 @@ def _is_least_squares(model: Any) -> bool:
 
 
 def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
-    """Return a function from columns of outputs to fitted values of the model, refitted to each column.
+    """Return a function that refits the model to each column of outputs, and returns the fitted values.
 
     Least squares refits by one projection.
     """

@@ -13,7 +13,7 @@ TILE = 512
 
 @bare_part
 def tilt_shares(share, offset, weight, q, key, first, bandwidth, base, tilt, scale):
-    """Add the contribution of one local fit to the linear weights of a query, for a tile of keys.
+    """Add the contribution of one local fit to the linear weights of a query, for a block of keys.
 
     It is the kernel weight times a polynomial of offsets, times a scale.
     """
@@ -41,7 +41,7 @@ def tilt_shares(share, offset, weight, q, key, first, bandwidth, base, tilt, sca
 
 @bare_part
 def add_segments(share, residual, inverse_weight, first, ends, group, total, own, variance, sizes):
-    """Add a tile of keys to the sums of its clusters, and sums of finished clusters to the query's totals.
+    """Add a block of keys to the sums of their clusters, and the sums of complete clusters to the query's totals.
 
     The number of the next cluster to add to is returned.
 
@@ -94,7 +94,7 @@ def sum_clusters(
     variance,
     sizes,
 ):
-    """Compute sums over clusters that give each query's cluster-robust variance and degrees of freedom.
+    """Compute each query's cluster-robust variance, and the sums over clusters for its degrees of freedom.
 
     `variance` gets, by output, the sum over clusters of the squared sums of linear weights times residuals.
     `sizes` gets two sums over clusters, of s_g and of s_g**2, where s_g is the sum of squared linear weights in cluster

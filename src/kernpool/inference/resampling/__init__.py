@@ -1,4 +1,4 @@
-"""Resampling: random draws that do not depend on blocking, and the bootstrap of a fit.
+"""Resampling: random draws that do not depend on how data are split into blocks, and the bootstrap of a fit.
 
 Read `random_draws.py` first: seeds, multipliers, resampled rows. `bootstrap.py` has the bootstrap, for arrays and for
 chunks, and the fit as a linear map of the outputs.

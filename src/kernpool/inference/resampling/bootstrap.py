@@ -68,8 +68,8 @@ class SmootherMatrix:
         """
         return cls(recipe.problem(X, X, np.zeros(len(X)), key_weight=weight, factors=factors), recipe)
 
-    def of(self, value: Array) -> Problem:
-        """Return the pooling problem with given values of the keys, of shape (n, columns)."""
+    def problem_with(self, value: Array) -> Problem:
+        """Return the `Problem` of the queries and keys with the given values of the keys, of shape (n, columns)."""
         center = center_of_values(value, self.problem.key_weight, None)
         return replace(self.problem, value=subtract(value, center), value_center=center)
 
@@ -78,9 +78,11 @@ class SmootherMatrix:
         return replace(self, problem=replace(self.problem, self_index=np.arange(len(self.problem.key))))
 
     def local(self, value: Array) -> LocalFit:
-        """Return the local fits at the queries to columns of values of the keys; zero in empty windows."""
+        """Return local fits at the queries to each column of values; zero where no key is in the kernel's support."""
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
-        return local_fit(self.of(value), self.recipe.algorithm, self.recipe.n_jobs, complete=False, ridge=ridge)
+        return local_fit(
+            self.problem_with(value), self.recipe.algorithm, self.recipe.n_jobs, complete=False, ridge=ridge
+        )
 
     def fit(self, value: Array) -> Array:
         """Return fitted values at the queries for each column of values of the keys, of shape (m, columns).
@@ -91,12 +93,12 @@ class SmootherMatrix:
         if found.occupied.all():
             return found.intercept
         if self.recipe.empty in ("nearest", "mean"):
-            fill = partial(limit_values, self.of(value), empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
+            fill = partial(limit_values, self.problem_with(value), empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
             return fill_empty(found.intercept, found.occupied, self.recipe.empty, fill)
         return np.where(found.occupied[:, None], found.intercept, 0.0 if self.recipe.empty == "zero" else np.nan)
 
     def means_of_squares(self, square: Array) -> Array:
-        """Return kernel-weighted means at the queries of columns of squares; zero in empty windows.
+        """Return kernel-weighted means of columns of squares; zero where no key is in the kernel's support.
 
         Columns are shifted by their minimum and not by their mean, which keeps digits where squares are small.
         """
@@ -105,8 +107,8 @@ class SmootherMatrix:
         found = local_fit(problem, self.recipe.algorithm, self.recipe.n_jobs, complete=False)
         return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
 
-    def look(self, value: Array) -> None:
-        """Warn once of queries with empty windows, or raise ValueError, by the policy of the recipe.
+    def report_empty(self, value: Array) -> None:
+        """Warn of queries without a key in the kernel's support, or raise ValueError if the recipe asks for that.
 
         `fit` does neither.
         """
@@ -115,22 +117,24 @@ class SmootherMatrix:
             self.recipe.fill_empty(found.intercept, found.occupied, lambda rows: found.intercept[rows])
 
     def predicted_from_others(self, value: Array) -> Array:
-        """Return leave-one-out predictions at the keys; rows alone in their window get the mean of the others."""
+        """Return leave-one-out predictions at the keys; the mean of all others if none is in the kernel's support."""
         others = self.without_self()
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
-        found = leave_one_out(others.of(value), algorithm=self.recipe.algorithm, n_jobs=self.recipe.n_jobs, ridge=ridge)
+        found = leave_one_out(
+            others.problem_with(value), algorithm=self.recipe.algorithm, n_jobs=self.recipe.n_jobs, ridge=ridge
+        )
         return found.prediction
 
     def sums(self, value: Array) -> Array:
         """Return unnormalised kernel sums of weight times value at the queries, of shape (m, columns)."""
-        problem = self.of(value)
+        problem = self.problem_with(value)
         plan = choose(problem, self.recipe.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=self.recipe.n_jobs)
         unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
 
     def squared(self) -> tuple[SmootherMatrix, float]:
-        """Return the smoother with the squared kernel, up to a constant factor, and that factor.
+        """Return the smoother matrix of the squared kernel without its constant factor, and the factor.
 
         Frequency weights of rows are not squared.
         """
@@ -151,7 +155,7 @@ KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs", "poisson")
 
 @dataclass(frozen=True)
 class Resampling:
-    """Options of a bootstrap: kind, number of resamples, random state, and bytes that the result may take.
+    """Options of a bootstrap: kind, number of resamples, random state, and the most bytes of the result.
 
     All but the random state are validated on construction.
     """
@@ -219,7 +223,7 @@ def bootstrap(
     flat: bool = True,
     progress: Progress | None = None,
 ) -> Array:
-    """Bootstrap a kernel fit to arrays: return the fit to each resample, or a statistic of it.
+    """Bootstrap a kernel fit to rows in memory: return the fit to each resample, or a statistic of the fit.
 
     Parameters
     ----------
@@ -319,7 +323,7 @@ def _of_values(
     """Yield, for each resample of a wild or residual bootstrap, the fit to resampled outputs."""
     n, c = value.shape
     middle = fit.fit(value)
-    there.look(value)
+    there.report_empty(value)
     if how.kind == "residual":
         if cluster is not None:
             raise ValueError("kind='residual' exchanges residuals between rows, and groups forbid it; use kind='wild'")
@@ -365,7 +369,7 @@ def _of_rows(
     """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
     empty, policy = 0, there.recipe.empty
     if policy == "nearest":  # which leaves no NaN to count
-        there.look(value)
+        there.report_empty(value)
     for number in range(how.n_resamples):
         times = resampled_counts(how.kind, seed, number, len(value), units, cluster)
         if times.any():
@@ -420,7 +424,10 @@ def resampled_counts(
 
 
 def refuse_empty(number: int, policy: str, others: str) -> None:
-    """Raise ValueError for a resample with an empty window if the policy is "raise"; name other policies."""
+    """Raise ValueError for a resample with no row in the kernel's support at some query, if `policy` is "raise".
+
+    The message names other policies.
+    """
     if policy == "raise":
         raise ValueError(
             f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
@@ -429,7 +436,7 @@ def refuse_empty(number: int, policy: str, others: str) -> None:
 
 
 def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
-    """Warn once if some resamples have empty windows, where the fit is NaN."""
+    """Warn once if the fit to some resamples is NaN at queries without a row in the kernel's support."""
     if empty:
         warn_caller(
             f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
@@ -520,7 +527,7 @@ def resampled_state(
     first: int,
     n_resamples: int,
 ) -> tuple[PoolState, int]:
-    """Add the rows of chunks to the kernel sums of all resamples of a Poisson bootstrap.
+    """Add rows of chunks, with Poisson frequencies, to the kernel sums of all resamples of a bootstrap.
 
     Parameters
     ----------

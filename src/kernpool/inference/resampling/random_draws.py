@@ -113,7 +113,7 @@ def generator(seed: int, number: int) -> Generator:
 
 
 def blocks(n_resamples: int, numbers: int) -> list[slice]:
-    """Split resamples into slices, so that arrays of `numbers` numbers per resample stay small."""
+    """Split resamples into slices, such that arrays with `numbers` entries for each resample stay small."""
     columns = min(max(NUMBERS // max(numbers, 1), LEAST_COLUMNS), MOST_COLUMNS)
     return [slice(start, min(start + columns, n_resamples)) for start in range(0, n_resamples, columns)]
 
@@ -232,7 +232,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1)
 def _poisson_steps() -> Array:
-    """Return the distribution function of the Poisson distribution with mean 1, up to where it equals 1."""
+    """Return the distribution function of Poisson counts of mean 1, at 0, 1, 2, ... until it is 1 up to rounding."""
 
     def terms() -> Iterator[float]:
         term = float(np.exp(-1.0))
@@ -281,7 +281,7 @@ def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
 
 
 def sums_of_units(drawn: NDArray[Any], units: Integers) -> NDArray[Any]:
-    """Sum draws, one per unit of frequency weight, over the units of each row; zero for rows of weight zero."""
+    """Sum draws, one for each unit of a row's frequency weight, into one sum per row; zero for weight zero."""
     ends = np.cumsum(units)
     starts = ends - units
     kept = units > 0
@@ -308,7 +308,7 @@ def multiplied(
     residual : ndarray of shape (n, c)
         Residual of each row's units.
     kind : str
-        As of `draws.multipliers`.
+        As of `multipliers`.
     seed, n_resamples : int
         Seed, and number of resamples.
     units : ndarray of int, shape (n,), optional
@@ -335,7 +335,7 @@ def multiplied(
 
 
 def means_of_units(drawn: Array, units: Integers | None) -> Array:
-    """Average draws, one per unit of frequency weight, over the units of each row; zero for weight zero."""
+    """Average draws, one for each unit of a row's frequency weight, into one mean per row; zero for weight zero."""
     return drawn if units is None else sums_of_units(drawn, units) / np.maximum(units, 1)[:, None]
 
 

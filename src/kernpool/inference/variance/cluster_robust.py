@@ -122,7 +122,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
 
 
 def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:
-    r"""Return the clusters with residuals of the fit to all rows, as variances CR0, or CR1 if `corrected`, use them.
+    r"""Return the clusters with residuals of the fit to all rows, for CR0 variances; scaled for CR1 if `corrected`.
 
     CR1 multiplies variances by :math:`\frac{G}{G - 1} \frac{W - 1}{W - \operatorname{tr} H}`, with G clusters and W
     rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters in place of the trace.
@@ -203,7 +203,7 @@ def _cluster_ends(code: Integers) -> Integers:
 
 
 def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array) -> None:
-    """Compute cluster-robust variances in place, from tables of linear weights for batches of points.
+    """Fill `variance` and `sizes` with cluster-robust sums, from tables of linear weights for batches of points.
 
     `variance` and `sizes` get what `sum_clusters` computes.
     """
@@ -219,7 +219,7 @@ def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, varian
 def _sum_by_loops(
     tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array, n_jobs: int | None
 ) -> None:
-    """Compute cluster-robust variances in place, by compiled loops over blocks of queries on threads."""
+    """Fill `variance` and `sizes` with cluster-robust sums, by compiled loops over blocks of queries on threads."""
     from kernpool.algorithms.brute.matrix_products import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba, which small problems never do
     from kernpool.inference.loops.cluster_sums import sum_clusters
@@ -251,7 +251,7 @@ def _sum_by_loops(
 
 
 def _levels(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
-    """Return the category codes of queries and keys, and the tables of categorical kernel values of all fits.
+    """Return category codes of queries and keys, and tables of categorical kernel values for each local fit.
 
     Tables have a last row for unseen categories.
     """

@@ -47,7 +47,7 @@ ROUNDING = 1e-12  # of distances, and of sums of fractional weights
 
 
 def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array:
-    r"""Return squared differences of outputs from the mean of the J nearest neighbours, times J / (J + 1).
+    r"""Return squared differences of outputs from the means of their J nearest neighbours, times J / (J + 1).
 
     .. math:: \hat\sigma_j^2 = \frac{J_j}{J_j + 1} \Big( y_j - \frac{1}{J_j} \sum_{i \in N_j} y_i \Big)^2
 
@@ -73,7 +73,7 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
     bandwidth = np.broadcast_to(smoother.recipe.bandwidth, (places.shape[1],))
     points = np.ascontiguousarray(places[kept] / bandwidth if places.shape[1] > 1 else places[kept])
     if code is not None and len(smoother.categories):
-        points = np.hstack([points, _levels(code[kept], points)])
+        points = np.hstack([points, _category_coordinates(code[kept], points)])
     place, group = np.unique(points, axis=0, return_inverse=True)
     group = group.ravel()
     mass = np.bincount(group, weight[kept]).astype(np.float64)
@@ -89,8 +89,8 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
     return found
 
 
-def _levels(code: NDArray[np.int64], points: Array) -> Array:
-    """Encode categories as coordinates that put rows of different ones farther apart than rows of the same."""
+def _category_coordinates(code: NDArray[np.int64], points: Array) -> Array:
+    """Encode categories as coordinates, so that rows of equal categories are nearer than rows of different ones."""
     extent = float(np.linalg.norm(np.ptp(points, axis=0))) if points.size else 0.0
     step = 2.0 * extent + 1.0
     columns = [np.eye(int(column.max()) + 1)[column] * step for column in code.T]
@@ -100,7 +100,7 @@ def _levels(code: NDArray[np.int64], points: Array) -> Array:
 def _on_a_line(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return the total weight and the weighted sum of outputs of each row's nearest neighbours, in one column.
+    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for a single input column.
 
     The row itself is included. A run of points around each row is grown by the nearer end, or by both if they are
     equally far.
@@ -125,7 +125,7 @@ def _on_a_line(
 def _in_space(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return the total weight and the weighted sum of outputs of each row's nearest neighbours, in several columns.
+    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for several input columns.
 
     The row itself is included, and so are all ties with the farthest neighbour needed. They are found with a tree.
     """

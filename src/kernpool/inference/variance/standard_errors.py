@@ -63,7 +63,7 @@ class Errors:
 
 
 def check_variance(variance: str, *, clustered: bool = False) -> None:
-    """Raise ValueError if a variance estimator is unknown, or is for independent rows and rows are clustered."""
+    """Raise ValueError if a variance estimator is unknown, or is for independent rows although rows are clustered."""
     check_choice("variance", variance, VARIANCES)
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
@@ -80,7 +80,10 @@ def errors_of(
     variance: str = "local",
     clusters: Clusters | None = None,
 ) -> Errors:
-    """Compute the standard errors of one estimate; see `errors_of_each`."""
+    """Compute the standard errors of one estimate at evaluation points.
+
+    `errors_of_each` computes those of several at once, and describes the options.
+    """
     return errors_of_each(smoother, training, places, [found], variance, clusters)[0]
 
 
@@ -151,7 +154,7 @@ def errors_of_each(
 
 
 def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
-    """Return cluster-robust standard errors, with NaN where the rows do not identify a slope.
+    """Return cluster-robust standard errors, with NaN where rows do not identify the slope that is estimated.
 
     They are zero if residuals are only rounding error.
     """
@@ -169,7 +172,7 @@ def rounding_of(training: Training) -> Array:
 
 
 def _where_occupied(found: Estimate, error: Array) -> Array:
-    """Return standard errors, with NaN instead of zero where a query's window is empty."""
+    """Return standard errors, with NaN instead of zero for queries without a row in the kernel's support."""
     return np.where(np.isfinite(found.log_mass)[:, None], error, np.nan)
 
 
@@ -251,7 +254,7 @@ class ExtrapolationWarning(UserWarning):
 
 
 def warn_of_empty(found: Estimate) -> None:
-    """Warn of queries without training rows in their window, so that standard errors are NaN."""
+    """Warn of queries without a training row in the kernel's support, whose standard errors are NaN."""
     (empty,) = np.nonzero(~np.isfinite(found.log_mass))
     if empty.size:
         warn_caller(
@@ -282,13 +285,16 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
 
 
 def within_range(problem: Problem) -> NDArray[np.bool_]:
-    """Return which queries are within the range of the keys in every column; estimators warn of the others."""
+    """Return which queries are within the range of the keys in every column.
+
+    Estimators warn of other queries.
+    """
     query, key = problem.query, problem.key
     return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
 
 
 def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where unreliable; warn of these and of zero errors.
+    """Return standard errors and degrees of freedom, NaN where unreliable; warn of unreliable and of zero errors.
 
     They are unreliable where they rest on too few rows, or rounding leaves no digit of the weights.
 
