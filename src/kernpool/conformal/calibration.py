@@ -35,7 +35,7 @@ LONELY = "some level of a categorical column is that of one training row alone, 
 
 
 def are_copied(smoother: Smoother, value: Array) -> bool:
-    """Return whether many training rows are duplicates, or repeated by weights above one, beyond what is chance.
+    """Return whether more training rows are copies than chance explains: duplicates, or weights above one.
 
     Rows are duplicates if their inputs and their `value`, outputs or labels, are equal. `count_copies` says how many
     are needed, and when chance explains them.
@@ -116,7 +116,7 @@ def predict(smoother: Smoother, places: EvaluationPoints) -> Array:
 
 
 def predict_without_each(smoother: Smoother) -> Array:
-    """Return leave-one-out predictions of the training rows, each without one unit of its own frequency weight.
+    """Return leave-one-out predictions of the training rows, each without one unit of the row's frequency weight.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
 
 
 def predict_problem(smoother: Smoother, problem: Problem) -> Array:
-    """Predict the outputs at the queries of a pooling problem, as `predict` does at evaluation points."""
+    """Predict the outputs at the queries of a `Problem`, which may be evaluation points or held-out rows."""
     state = smoother.sums(problem)
     if not problem.degree:  # of a million places half of the time that is not spent on sums
         occupied = state.denominator > 0
@@ -157,7 +157,9 @@ def predict_problem(smoother: Smoother, problem: Problem) -> Array:
 
 
 def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArray[np.bool_]) -> Array:
-    """Fill the predictions of empty windows in place, by the recipe's policy (mean, nearest, zero or NaN).
+    """Fill in place the predictions of queries without a row in the kernel's support: mean, nearest, zero or NaN.
+
+    The policy `empty` of the recipe says which.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArra
 
 
 def thinned(smoother: Smoother, weight: Array) -> Smoother:
-    """Return the smoother with other frequency weights of its rows, such as zeros for rows that are held out.
+    """Return the smoother with new frequency weights of its rows, such as zeros for rows that are held out.
 
     `weight` has shape (n,).
     """
@@ -323,7 +325,7 @@ class ConformalProblem:
 
     @cached_property
     def left_out(self) -> Array:
-        """Leave-one-out predictions of the training rows, of shape (n, c); leave-cluster-out with `training_code`."""
+        """Leave-one-out predictions of the training rows, of shape (n, c); leave-cluster-out if clusters calibrate."""
         if self.known is not None:
             return self.known
         code = self.training_code

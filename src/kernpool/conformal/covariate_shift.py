@@ -48,7 +48,7 @@ BEYOND = (
 
 
 def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -> Array:
-    """Return weighted quantiles of scores, one for each given weight of an additional infinite score.
+    """Return weighted quantiles of the scores and one infinite score, for each given weight of the infinite score.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
 
 
 def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.intp]) -> Array:
-    """Return the score quantile that bounds the interval at each point, where every point has its own n scores.
+    """Return the score quantile that bounds the interval at each point, if scores of rows differ between points.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.
     calibration, level = setting.calibration, setting.level
     if calibration.shift is None or calibration.place_shift is None:
         return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
-    weight, extra = in_unit(calibration.weight, calibration.shift, calibration.place_shift[places])
+    weight, extra = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[places])
     return np.array(
         [weighted_upper(row, weight, own, level)[0] for row, own in zip(score, extra[:, None], strict=True)]
     )
@@ -125,12 +125,12 @@ def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, 
     ndarray of shape (m, c)
         Infinite where the new row has more than the fraction ``1 - level`` of the total weight.
     """
-    columns = [weighted_upper(column, *in_unit(weight, shift, place_shift), level) for column in score.T]
+    columns = [weighted_upper(column, *scaled_ratios(weight, shift, place_shift), level) for column in score.T]
     return np.stack(columns, axis=1)
 
 
-def in_unit(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
-    """Return weights of rows and ratios of points, both divided by the largest likelihood ratio of a row.
+def scaled_ratios(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
+    """Return row weights and likelihood ratios of points, both divided by the largest likelihood ratio of a row.
 
     The weight of a row is its frequency times its ratio, and does not overflow.
     """
@@ -146,7 +146,7 @@ def read_weights(
     counts: tuple[int, int],
     which: NDArray[np.intp] | None = None,
 ) -> tuple[Array, Array]:
-    """Validate, or first compute, the likelihood ratios of the calibration rows and of the evaluation points.
+    """Validate the likelihood ratios of calibration rows and evaluation points; compute them if given a function.
 
     Parameters
     ----------
@@ -296,14 +296,14 @@ class DensityRatio:
 
     @property
     def effective_rows(self) -> float:
-        r"""Effective sample size of weighted training rows, :math:`(\sum w_i r_i)^2 / \sum w_i r_i^2`."""
+        r"""Effective sample size of rows with weights w and ratios r, :math:`(\sum w_i r_i)^2 / \sum w_i r_i^2`."""
         weight = np.ones(len(self.training.array)) if self.training_weight is None else self.training_weight
         ratio = self.at_training
         square = float(weight @ ratio**2)
         return float(weight @ ratio) ** 2 / square if square > 0 else 0.0
 
     def _logarithm(self, rows: Rows) -> Array:
-        """Return the log density ratio at given rows; plus infinity where both densities are lost to rounding."""
+        """Return the log density ratio at given rows; plus infinity where both densities are too small to compare."""
         new = self._log_density(rows, self.new, self.new_weight)
         training = self._log_density(rows, self.training, self.training_weight)
         known = np.maximum(new, training) > UNKNOWN
@@ -454,7 +454,7 @@ def density_ratio(
 
 
 def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple[Kind, ...]) -> Rows:
-    """Validate a table whose columns must match those of the training rows in name and kind, and reorder them."""
+    """Validate a table against the names and kinds of the training columns, and put its columns in their order."""
     found = labels_of(given)
     order = order_of_columns(found, labels)
     if order is not None:
@@ -463,7 +463,7 @@ def _read_like(name: str, given: Any, labels: Sequence[Any] | None, kinds: tuple
 
 
 def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:
-    """Validate the frequency weights of a sample (None for ones), which must have at least two rows in all."""
+    """Validate the frequency weights of a sample, whose total has to be at least two; None means weights of one."""
     weight, total = None, float(len(rows.array))
     if given is not None:
         try:

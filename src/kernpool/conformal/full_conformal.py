@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, filled
-from kernpool.conformal.covariate_shift import in_unit, upper_at_places, weighted_upper
+from kernpool.conformal.covariate_shift import scaled_ratios, upper_at_places, weighted_upper
 from kernpool.conformal.order_statistics import upper_rank, upper_statistic
 from kernpool.core import LocalFit, PoolState, Problem, merge
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -81,7 +81,7 @@ TOO_MANY = "use method='enclosure' or 'adaptive', which take the time of a few p
 
 @dataclass(frozen=True, eq=False)
 class LocalDesigns:
-    """Local fits at m queries, with the design moments that update them in closed form for one row more or less.
+    """Local fits at m queries, with the design moments needed to add or delete one row in closed form.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class LocalDesigns:
 
     @classmethod
     def of(cls, smoother: Smoother, problem: Problem) -> LocalDesigns:
-        """Build the `LocalDesigns` of a smoother at the queries of a problem."""
+        """Build a `LocalDesigns`: compute local fits and design moments at the queries of a problem."""
         state, layout = smoother.sums(problem), problem.layout
         fit, m = smoother.solve(problem, state), len(problem.query)
         if not layout.degree:
@@ -126,14 +126,14 @@ class LocalDesigns:
         return cls(smoother, problem, state, fit, log_mass(state), mean, inverse)
 
     def some(self, which: slice | Rows) -> LocalDesigns:
-        """Return the `LocalDesigns` of the queries with these indices."""
+        """Return the `LocalDesigns` of the queries with the given indices."""
         return LocalDesigns(
             self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which),
             self.log_mass[which], self.mean[which], self.inverse[which],
         )  # fmt: skip
 
     def tilted(self, offsets: list[Array]) -> tuple[Array, Array]:
-        """Return leverages and linear weights of rows at given offsets, divided by their normalised kernel weights.
+        """Return leverages and linear weights of rows at given offsets, divided by the row's normalised kernel weight.
 
         Normalised kernel weights are the alpha = K / D of the module docstring.
 
@@ -161,13 +161,16 @@ class LocalDesigns:
         return np.asarray(leverage), np.asarray(share)
 
     def plane(self, offsets: list[Array], output: int) -> Array:
-        """Evaluate local planes of one output at offsets from the queries: shape (m, k), or (m, 1) for constants."""
+        """Evaluate the local planes of one output at given offsets from the queries: shape (m, k).
+
+        Local constant fits have shape (m, 1).
+        """
         start = self.fit.intercept[:, output, None]
         slopes = self.fit.slope[:, :, output].T
         return np.asarray(sum((slope[:, None] * t for slope, t in zip(slopes, offsets, strict=True)), start=start))
 
     def with_row(self, which: Rows, log_weight: Array, offsets: Array) -> tuple[Array, Array]:
-        """Refit local planes that were rank-deficient, each with one row added.
+        """Refit rank-deficient local planes, each with one row added.
 
         Parameters
         ----------
@@ -197,7 +200,7 @@ class LocalDesigns:
 
 
 def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tuple[Array, list[Array]]:
-    """Return the log kernel values of pairs of queries and keys, and their offsets for local linear fits.
+    """Return log kernel values of pairs of queries and keys, and for local linear fits the offsets of the keys.
 
     Parameters
     ----------
@@ -222,7 +225,7 @@ def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tup
 
 
 def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
-    """Raise ValueError if there are too many pairs of points and rows for a method that visits all pairs."""
+    """Raise ValueError if pairs of evaluation points and rows are too many for a method that loops over them."""
     if places * rows > MOST_PAIRS:
         raise ValueError(
             f"method={method!r} goes through all pairs of evaluation points and rows, at most {MOST_PAIRS:,}, got "
@@ -262,7 +265,7 @@ def full(setting: ConformalProblem) -> Bounds:
 
 
 class _TestRows:
-    """Effect of adding a test row at some evaluation points on the leave-one-out fits at calibration rows.
+    """Change of the leave-one-out fits at the calibration rows if a test row is added at an evaluation point.
 
     Parameters
     ----------
@@ -304,7 +307,7 @@ class _TestRows:
             self._fit_again, self._share[row, place] = at_rows.with_row(row, self._logits[row, place], t)
 
     def intervals(self, output: int, middle: Array) -> tuple[Array, Array]:
-        """Return limits of the test outputs that conform at least as well as each row, minus the prediction.
+        """Return, for each row, the interval of test outputs that conform at least as well, minus the prediction.
 
         Both limits have the shape (points, rows), for one output: the l_i and u_i of the module docstring.
         """
@@ -363,14 +366,14 @@ def enclosure(setting: ConformalProblem) -> Bounds:
             if calibration.shift is None or calibration.place_shift is None:
                 width[found, output] = upper_statistic(bound, weight, rank)
             else:
-                units = in_unit(calibration.weight, calibration.shift, calibration.place_shift[found])
+                units = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[found])
                 width[found, output] = weighted_upper(bound, *units, setting.level)
     lower, upper = center - width, center + width
     return Bounds(lower, upper, filled(smoother, fitted.problem, center.copy(), at_places.occupied))
 
 
 def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
-    """Bound an added row's linear weight in each local fit, and the shift of the fit that is due to its slope.
+    """Bound, for each local fit, the linear weight of an added row and the part of the fit's shift due to the slope.
 
     Parameters
     ----------
@@ -404,7 +407,7 @@ def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
 
 
 def moment_bounds(problem: Problem) -> tuple[float, float, float]:
-    """Return upper bounds, over all offsets, of kernel weight times distance to the powers 0, 1 and 2.
+    """Return upper bounds of kernel weight times distance**p over all distances, for the powers p = 0, 1 and 2.
 
     Distances are in bandwidths. Profiles do not increase, so between two radii of a grid weight times distance is at
     most the weight at the smaller radius times the larger radius.
@@ -421,7 +424,7 @@ def moment_bounds(problem: Problem) -> tuple[float, float, float]:
 
 
 def _log_levels(problem: Problem) -> Array | float:
-    """Return the log of the largest categorical kernel value of each query; zero without categorical columns."""
+    """Return the log of the largest possible categorical kernel value for each query; zero without categories."""
     if problem.factors is None:
         return 0.0
     tables = zip(problem.factors.log_tables, problem.factors.query_code.T, strict=True)
@@ -429,7 +432,7 @@ def _log_levels(problem: Problem) -> Array | float:
 
 
 def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
-    """Return the number of doublings of `half`, half the range of the outputs, that reaches each distance."""
+    """Return how often `half`, half the range of the outputs, has to be doubled to reach each distance."""
     with np.errstate(divide="ignore", over="ignore"):
         times = np.ceil(np.log2(distance / half))
     return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

@@ -9,7 +9,7 @@ from kernpool.conformal.jackknife_plus import fold_sizes
 
 
 def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
-    """Return the coverage statement of a method that guarantees the coverage level, or `promised` instead.
+    """Return the coverage statement of a method that guarantees the level, or the given lower coverage `promised`.
 
     Parameters
     ----------
@@ -32,11 +32,12 @@ def at_least(setting: ConformalProblem, promised: str | None = None) -> str:
         return approximately(setting, setting.doubt)
     number = f"{float(setting.level):g}" if promised is None else promised
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    return f"Covers {what} with a probability of at least {number}{_new(setting)}, on average over {whom(setting)}."
+    new, over = _for_new_rows(setting), _averaged_over(setting)
+    return f"Covers {what} with a probability of at least {number}{new}, on average over {over}."
 
 
-def _new(setting: ConformalProblem) -> str:
-    """Return the phrase of a coverage statement about new rows; empty under covariate shift.
+def _for_new_rows(setting: ConformalProblem) -> str:
+    """Return the phrase of a coverage statement that says for which new rows it holds; empty under covariate shift.
 
     Likelihood ratios describe new rows by themselves.
     """
@@ -45,8 +46,8 @@ def _new(setting: ConformalProblem) -> str:
     return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
 
 
-def whom(setting: ConformalProblem) -> str:
-    """Return the phrase of a coverage statement on what its probability averages over, and what it assumes."""
+def _averaged_over(setting: ConformalProblem) -> str:
+    """Return the end of a coverage statement: what its probability is averaged over, and what it assumes."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
     if calibration.shift is not None:
@@ -90,13 +91,13 @@ def approximately(setting: ConformalProblem, why: str) -> str:
     why = COPIED if setting.doubt == COPIED else why
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
     return (
-        f"Covers {what} with a probability of about {float(setting.level):g}{_new(setting)}, without a finite-sample "
-        f"guarantee: {why}."
+        f"Covers {what} with a probability of about {float(setting.level):g}{_for_new_rows(setting)}, without a "
+        f"finite-sample guarantee: {why}."
     )
 
 
 def of_adaptive(setting: ConformalProblem) -> str:
-    """Return the coverage statement of intervals of adaptive width: approximate with leave-one-out training scores."""
+    """Return the coverage statement of intervals of adaptive width: approximate if training rows calibrate."""
     if not setting.calibration.own:
         return at_least(setting)
     return approximately(
@@ -112,13 +113,13 @@ def of_jackknife(setting: ConformalProblem) -> str:
     )
 
 
-def of_twice(setting: ConformalProblem) -> str:
+def of_jackknife_plus(setting: ConformalProblem) -> str:
     """Return the coverage statement of jackknife+ intervals: at least 1 - 2 alpha for a level of 1 - alpha."""
     return _of_plus(setting, float(2 * setting.level - 1), "1 - 2 alpha")
 
 
-def of_folds(setting: ConformalProblem) -> str:
-    """Return the coverage statement of CV+ intervals: at least a little less than 1 - 2 alpha."""
+def of_cv_plus(setting: ConformalProblem) -> str:
+    """Return the coverage statement of CV+ intervals: at least 1 - 2 alpha minus a small term."""
     folds, size = fold_sizes(setting.calibration.rows)
     rows = folds * size
     less = 0.0

@@ -55,7 +55,7 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
         lower = -upper_statistic(_add_residuals(-without, reach), weight, rank)
         return lower, upper_statistic(_add_residuals(without, reach), weight, rank)
 
-    return _tiled(setting, "jackknife+", ends)
+    return _in_batches(setting, "jackknife+", ends)
 
 
 def minmax(setting: ConformalProblem) -> Bounds:
@@ -69,7 +69,7 @@ def minmax(setting: ConformalProblem) -> Bounds:
         lower = np.where(unknown, -np.inf, without).min(axis=1) - width[output]
         return lower, np.where(unknown, np.inf, without).max(axis=1) + width[output]
 
-    return _tiled(setting, "minmax", ends)
+    return _in_batches(setting, "minmax", ends)
 
 
 def _add_residuals(without: Array, reach: Array) -> Array:
@@ -82,8 +82,8 @@ def _add_residuals(without: Array, reach: Array) -> Array:
     return ends
 
 
-def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
-    """Compute prediction intervals from predictions without each calibration row, in batches of points.
+def _in_batches(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
+    """Compute prediction intervals in batches of points, from predictions without each calibration row.
 
     Parameters
     ----------
@@ -115,9 +115,11 @@ def _tiled(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
 
 
 def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
-    """Yield, output by output, predictions at some points from fits without one unit of each calibration row.
+    """Yield, for each output, predictions at some points from fits that each leave out a calibration row.
 
-    Of shape (points, rows); NaN where no other row is in the window.
+    Of a row with a frequency weight one unit is left out.
+
+    Predictions have shape (points, rows), and are NaN where no other row is in the window.
     """
     calibration, part = setting.calibration, designs.some(places)
     which = calibration.which
@@ -147,7 +149,10 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
 
 
 def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
-    """Recompute predictions at k points, each without one unit of one row: shape (k, c), NaN in empty windows."""
+    """Refit at k points, each without one unit of a given row, and return the predictions, of shape (k, c).
+
+    NaN where no other row is in the kernel's support.
+    """
     smoother = replace(designs.smoother, kept=None)
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
     fit = smoother.solve(problem, smoother.sums(problem))
@@ -161,7 +166,7 @@ UNUSED = 100  # one in this many rows may stay in all fits
 
 
 def cv_plus(setting: ConformalProblem) -> Bounds:
-    """Compute CV+ prediction intervals with 10 to 19 folds, or leave-one-out with fewer than ten rows."""
+    """Compute CV+ prediction intervals with 10 to 19 folds; leave-one-out if there are fewer than ten rows."""
     weight = setting.calibration.weight
     units = np.floor(weight).astype(np.int64)
     folds, size = fold_sizes(float(units.sum()))
@@ -177,7 +182,7 @@ def cv_plus(setting: ConformalProblem) -> Bounds:
 
 
 def cluster_plus(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife+ prediction intervals for clustered rows: each cluster is held out, and counts as one row."""
+    """Compute jackknife+ prediction intervals for clustered rows: hold out each cluster, and count it as one row."""
     calibration = setting.calibration
     assert calibration.group is not None
     _, place = np.unique(calibration.group, return_inverse=True)
@@ -188,7 +193,7 @@ def cluster_plus(setting: ConformalProblem) -> Bounds:
 
 
 def fold_sizes(rows: float) -> tuple[int, int]:
-    """Return the number of CV+ folds for so many rows, and the number of rows in each fold.
+    """Return the number of CV+ folds for a given number of rows, and the number of rows in each fold.
 
     Examples
     --------
@@ -205,7 +210,7 @@ def fold_sizes(rows: float) -> tuple[int, int]:
 
 
 def rows_in_folds(setting: ConformalProblem) -> float:
-    """Return the number of rows in all folds of CV+, which calibrate, counted by frequency weights rounded down."""
+    """Return the number of calibration rows in all folds of CV+, counted by frequency weights rounded down."""
     folds, size = fold_sizes(float(np.floor(setting.calibration.weight).sum()))
     return float(folds * size)
 

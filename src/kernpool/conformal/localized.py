@@ -63,7 +63,7 @@ STEPS = 256  # of a smooth profile they keep 99 draws of 100
 
 
 def kernel_draws(kernel: Kernel, composition: str, shape: tuple[int, int], random: Generator) -> Array:
-    """Draw random offsets, in bandwidths, with density proportional to a kernel.
+    """Draw random offsets, in units of bandwidths, with density proportional to a kernel.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def kernel_draws(kernel: Kernel, composition: str, shape: tuple[int, int], rando
 
 
 def level_draws(table: Array, code: Codes, random: Generator) -> Codes:
-    """Draw a category for each row, with probabilities proportional to the categorical kernel around its own.
+    """Draw a category for each row, with probabilities given by the kernel around the row's own category.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, smoother: Smoother, rows: EvaluationPoints, weight: Array, places: EvaluationPoints) -> Neighbours:
-        """Build the `Neighbours` of a fit: its kernel at three times the bandwidths, and its categorical smoothings.
+        """Build a `Neighbours` with the fit's kernel, three times its bandwidths, and its categorical smoothing.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Neighbours:
         return cls(wide, rows, weight, tables)
 
     def around(self, places: EvaluationPoints) -> Problem:
-        """Return the pooling problem of evaluation points and calibration rows, with kernel densities as weights.
+        """Return the `Problem` whose queries are evaluation points and whose keys are calibration rows.
 
         The weight is the kernel, divided by the sum of the factors of a row's category where these sums differ between
         categories.
@@ -279,7 +279,7 @@ class Neighbours:
         return np.asarray(total)
 
     def _codes(self, places: EvaluationPoints) -> Codes:
-        """Return the category codes of points, with the last category in place of unseen ones."""
+        """Return the category codes of points, with the code of an extra last category for all unseen ones."""
         assert places.code is not None
         unseen = np.array([len(table) - 1 for table in self.tables])
         return np.where(places.code < 0, unseen, places.code)
@@ -296,7 +296,7 @@ class Neighbours:
 
 
 def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Array:
-    r"""Return kernel-weighted quantiles of the scores around each point, with one more weight at infinity.
+    r"""Return kernel-weighted quantiles of the scores around each point, with extra weight on an infinite score.
 
     .. math:: \hat Q(q) = \min\Big\{ s : \sum_{i:\, s_i \le s} w_i K(q, x_i) \ge \tau \Big( \sum_i w_i K(q, x_i) +
               v(q) \Big) \Big\}
@@ -358,7 +358,7 @@ def localized(setting: ConformalProblem) -> Bounds:
 
 
 def randomized(setting: ConformalProblem) -> Bounds:
-    """Compute RLCP prediction intervals, from kernel-weighted score quantiles around a random point near each."""
+    """Compute randomly localized (RLCP) intervals: score quantiles weighted around a random point near each query."""
     near = _neighbours(setting)
     return _bounds(setting, near, near.draw(setting.places, setting.random))
 

@@ -27,10 +27,12 @@ METHODS: Mapping[str, MethodRecord] = {
         split_conformal.adaptive, guarantees.of_adaptive, clusters=True, shift=True, unbounded=split_conformal.NO_SCALE
     ),
     "full": MethodRecord(full_conformal.full, guarantees.at_least, rows="own", shift=True),
-    "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, guarantees.of_twice, rows="own", clusters=True),
+    "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, guarantees.of_jackknife_plus, rows="own", clusters=True),
     "minmax": MethodRecord(jackknife_plus.minmax, guarantees.at_least, rows="own"),
     "enclosure": MethodRecord(full_conformal.enclosure, guarantees.at_least, rows="own", shift=True),
-    "cv+": MethodRecord(jackknife_plus.cv_plus, guarantees.of_folds, rows="own", counted=jackknife_plus.rows_in_folds),
+    "cv+": MethodRecord(
+        jackknife_plus.cv_plus, guarantees.of_cv_plus, rows="own", counted=jackknife_plus.rows_in_folds
+    ),
     "split": MethodRecord(split_conformal.constant_width, guarantees.at_least, rows="other", clusters=True, shift=True),
     "cqr": MethodRecord(
         split_conformal.conformal_quantiles, split_conformal.of_conformal_quantiles, clusters=True, shift=True
@@ -97,7 +99,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
 
 
 def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.bool_]) -> None:
-    """Warn of evaluation points with empty windows, or raise ValueError, by the policy of the model."""
+    """Warn of evaluation points without a row in the kernel's support, or raise ValueError if `empty` says so."""
     smoother = setting.smoother
     if smoother.recipe.empty == "nearest":  # which is not visible in the center
         if setting.center is not None or not (smoother.recipe.kernel.is_compact or len(smoother.categories)):
@@ -122,7 +124,7 @@ def _with_ends(bounds: Bounds, value: Array) -> Bounds:
 
 
 def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:
-    """Return the record of a conformal method; raise ValueError if it is unknown or not for these rows.
+    """Return the record of a conformal method; raise ValueError if it is unknown or cannot use these rows.
 
     Examples
     --------
@@ -157,7 +159,7 @@ def _listed(field: str) -> str:
 def _warn_of_unbounded(
     setting: ConformalProblem, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str
 ) -> None:
-    """Warn of infinite intervals that too few rows or an empty window do not explain."""
+    """Warn of infinite intervals, unless rows are too few or none is in the kernel's support."""
     if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
         return
     (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))

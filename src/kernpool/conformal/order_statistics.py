@@ -40,7 +40,7 @@ SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to roundi
 
 
 def as_level(level: Any) -> Fraction:
-    """Convert a coverage level to an exact fraction, by the decimal digits that were written.
+    """Convert a coverage level to the exact fraction of its decimal digits, such as 0.9 to 9/10.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let th
 
 
 def score_quantile(setting: ConformalProblem, score: Array) -> Array:
-    """Return the quantile of the calibration scores that bounds intervals of the coverage level, by output.
+    """Return, for each output, the quantile of the calibration scores that bounds intervals of the coverage level.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     smoother, calibration = setting.smoother, setting.calibration
     alpha = 1 - setting.level
     levels = np.array([float(alpha / 2), float(1 - alpha / 2)])
-    weighed = _WeightedScores(setting)
+    weighed = _ConditionalQuantiles(setting)
     lower, upper = weighed.ends(setting.places, None, levels)
     low, high = weighed.ends(calibration.places, calibration.which, levels)
     score = np.maximum(low - calibration.value, calibration.value - high)
@@ -180,12 +180,12 @@ def of_conformal_quantiles(setting: ConformalProblem) -> str:
 
 
 def _with_nan(smoother: Smoother) -> Smoother:
-    """Return the smoother with NaN as its prediction in empty windows."""
+    """Return the smoother with NaN as its prediction for queries without a row in the kernel's support."""
     return replace(smoother, recipe=replace(smoother.recipe, empty="nan"))
 
 
-class _WeightedScores:
-    """Conditional quantiles of the outputs; for a local linear fit, the fit plus those of its residuals.
+class _ConditionalQuantiles:
+    """Estimator of conditional quantiles of the outputs; for local linear fits, of residuals around the fit.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class _WeightedScores:
         return found[:, :, 0], found[:, :, 1]
 
     def _problem(self, smoother: Smoother, places: EvaluationPoints, which: NDArray[np.intp] | None) -> Problem:
-        """Return the pooling problem at evaluation points; at training rows, each row (or cluster) is held out."""
+        """Return the `Problem` whose queries are given points; at training rows, the row (or cluster) is held out."""
         if which is None:
             return smoother.problem(places)
         problem = smoother.problem(smoother.training, exclude_self=self.code is None)
@@ -240,7 +240,7 @@ class _WeightedScores:
         return problem if len(which) == len(problem.query) else problem.block(which)
 
     def _counted(self, problem: Problem) -> Problem:
-        """Return the problem with weight zero for training rows without a leave-one-out residual."""
+        """Return the `Problem` with weight zero for training rows that have no leave-one-out residual."""
         if self.known.all():
             return problem
         weight = np.ones(len(self.known)) if problem.key_weight is None else problem.key_weight

@@ -116,7 +116,7 @@ def adaptive_mass(probability: Array, draw: Array) -> Array:
 
 
 def regularised_mass(probability: Array, draw: Array, penalty: float, free: int) -> Array:
-    """Return RAPS nonconformity scores: APS plus a penalty for each rank of a class beyond the first `free`."""
+    """Return RAPS nonconformity scores: APS plus a penalty for each rank of a class beyond the first `free` ranks."""
     rank, before = ranks_and_mass(probability)
     return before + draw[:, None] * probability + penalty * np.maximum(rank - free, 0)
 
@@ -143,7 +143,7 @@ def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 class Regularisation(NamedTuple):
-    """Penalty parameters of RAPS scores: the penalty of a rank, and the number of ranks without one.
+    """Penalty parameters of RAPS scores: penalty per rank of a class, and number of first ranks without penalty.
 
     Parameters
     ----------
@@ -158,7 +158,9 @@ class Regularisation(NamedTuple):
 
 
 def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regularisation:
-    """Choose the penalty of RAPS scores and the number of ranks without it, as in appendix E of the paper.
+    """Choose the penalty of RAPS scores and the number of ranks without it, as Angelopoulos et al. do.
+
+    The choice is that of appendix E of their paper.
 
     Parameters
     ----------
@@ -259,7 +261,10 @@ def full_p_values(
 
 
 def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
-    """Return the total weight of the true entries in each row of a table; their number if all weights are one."""
+    """Return the total weight of the true entries in each row of a boolean table.
+
+    This is their number if all weights are one (`unit`).
+    """
     if unit:
         return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
     return np.asarray(table @ weight)

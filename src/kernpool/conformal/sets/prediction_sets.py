@@ -248,7 +248,7 @@ def _with_top(member: NDArray[np.bool_], probability: Array, setting: SetSetting
 
 
 def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
-    """Return the largest nonconformity score at which a class is in a prediction set, for each class."""
+    """Return, for each class, the largest nonconformity score at which a prediction set contains the class."""
     k = len(setting.classes)
     weight = rows.weight
     if not setting.by_class:
