@@ -1,4 +1,4 @@
-"""Bandwidth of an estimator: given, from a rule or the plug-in, or searched for, on all rows or on a sample.
+"""Choice of an estimator's bandwidth: given numbers, a rule of thumb, the plug-in, or a search on all or sampled rows.
 
 For rows that are not in memory the search runs on a sample, and the result is scaled by a rate to the number of all
 rows. Chunks and clusters share this file, so that the same rows in the same order have the same bandwidth. Every
@@ -47,7 +47,7 @@ Integers = NDArray[np.int64]
 
 
 class DrawnRows(NamedTuple):
-    """Sample of the distinct training rows on which the bandwidth is searched.
+    """Random sample of the distinct training rows, on which bandwidths are searched for.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DrawnRows(NamedTuple):
 def drawn_rows(
     X: Array, value: Array, weight: Array, code: Integers, group: Integers | None, size: int, generator: Any
 ) -> DrawnRows | None:
-    """Draw a sample of the distinct training rows for the bandwidth search.
+    """Draw a sample of the distinct training rows for the bandwidth search; None if there are at most `size`.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def choose_bandwidth(
     value = value.reshape(len(value), -1)
     if bandwidth not in CRITERIA and bandwidth != "log_loss":
         return as_given | {
-            "bandwidth_": _by_name(bandwidth, X, value, times, kernel),
+            "bandwidth_": _rule_or_plugin(bandwidth, X, value, times, kernel),
             "smoothing_": given_smoothing(smoothing, categories),
         }
     if len(X) == 1 and times[0] <= 1:
@@ -221,12 +221,12 @@ def choose_bandwidth(
     found = _search(X, value, times, bandwidth, degree, standardise, ridge, options)
     if drawn is None:
         return found
-    found |= of_all_rows(found, bandwidth, len(X), drawn.of, said_seed)
+    found |= rescale_to_all_rows(found, bandwidth, len(X), drawn.of, said_seed)
     return found | {"search_rows_": np.flatnonzero(kept)[drawn.number].astype(np.int64)}
 
 
-def of_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
-    """Rescale bandwidths found on a sample to the number of all rows, and describe this in `bandwidth_note_`.
+def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
+    """Rescale bandwidths found on a sample of rows to the number of all rows, and describe this in a note.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def _search(
 
 
 def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int64]:
-    """Return the group of each row; raise if bandwidths cannot be chosen with these groups.
+    """Return the group of each row; raise if all rows are in one group, or the criterion cannot leave groups out.
 
     Given numbers, and rules of thumb, which look at X alone, hold no rows out. They need two groups all the same, since
     leave-cluster-out methods of the fitted model do hold rows out.
@@ -298,7 +298,7 @@ def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int6
 
 
 def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
-    """Convert bandwidths from some convention to the package's own, ``"support"``, one per column."""
+    """Convert bandwidths from the units of `convention` to those of this package, ``"support"``; one per column."""
     given = as_bandwidth(bandwidth, columns)
     return np.where(given == INFINITE, np.inf, convert_bandwidth(given, kernel, source=convention))
 
@@ -328,7 +328,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
 def in_order_of_columns(
     found: dict[str, Any], names: Sequence[Any] | None, encoding: Encoding | None
 ) -> dict[str, Any]:
-    """Put the relevances of a bandwidth search in the order of the table's columns, and add column names.
+    """Reorder the relevances that a bandwidth search gives to columns as in the table; add the columns' names.
 
     `found` is from `choose_bandwidth`, which has numeric columns first. Without a search it is returned as it is.
     """
@@ -345,8 +345,8 @@ def in_order_of_columns(
     return found | {"bandwidth_search_": search, "relevance_": relevance}
 
 
-def _by_name(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kernel) -> Array:
-    """Return the bandwidths by a rule of thumb, or the plug-in bandwidth of one column and one output."""
+def _rule_or_plugin(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kernel) -> Array:
+    """Compute bandwidths by a rule of thumb, or by the plug-in method for one column and one output."""
     if bandwidth in RULES:
         return rule_of_thumb(X, times, rule=bandwidth, kernel=kernel)
     if X.shape[1] != 1 or value.shape[1] != 1:
@@ -384,7 +384,7 @@ class SearchSample(NamedTuple):
 
 
 class SearchDraw(NamedTuple):
-    """Size and seed that identify the sample of rows seen by an out-of-core bandwidth search.
+    """Size and seed of the random sample of rows that an out-of-core bandwidth search used.
 
     The sample is the rows with the smallest random numbers.
 
@@ -401,7 +401,7 @@ class SearchDraw(NamedTuple):
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed, drawn from `random_state`, of the random numbers by which rows are sampled."""
+    """Draw from `random_state` the integer seed by which rows are sampled."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
@@ -478,7 +478,7 @@ def draw(
 
 
 def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | None:
-    """Merge samples of consecutive chunks or blocks into one of at most `size` rows; None if all are None."""
+    """Merge row samples of consecutive chunks into one sample of at most `size` rows; None if all are None."""
     some = [sample for sample in samples if sample is not None]
     if not some:
         return None
@@ -522,9 +522,9 @@ def bandwidth_of_sample(
     few, many = len(sample.key), sample.rows
     if few == many:
         return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}
-    return found | of_all_rows(found, bandwidth, few, many, random_state)
+    return found | rescale_to_all_rows(found, bandwidth, few, many, random_state)
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
-    """Return the indices of the `size` smallest numbers, in ascending order of index."""
+    """Return the indices of the `size` smallest entries of `lots`, in ascending order."""
     return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])

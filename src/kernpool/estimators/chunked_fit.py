@@ -1,4 +1,4 @@
-"""Fits to rows in files: the model stores a reference to the rows and finds its bandwidth on a sample.
+"""Fits to rows in chunks, such as files: the model stores a reference to the rows, and no copy of them.
 
 A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`bandwidth.py`). The
 sample depends on the rows, their order and `random_state`, not on how the rows are divided into chunks.
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
-    """Return the rows given to ``fit`` as chunks if they are chunks, a file or a stream; None for rows in memory.
+    """Return the rows given to ``fit`` as `Chunks` if they are chunks, a file or an Arrow stream; None for other rows.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
 
 
 def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
-    """Compute conditional quantiles for a regressor fitted to chunks, by reading its chunks again.
+    """Compute conditional quantiles for a regressor fitted to chunks, by reading the chunks again.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Add the weight of the class priors and any recalibration maps to the fitted attributes."""
+        """Add the weight of the class priors, and recalibration maps if requested, to the fitted attributes."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
         rows = len(label) if weight is None else float(weight.sum())

@@ -1,4 +1,4 @@
-"""Compilation of loops ahead of their first use, for a machine or a container image.
+"""Compilation of numerical loops before their first use, e.g. when a container image is built.
 
 Small problems of every kind are run, so that the loops they use are compiled. Compiled loops are cached on disk.
 With a filled cache the first call takes a second; without it, it takes several.
@@ -25,7 +25,7 @@ BANDWIDTHS = (0.002, 0.05, 0.5)
 
 
 class Task(NamedTuple):
-    """Set of calls that share compiled loops: a name in `TASKS`, a kernel and a number of columns."""
+    """Compilation task: which calls to run (a name in `TASKS`), with which kernel and number of columns."""
 
     name: str
     kernel: str
@@ -33,7 +33,7 @@ class Task(NamedTuple):
 
 
 class CompiledLoops(NamedTuple):
-    """Cache of compiled loops after `compile_ahead`: number of versions, bytes, folder, number of new versions."""
+    """Result of `compile_ahead`: number of compiled loops on disk, their bytes and folder, and how many are new."""
 
     versions: int
     size: int

@@ -1,4 +1,4 @@
-"""Expected error on new rows for models with searched bandwidths: nested cross-validation as a ratio.
+"""Expected error on new rows after a bandwidth search: leave-one-out error corrected by nested cross-validation.
 
 The leave-one-out error at the selected bandwidths is the smallest of all that were tried, and therefore too small:
 the search selects bandwidths where noise helped most. The bias is estimated by repeating the search without some of
@@ -81,7 +81,7 @@ def expected_error(model: Any) -> float:
     )
     copies = rows.group is None and count_copies(rows.X, rows.code, rows.value, weight=rows.weight) > 0
     if not _was_searched(model):
-        return _without_copies(model, rows) if copies else _left_out(model)
+        return _without_copies(model, rows) if copies else _left_out_error(model)
     if rows.group is not None and rows.groups < FEWEST:
         raise ValueError(f"expected_error needs at least four groups to search without some of them, got {rows.groups}")
     if rows.number < FEWEST:
@@ -89,7 +89,7 @@ def expected_error(model: Any) -> float:
     met = promised = held_out = 0.0
     folds = [*_folds(rows, together=copies)]
     for k, held in enumerate(folds):
-        fold, there = (_part(rows, weight) for weight in (rows.weight - held, held))
+        fold, there = (_reweighted(rows, weight) for weight in (rows.weight - held, held))
         if not (len(fold.X) > 1 and len(there.X)):
             continue
         with warnings.catch_warnings(), _progress_of(k, len(folds) + 1):
@@ -98,16 +98,16 @@ def expected_error(model: Any) -> float:
             limits = _limits(model, fold)
             met += float(there.weight @ _squared(there.value, _predict(model, found, fold, there, limits)))
             held_out += there.total
-            promised += 0.0 if copies else there.total * _left_out_of(model, found, fold, limits)
+            promised += 0.0 if copies else there.total * _left_out_error_of_fold(model, found, fold, limits)
     if copies:
         return met / held_out
     with _progress_of(len(folds), len(folds) + 1):
-        error = _left_out(model)
+        error = _left_out_error(model)
     return error * (met / promised if promised > 0 else 1.0)
 
 
 def _was_searched(model: Any) -> bool:
-    """Return whether the bandwidths were found by a search, and no rows have been added since."""
+    """Return whether the bandwidths were found by a search, and no rows were added to the model after it."""
     if "loo_error_" in vars(model):  # gone once rows are added
         return True
     criterion = CRITERIA.get(model.bandwidth) if isinstance(model.bandwidth, str) else None
@@ -134,7 +134,7 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
 
 @contextmanager
 def _progress_of(part: int, parts: int) -> Iterator[None]:
-    """Report progress within one of several parts of the work as progress of the whole work."""
+    """Report the progress of one part of the work as progress of the whole work (a context manager)."""
     listener = current_progress()
     if listener is None:
         yield
@@ -170,8 +170,8 @@ def _folds(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
         yield units + (weight - whole) * ((first + whole) % folds == k)
 
 
-def _part(rows: TrainingRows, weight: Array) -> TrainingRows:
-    """Return the rows with other frequency weights, dropping those of weight zero."""
+def _reweighted(rows: TrainingRows, weight: Array) -> TrainingRows:
+    """Return the rows with new frequency weights, without the rows whose new weight is zero."""
     return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
 
 
@@ -191,14 +191,14 @@ def _squared(value: Array, prediction: Array) -> Array:
 
 
 def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits) -> Array:
-    """Predict the held-out rows of a fold from its training rows; where windows are empty, by the mean."""
+    """Predict the held-out rows of a fold from its training rows; by their mean where all kernel weights are zero."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
     return finalize(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)
 
 
-def _left_out_of(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
-    """Return the leave-one-out error on the training rows of a fold, from its search if that computed it."""
+def _left_out_error_of_fold(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
+    """Return the leave-one-out error on the training rows of a fold; reuse that of the fold's search if available."""
     if "loo_error_" in found and limits is None:
         return float(found["loo_error_"])
     factors = model._categories().factors(fold.code, fold.code, found["smoothing_"])
@@ -211,8 +211,8 @@ def _left_out_of(model: Any, found: dict[str, Any], fold: TrainingRows, limits: 
     return _error(one, fold.value, fold.weight, limits)
 
 
-def _left_out(model: Any) -> float:
-    """Return the leave-one-out error of a fitted model, of clipped predictions if the model clips them."""
+def _left_out_error(model: Any) -> float:
+    """Return the leave-one-out error of a fitted model; if the model clips predictions, that of clipped predictions."""
     limits = limits_of(model)
     if limits is None and "loo_error_" in vars(model):
         return float(model.loo_error_)
@@ -220,14 +220,14 @@ def _left_out(model: Any) -> float:
 
 
 def _without_copies(model: Any, rows: TrainingRows) -> float:
-    """Return the leave-one-out error of a model, where all copies of a row are held out together."""
+    """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
     found = {name: vars(model)[name] for name in ("bandwidth_", "smoothing_", "ridge_") if name in vars(model)}
-    return _left_out_of(model, found, alone, limits_of(model))
+    return _left_out_error_of_fold(model, found, alone, limits_of(model))
 
 
 def _error(one: LeaveOneOut, value: NDArray[Any], weight: Array | None, limits: Limits) -> float:
-    """Return the weighted mean squared leave-one-out error, of predictions clipped to `limits` if there are any."""
+    """Return the weighted mean squared leave-one-out error; with `limits`, predictions are clipped to them first."""
     if limits is None:
         return float(one.error)
     prediction = np.where(one.occupied[:, None], np.clip(one.prediction, *limits), one.prediction)

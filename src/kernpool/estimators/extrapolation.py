@@ -1,4 +1,4 @@
-"""Extrapolation: detection of queries beyond the training rows, the warning, and the limits that clip planes.
+"""Extrapolation: detection of queries far beyond the training rows, a warning, and limits for clipped predictions.
 
 A local plane at the edge of the training rows has the slope of a few rows, extended as far as the query is away.
 """
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
 
 
 def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False, step: Array | float = 0.0) -> Reach:
-    r"""Compute extrapolation limits from the range of each column: by default two bandwidths beyond it.
+    r"""Compute extrapolation limits of each column: its range, extended by (usually) two bandwidths on both sides.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
 
 
 def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
-    r"""Compute extrapolation limits from training rows in memory, allowing for the tails of each column.
+    r"""Compute extrapolation limits of each column from rows in memory; columns with heavy tails get wider limits.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
         \qquad \gamma = \min\{\tfrac12, \tfrac1k \sum_{i=1}^k \log \frac{x_{(n-i)} - m}{x_{(n-1-k)} - m}\}
@@ -121,7 +121,7 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
 
 
 def _tail(distance: Array, power: float) -> Array:
-    """Return how far a column's tail is expected to reach from its median, by Hill's estimate of the tail index.
+    """Estimate how far the tail of each column reaches from its median, by Hill's estimate of the tail index.
 
     `distance`, of shape (k + 1, d), has the distances of the outer values from the median, in descending order.
     """
@@ -142,7 +142,7 @@ def joined_ranges(ranges: Iterable[Array]) -> Array:
 
 
 def may_extrapolate(model: Any) -> bool:
-    """Return whether a model can predict far beyond the training rows without any other warning.
+    """Return whether a model gives predictions far beyond the training rows that call for `ExtrapolationWarning`.
 
     Windows of compact kernels are empty there, which has a warning of its own, but for classifiers that answer their
     priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
@@ -227,7 +227,7 @@ def check_extrapolate(extrapolate: Any) -> None:
 
 
 def limits_of(model: Any) -> tuple[Array, Array] | None:
-    """Return the limits, per output, to which a model clips its predictions; None if it does not clip.
+    """Return the lower and upper limits to which a model clips each output; None if it does not clip.
 
     Rows of weight zero do not count. Rows in chunks are gone through once, at the first prediction.
     """

@@ -1,4 +1,4 @@
-"""Fitted models at new rows: the recipe of pooling, queries, and the training rows as a linear smoother.
+"""Fitted models at new rows: pooling settings, reading of queries, prediction, and the model as a linear smoother.
 
 `recipe_of` turns parameters into a recipe, `read_query` X into queries, `pairs_of` the training rows into pairs,
 and `pool_at` predicts. `smoother_of` gives inference the same rows as a linear smoother; results come back in the
@@ -65,7 +65,7 @@ def recipe_of(model: Any) -> Recipe:
 
 
 def refuse_unable(model: Any, columns: int) -> None:
-    """Raise if the model's `algorithm` cannot pool this many numeric columns with the model's other parameters."""
+    """Raise if the model's `algorithm` cannot pool `columns` numeric columns with the model's other parameters."""
     if model.algorithm == "auto":
         return
     options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
@@ -73,7 +73,7 @@ def refuse_unable(model: Any, columns: int) -> None:
 
 
 def numeric_query(model: Any, X: ArrayLike, *, warn: bool = True) -> Array:
-    """Convert queries to an array, for a model without categorical columns; `warn` as in `read_query`."""
+    """Convert queries of a model without categorical columns to an array; warn of extrapolation if `warn`."""
     return read_query(model, X, warn=warn)[0]
 
 
@@ -86,7 +86,7 @@ def _refuse_parts(X: Any) -> None:
 
 
 def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
-    """Convert queries to numeric columns, in the units of X, and category codes, by the encoding of the fit.
+    """Convert queries to numeric columns, before any rank transform, and category codes, as the fit encoded X.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, C
 
 
 def _warn_of_extrapolation(model: Any, query: Array) -> None:
-    """Warn of queries, given in the units of X, that are far beyond the training rows.
+    """Warn if queries, given before any rank transform, are far beyond the training rows.
 
     `ExtrapolationWarning` has the rule.
     """
@@ -130,13 +130,13 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
 
 
 def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
-    """Return extrapolation limits, in ranks where columns are ranked, and the range of the rows in units of X."""
+    """Return extrapolation limits after any rank transform, and the range of each column before the transform."""
     counted = model.key_ if weight is None else model.key_[weight > 0]
     return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
 
 
 def _range_of_chunks(model: Any) -> Array:
-    """Return the minimum and maximum of each column of rows in chunks, from the fit or by one pass."""
+    """Return the minimum and maximum of each column of chunks, from the fit or by one pass over the rows."""
     known: Array | None = vars(model).get("key_range_")
     if known is not None:
         return known
@@ -150,7 +150,7 @@ def _prepared(model: Any) -> Prepared:
 
 
 def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
-    """Fit the `Scale` of a model, which keeps numeric columns as they are or replaces them by ranks."""
+    """Fit the `Scale` of a model: the transformation that replaces numeric columns by ranks, if asked for."""
     if encoding is None:
         ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
     else:  # levels alone have one column of zeros
@@ -159,12 +159,12 @@ def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Enc
 
 
 def scale_of(model: Any) -> Scale:
-    """Return the `Scale` by which a fitted model keeps numeric columns or replaces them by ranks."""
+    """Return the `Scale` of a fitted model: the transformation that replaces numeric columns by ranks, if asked for."""
     return _scale_and_keys(model)[0]
 
 
 def scaled_keys(model: Any) -> NDArray[Any]:
-    """Return the numeric columns of the training rows, some replaced by ranks if the model ranks them."""
+    """Return the numeric columns of the training rows after any rank transform."""
     return _scale_and_keys(model)[1]
 
 
@@ -177,9 +177,9 @@ def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
 
 
 def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
-    """Return the training rows as key-value pairs, to be pooled at queries with these category codes.
+    """Return the training rows as key-value pairs; with `code`, each weight is multiplied by categorical kernels.
 
-    Rows are read once per fit.
+    `code` has the category codes of the queries. Rows are read once per fit.
     """
     rows = scaled_keys(model), model.value_, model.key_weight_
     keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
@@ -190,7 +190,7 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
 
 
 def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
-    """Build the pooling problem with training rows as keys and X as queries; None means the training rows."""
+    """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
@@ -201,14 +201,14 @@ def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, w
 
 
 def left_out_problem(model: Any) -> Problem:
-    """Return the leave-one-out pooling problem of the training rows; leave-cluster-out after a fit with groups."""
+    """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
     group = vars(model).get("key_group_")
     problem = problem_of(model, None, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
 def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
-    """Convert slopes of shape (m, d, c) to slopes per unit of X, where the model replaces columns by ranks."""
+    """Convert slopes of shape (m, d, c) per unit of rank to slopes per unit of X, if the model ranks columns."""
     scale = scale_of(model)
     return slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None] if any(scale.ranked) else slopes
 
@@ -282,7 +282,7 @@ ROWS = 1 << 16  # at once
 
 
 class RankNotes:
-    """Record for one fit: its linearly dependent columns, and which rank warnings have been issued.
+    """Record for one fitted model: its linearly dependent columns, and the rank-deficiency warnings already issued.
 
     Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
     beyond that, because few keys are in them, is another warning.
@@ -300,7 +300,7 @@ class RankNotes:
         names: Sequence[str],
         weight: Array | None = None,
     ) -> None:
-        """Warn of rank-deficient local fits, unless the same warning has been issued for this fit.
+        """Warn of rank-deficient local fits, unless the same warning was already issued for this fitted model.
 
         Parameters
         ----------
@@ -426,22 +426,22 @@ def smoother_of(model: Any) -> Smoother:
 def training_of(model: Any, smoother: Smoother) -> Training:
     """Return the fitted and leave-one-out values of the training rows, computed once per fit."""
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("training", fit_of_rows(model, smoother), lambda: fit_training(smoother))
+    return prepared.get("training", training_fit_key(model, smoother), lambda: fit_training(smoother))
 
 
 def training_with_shares(model: Any, smoother: Smoother) -> Training:
-    """Compute the fitted and leave-one-out values of the training rows, with the linear weights of the fits.
+    """Compute fitted and leave-one-out values of the training rows, and the linear weights of the fitted values.
 
     The weights are as large as the rows and are not cached.
     """
     made = fit_training(smoother, with_shares=True)
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    prepared.get("training", fit_of_rows(model, smoother), lambda: replace(made, shares=None))
+    prepared.get("training", training_fit_key(model, smoother), lambda: replace(made, shares=None))
     return made
 
 
 def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
-    """Return leave-cluster-out fits at the training rows, computed once per fit and groups; None without groups.
+    """Return leave-cluster-out fits at the training rows, cached per fit and set of groups; None without groups.
 
     By default groups are those of the fit.
     """
@@ -461,11 +461,11 @@ def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
 def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
-    of = hashlib.sha256(code.tobytes()).digest(), *fit_of_rows(model, smoother)
+    of = hashlib.sha256(code.tobytes()).digest(), *training_fit_key(model, smoother)
     return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
 
 
-def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
+def training_fit_key(model: Any, smoother: Smoother) -> tuple[Any, ...]:
     """Return a cache key: everything that the local fits at the training rows depend on."""
     recipe = smoother.recipe
     return (
@@ -475,7 +475,7 @@ def fit_of_rows(model: Any, smoother: Smoother) -> tuple[Any, ...]:
 
 
 def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
-    """Convert X to evaluation points, ranked where the model ranks columns; `warn` as in `read_query`."""
+    """Convert X to evaluation points, after any rank transform; warn of extrapolation if `warn`."""
     numeric, code = read_query(model, X, warn=warn)
     return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
@@ -483,14 +483,14 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoint
 def read_places(
     model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
 ) -> tuple[Smoother, EvaluationPoints, Training]:
-    """Return the smoother of a model, X as evaluation points, and the fits at the training rows."""
+    """Return the model as a linear smoother, X as evaluation points, and the fitted values of the training rows."""
     check_choice("quantity", quantity, QUANTITIES)
     smoother = smoother_of(model)
     return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
 
 
 def columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
-    """Return the columns to differentiate by: [None] for the fit itself, all numeric columns for slopes."""
+    """Return the columns to differentiate by: all numeric columns for slopes, [None] for the fit itself."""
     return [None] if quantity == "fit" else list(range(smoother.columns))
 
 
@@ -524,7 +524,7 @@ def rank_reporter(model: Any) -> ReportRank:
 
 
 def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
-    """Stack results of shape (m, c), one per differentiated column, in the shape of `predict` or `derivative`.
+    """Combine results of shape (m, c), one for the fit or one per slope, in the shape of `predict` or `derivative`.
 
     Slopes are converted to slopes per unit of X.
     """
@@ -539,7 +539,7 @@ def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Arr
 
 
 def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
-    """Combine the critical values of confidence bands, one per column, for the result; None without bands.
+    """Combine critical values of simultaneous bands, one for the fit or one per slope; None without bands.
 
     The result is a number, or an array of the shape of one evaluation point.
     """
@@ -552,7 +552,7 @@ def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]
 
 
 def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:
-    """Return the name, bandwidth or smoothing, and relevance of each column, in table order, for summaries."""
+    """Return name, bandwidth (smoothing if categorical) and relevance of each column, in table order, for summaries."""
     encoding = model.encoding_
     names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
     count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)

@@ -1,4 +1,4 @@
-"""Base class of the kernel estimators: fit a bandwidth to keys and values, pool at queries, expose the weights.
+"""Base class of the kernel estimators: choice of the bandwidth, pooling at queries, and access to the weights.
 
 Training rows become keys and values, new rows become queries; subclasses define the values.
 """
@@ -43,7 +43,7 @@ Codes = NDArray[np.int64]
 
 
 class RowAttribute:
-    """Descriptor of fitted training rows that raises AttributeError with advice for models fitted to chunks.
+    """Descriptor for stored training rows: raises AttributeError, with advice, if a model was fitted to chunks.
 
     Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
     """
@@ -259,7 +259,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         return pool_at(self, X, self._report_rank)
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Ignore rank-deficient local fits, which local constant models do not have (a callback)."""
+        """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         """Compute the weight of every training row in each prediction.

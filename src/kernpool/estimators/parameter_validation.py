@@ -1,4 +1,4 @@
-"""Validation of estimator parameters and calls, and the recalibration of class probabilities.
+"""Validation of parameters and method arguments of estimators, and isotonic recalibration of class probabilities.
 
 Every fit checks parameters here, and so does loading a model from a file.
 
@@ -98,7 +98,7 @@ def isotonic_maps(probability: Array, label: Array, weight: Array | None = None)
 
 
 def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
-    """Apply recalibration maps to class probabilities and renormalise.
+    """Apply recalibration maps to class probabilities, and rescale each row to sum to one.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
 def check_parameters(model: Any) -> None:
-    """Raise if a parameter of an estimator is out of its range, as far as this does not depend on data.
+    """Raise if a parameter of an estimator is invalid, as far as that can be checked without data.
 
     Those that a model does not have are not checked: the Dask regressor has none for categorical columns.
 
@@ -176,7 +176,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_restored(model: Any) -> None:
-    """Raise if any parameter of a fitted model is out of its range, including those that only `fit` uses."""
+    """Raise if a parameter of a fitted model is invalid, including parameters that only `fit` uses."""
     check_parameters(model)
     if not isinstance(model.bandwidth, str):
         as_bandwidth(model.bandwidth, len(model.bandwidth_))
@@ -283,7 +283,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 
 class NamedCalls:
-    """Base class of estimators that names the object's own class in errors about wrong arguments.
+    """Base class of estimators: errors about wrong arguments name the class of the object, not a base class.
 
     Its methods take weights that underflow for zeros, whatever `np.errstate` says.
     """
@@ -303,7 +303,7 @@ class NamedCalls:
 
 
 def _named(function: FunctionType) -> Callable[..., Any]:
-    """Wrap a method so that calls with wrong arguments raise a TypeError that names the object's class."""
+    """Wrap a method so that calls with wrong arguments raise a TypeError that names the class of the object."""
 
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:

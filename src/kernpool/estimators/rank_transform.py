@@ -1,4 +1,4 @@
-"""Units in which columns are compared: as they are, or as ranks among the training rows.
+"""Rank transform of numeric columns: values stay as they are, or become ranks among the training rows.
 
 One bandwidth is too wide where rows are dense and too narrow where they are sparse, as for incomes. Ranks are
 equally dense everywhere, so that one bandwidth is one fraction of the rows. It is a nearest-neighbour bandwidth
@@ -111,7 +111,7 @@ class Scale:
 
 
 def check_scale(scale: Any) -> None:
-    """Raise ValueError if the parameter `scale` is invalid, whatever the columns are.
+    """Raise ValueError if the parameter `scale` is invalid for every table, whatever its columns.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def ranked_columns(
 
 
 def written_scale(scale: Any) -> Any:
-    """Convert the parameter `scale` to JSON; a dict becomes a list of pairs of column and unit."""
+    """Convert the parameter `scale` to JSON; a dict becomes pairs of a column and its "raw" or "rank"."""
     if isinstance(scale, Mapping):
         return {"columns": [[column if isinstance(column, str) else int(column), scale[column]] for column in scale]}
     return scale if isinstance(scale, str) else [str(one) for one in scale]

@@ -635,7 +635,7 @@ class LocalLinearRegressor(KernelRegressor):
         return (searched and not is_flat(get_kernel(self.kernel))) if self.ridge is None else self.ridge > 0
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Warn of slopes that the training rows do not determine, once per fit (a callback)."""
+        """Warn, once per fit, of local planes whose slopes the training rows do not determine (a callback)."""
         if self.encoding_ is not None and not self.encoding_.numeric:
             return
         fitted = vars(self)

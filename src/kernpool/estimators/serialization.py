@@ -1,4 +1,4 @@
-"""Contents of model files: conversion of fitted models to records, and their validation on loading.
+"""Contents of model files: conversion of fitted models to records, and validation of records on loading.
 
 The checksum finds damage. A file that was edited and given a new checksum still has to pass these checks: every
 entry has its type, and the entries and the arrays are consistent. A model on chunks stores, instead of its rows, a
@@ -26,7 +26,7 @@ from kernpool.kernels import get_kernel, registered_name
 
 
 def open_reference(reference: Any, memory: int | None = None) -> Chunks:
-    """Open the files of training rows that an untrusted reference names; raise if they are not those of the fit."""
+    """Open the files of training rows named by an untrusted reference; raise if they changed since the fit."""
     problem = _problem(reference)
     if problem:
         raise ValueError(f"the reference to its rows is invalid: {problem}")
@@ -158,7 +158,7 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
 
 
 def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
-    """Raise ValueError if the header of a model file lacks entries, has others, or has wrong types."""
+    """Raise ValueError if the header of a model file has missing, unknown or wrongly typed entries."""
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (

@@ -1,4 +1,4 @@
-"""Training rows: reading, labels and weights, protection from changes by the caller, and appending.
+"""Training rows: reading X, y and weights, protection from changes by the caller, and appending of rows.
 
 `read_rows` reads X, y and weights, `one_hot` turns labels into numbers that can be pooled, and `append_rows` adds
 rows for ``partial_fit``.
@@ -44,7 +44,7 @@ from kernpool.execution.warnings import warn_caller
 
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
-    """Convert class labels of any type to an array; raise for missing labels and conversions that merge labels.
+    """Convert class labels of any type to an array; raise if labels are missing or would be merged.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
 
 
 def _as_array(y: Any) -> NDArray[Any]:
-    """Convert labels to an array, of dtype object where NumPy would turn numbers or text into something else."""
+    """Convert labels to an array, of dtype object for lists and nullable pandas types, so that no label changes."""
     if hasattr(y, "iloc"):  # of pandas, whose nullable types become floats
         columns = [y.iloc[:, i] for i in range(y.shape[1])] if y.ndim == 2 else [y]
         if not all(isinstance(column.dtype, np.dtype) for column in columns):
@@ -237,7 +237,10 @@ NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, an
 
 
 class ReadRows(NamedTuple):
-    """Training rows: numeric columns (a column of zeros if none), category codes, outputs or labels, encoding."""
+    """Training rows as read: numeric columns, category codes, outputs or labels, and the encoding of the columns.
+
+    Where no column is numeric, there is one numeric column of zeros.
+    """
 
     key: NDArray[Any]
     code: NDArray[np.int64]
@@ -282,7 +285,10 @@ def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:
 
 
 def refuse_formula(X: Any, y: Any) -> None:
-    """Raise TypeError for a formula as X or y, and explain how to select columns; accept paths like ~/a.parquet."""
+    """Raise TypeError if X or y is a formula such as "y ~ a + b", and explain how to select columns.
+
+    Paths with a tilde, such as ``~/a.parquet``, are no formulas.
+    """
     for given in (X, y):
         if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
             target, _, terms = given.partition("~")
@@ -293,7 +299,7 @@ def refuse_formula(X: Any, y: Any) -> None:
 
 
 def refuse_name(y: Any, *, numbers: bool) -> None:
-    """Raise TypeError if y is the name of a column where its values are needed.
+    """Raise TypeError if y is the name of a column instead of its values.
 
     With `numbers`, a list of a single name is refused as well.
     """
@@ -303,12 +309,12 @@ def refuse_name(y: Any, *, numbers: bool) -> None:
 
 
 def selection(name: Any) -> str:
-    """Return example code, for error messages, that fits to a data frame which has y as a column."""
+    """Return example code for error messages: a call of ``fit`` with the columns X and y of a data frame."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
 def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, NDArray[Any]]:
-    """Convert X and y to arrays of numeric columns and of outputs or labels; raise for other columns.
+    """Convert X and y to arrays of numeric columns and of outputs or labels; raise if X has non-numeric columns.
 
     As `read_rows`, but text, categories and dates in X are errors.
     """
@@ -330,7 +336,7 @@ def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, N
 
 
 def as_table(X: Any, columns: int | None = None) -> Any:
-    """Convert X to a data frame or a two-dimensional array; one dimension becomes one column.
+    """Convert X to a data frame or a two-dimensional array; a one-dimensional X becomes one column.
 
     Every method of an estimator that takes inputs reads them by this and `read_inputs`.
 
@@ -427,7 +433,7 @@ def _label_attribute(model: Any) -> str:
 
 
 def encoding_of(model: Any, table: Any) -> Encoding | None:
-    """Fit the encoding of the columns of a table as numbers and category codes; None if all are numeric."""
+    """Fit the encoding that turns table columns into numbers and category codes; None if all columns are numeric."""
     unordered = () if model.unordered is None else model.unordered
     ordered = () if model.ordered is None else model.ordered
     if not (_has_columns(table) or len(unordered) or len(ordered)):
@@ -439,7 +445,7 @@ def encoding_of(model: Any, table: Any) -> Encoding | None:
 
 
 def _has_columns(table: Any) -> bool:
-    """Return whether columns of a table may have different types or be non-numeric."""
+    """Return whether a table may have non-numeric columns: a data frame, or an array of objects, text or times."""
     return is_frame(table) or (isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "OSUmM")
 
 
@@ -516,7 +522,7 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
 
 
 def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
-    """Raise ValueError if outputs are text, missing or infinite, naming the first."""
+    """Raise ValueError if outputs are text, missing or infinite, naming the first invalid entry."""
     if read.dtype.kind not in "OSU":
         _refuse_not_finite("y", read)
         return
@@ -573,7 +579,7 @@ def at_least_one_column(numeric: Array) -> Array:
 
 
 def frequencies(sample_weight: ArrayLike, n: int) -> Array:
-    """Convert `sample_weight` to a new array of n frequency weights; warn if their mean is unusual."""
+    """Convert `sample_weight` to a new array of n frequency weights; warn if their mean is below 0.1 or above 10."""
     try:
         given = as_real_array("key_weight", sample_weight)
         weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()
@@ -651,7 +657,7 @@ class GrowingArray:
 
 
 def snapshot(model: Model) -> Model:
-    """Return a model that shares the state of a fitted one and is unaffected by its later `partial_fit`.
+    """Return a shallow copy of a fitted model, which a later `partial_fit` of the original does not change.
 
     Examples
     --------
@@ -667,7 +673,7 @@ def snapshot(model: Model) -> Model:
 
 
 def answers_by_snapshots(kind: type[Model]) -> type[Model]:
-    """Make inherited public methods, except `WRITERS`, work on a snapshot of the model (class decorator).
+    """Make inherited public methods, except those in `WRITERS`, run on a snapshot of the model (class decorator).
 
     A method reads rows many times, and what it made of fewer rows does not fit to those that another thread has added.
     Decorates the class whose `partial_fit` adds rows; methods of its own take a snapshot themselves.

@@ -65,7 +65,7 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.methods.distribution import number_of
+from kernpool.estimators.methods.distribution import given_y_bandwidths
 from kernpool.estimators.methods.prediction_intervals import ChunksWithout, UniformRange, interval_of_source
 from kernpool.estimators.parameter_validation import NamedCalls, check_parameters, search_parameters
 from kernpool.estimators.regressors import NadarayaWatsonRegressor
@@ -333,7 +333,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         return self._leave_one_out(self.partitions_, max_rows, self.bandwidth_).error
 
     def to_local(self) -> NadarayaWatsonRegressor:
-        """Load all training rows into memory and return the same model as a `NadarayaWatsonRegressor`.
+        """Load all training rows into memory, and return a `NadarayaWatsonRegressor` with the same bandwidth.
 
         Returns
         -------
@@ -367,7 +367,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         return type(self)(**{name: value if name == "client" else deepcopy(value) for name, value in given.items()})
 
     def _columns_of(self, frame: Any) -> tuple[Any, dict[Any, Any]]:
-        """Return a Dask dataframe with the columns of the fit, and a dict from labels to kinds of its time columns."""
+        """Select the columns of the fit from a Dask dataframe; also return the kinds of its time columns by label."""
         found = select(frame, fitted_labels(self))
         if self.encoding_ is None:
             return found, {}
@@ -408,7 +408,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         return found
 
     def _leave_one_out(self, partitions: Partitions, max_rows: int | None, bandwidth: Array) -> LeaveOneOutError:
-        places, recipe = places_of(partitions, max_rows, self.random_state), self._recipe(bandwidth)
+        places, recipe = drawn_indices(partitions, max_rows, self.random_state), self._recipe(bandwidth)
         return leave_one_out_error(partitions, places, recipe, client=self.client_, retries=RETRIES)
 
     # after kernpool.dask.partitions, which says what to install
@@ -661,7 +661,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         if is_dask_collection(X) or is_dask_collection(y):
             raise TypeError("X and y must be in memory for distribution functions; compute them, or some of them")
         model: Any = self
-        width = None if y_bandwidth is None else number_of(y_bandwidth, model.partitions_.outputs)
+        width = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, model.partitions_.outputs)
         recipe, of = model._recipe(model.bandwidth_), (model.partitions_, y, model.client_, RETRIES)
         return partition_functions(recipe, read_query(self, X), *of, widths=width, density=density)
 
@@ -686,7 +686,7 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
 
 
 def watch_blocks(model: Any, X: Any) -> Any:
-    """Return a Dask array of queries that warns of extrapolation when its blocks are computed."""
+    """Return the queries as a Dask array that warns of extrapolation when a block is computed."""
     if not may_extrapolate(model):
         return X
     key_range = vars(model).get("key_range_")
@@ -713,7 +713,7 @@ def kinds_of(model: Any) -> Sequence[Kind] | None:
 
 
 def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
-    """Return partitions whose numbers of rows have been counted, and the number of key columns."""
+    """Count the rows of partitions where unknown; return the counted partitions and the number of key columns."""
     rows = list(partitions.rows)
     unknown = [i for i, size in enumerate(rows) if size is None]
     if not unknown and partitions.names is None:
@@ -728,7 +728,7 @@ def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
 
 
 def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> SearchSample | None:
-    """Draw a random sample of rows for the bandwidth search, which does not depend on the partitioning.
+    """Draw a random sample of rows for the bandwidth search; the sample does not depend on the partitioning.
 
     Tasks draw some more rows than are needed in all; where weights of zero make them too few, they draw once more.
     """
@@ -746,8 +746,8 @@ def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> Se
         limit = 1.0
 
 
-def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Places:
-    """Return, for each partition, the indices of its drawn rows; all rows if `most` is None or not exceeded."""
+def drawn_indices(partitions: Partitions, most: int | None, random_state: Any) -> Places:
+    """Draw at most `most` rows (None: all), and return the indices of these rows within each partition."""
     sizes = [rows or 0 for rows in partitions.rows]
     ends, n = np.cumsum(sizes), sum(sizes)
     if most is None or n <= most:
@@ -759,7 +759,7 @@ def places_of(partitions: Partitions, most: int | None, random_state: Any) -> Pl
 
 def fetch_all(partitions: Partitions, client: Any) -> Chunk:
     """Load the rows of all partitions into memory, as one chunk."""
-    pairs = zip(partitions.blocks, places_of(partitions, None, None), strict=True)
+    pairs = zip(partitions.blocks, drawn_indices(partitions, None, None), strict=True)
     rows = joined(compute([delayed(draw_rows)(block, rows) for block, rows in pairs if len(rows)], client, RETRIES))
     if rows is None:
         raise ValueError("there are no rows: all partitions are empty")
@@ -767,7 +767,7 @@ def fetch_all(partitions: Partitions, client: Any) -> Chunk:
 
 
 def _draw_from(block: Any, size: int, seed: int, first: int, limit: float) -> SearchSample | None:
-    """Draw the sample of the rows of one block, in a Dask task."""
+    """Draw a random sample of the rows of one block, in a Dask task."""
     return draw(read_block(block), size, seed, first=first, limit=limit)
 
 
@@ -806,26 +806,26 @@ class PartitionSource:
         return read_query(self._model, X, warn=warn)
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw a sample of the training rows, those with the smallest random numbers, in Dask tasks."""
+        """Draw a uniform random sample of at most `size` training rows, in Dask tasks."""
         return draw_sample(self._partitions, size, seed, self._client)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows except those held out, on the cluster."""
+        """Compute kernel sums at the queries over all training rows not held out for calibration, on the cluster."""
         if without is None:
             return PartitionPairs(self._partitions, self._client, RETRIES).reduce(self.recipe, query)
         asked, center = QueryBatch.of(self.recipe, query), center_task(self._partitions)
-        state, center = compute([self._tree(asked, center, without), center], self._client, RETRIES)
+        state, center = compute([self._sums_task(asked, center, without), center], self._client, RETRIES)
 
         def fill(rows: NDArray[np.intp]) -> Array:
             limit = self.recipe.empty
             return quotient(
-                *compute([self._tree(asked.at(rows, limit), center, without, limit)], self._client, RETRIES)
+                *compute([self._sums_task(asked.at(rows, limit), center, without, limit)], self._client, RETRIES)
             )
 
         return asked.sums(state, center, self.flat, fill=fill)
 
-    def _tree(self, asked: QueryBatch, center: Any, without: UniformRange, limit: str | None = None) -> Any:
-        """Return the Dask task that computes the kernel sums over all rows except those held out."""
+    def _sums_task(self, asked: QueryBatch, center: Any, without: UniformRange, limit: str | None = None) -> Any:
+        """Return the Dask task that computes kernel sums over all rows not held out for calibration."""
         sent = sent_once(asked)
         firsts = np.cumsum([0, *self._partitions.rows]).tolist()
         states = [
@@ -838,7 +838,7 @@ class PartitionSource:
 def _state_without(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, numbers: UniformRange, first: int
 ) -> PoolState:
-    """Return the kernel sums over the rows of a block except those held out, in a Dask task."""
+    """Compute kernel sums over the rows of a block that are not held out for calibration, in a Dask task."""
     return block_state(asked, ChunksWithout(read_block(block), numbers, first), center, outputs)
 
 
@@ -868,7 +868,7 @@ def bootstrap_partitions(model: Any, X: ArrayLike, how: Resampling, statistic: C
 
 
 def _unit_rows(block: Any) -> int:
-    """Return the sum of the frequency weights of a block, in a Dask task."""
+    """Return the sum of the frequency weights of the rows of a block, in a Dask task."""
     return sum(unit_rows(chunk)[1] for chunk in read_block(block))
 
 

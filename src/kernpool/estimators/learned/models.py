@@ -245,7 +245,7 @@ WIDTH_OF_CONSTANT = 1e-4  # spread over bandwidth that learning starts from, whe
 
 
 class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Base class of estimators with a learned similarity: trains it, pools, and exposes the weights.
+    """Base class of estimators with a learned similarity: trains it, pools values, and exposes the weights.
 
     Subclasses define values and loss.
     """
@@ -330,7 +330,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         self.best_epoch_ = history.best_epoch
 
     def _start(self, X: Array, output: Array, standardise: bool) -> tuple[BandwidthSearch | None, Array, Array]:
-        """Return the start of learning: a bandwidth search or None, and bandwidth and spread of each column."""
+        """Choose initial bandwidths; return the bandwidth search (or None), and bandwidth and spread of each column."""
         if not self.warm_start_bandwidth:
             deviation = X.std(axis=0)
             return None, rule_of_thumb(X), np.where(deviation > 0, deviation, 1.0)

@@ -59,9 +59,9 @@ def bootstrap_of(
     recipe = recipe_of(model)
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
     return bootstrap(
-        SmootherMatrix(_exact(problem_of(model, None)), recipe),
+        SmootherMatrix(_in_double_precision(problem_of(model, None)), recipe),
         value,
-        None if X is None else _exact(problem_of(model, X)),
+        None if X is None else _in_double_precision(problem_of(model, X)),
         how=how,
         statistic=statistic,
         groups=vars(model).get("key_group_") if groups is None else groups,
@@ -70,8 +70,8 @@ def bootstrap_of(
     )
 
 
-def _exact(problem: Problem) -> Problem:
-    """Return a pooling problem at double precision, since differences between resamples are small."""
+def _in_double_precision(problem: Problem) -> Problem:
+    """Return a copy of a pooling problem in double precision, since differences between resamples are small."""
     return replace(problem, tol=as_tol(None), dtype=np.dtype(np.float64))
 
 
@@ -96,7 +96,7 @@ def significance(
         )
     how = Draws(random_draws.as_count("n_resamples", n_resamples), kind, random_draws.as_seed(random_state))
     sample = sample_of(model)
-    names, numeric, categorical = _names(model), *_places(model)
+    names, numeric, categorical = _names(model), *_column_positions(model)
     tested = _tested(columns, names, len(numeric) + len(categorical))
     labels = [str(i) if names is None else repr(names[i]) for i in tested]
     _refuse_constant(sample, tested, labels, numeric, categorical)
@@ -118,14 +118,14 @@ def significance(
 
 
 def sample_of(model: Any) -> TestSample:
-    """Return the training rows of a model, ranked where it ranks columns, as the sample of a significance test."""
+    """Return the training rows of a model, after any rank transform, as the sample of a significance test."""
     value = np.asarray(model.value_, dtype=np.float64)
     if value.ndim == 2 and value.shape[1] > 1:
         raise ValueError(
             f"significance_test is of one output, and the model has {value.shape[1]}; fit one output after the other"
         )
     categories = NO_CATEGORIES if model.encoding_ is None else model._categories_of(model.encoding_)
-    numeric, _ = _places(model)
+    numeric, _ = _column_positions(model)
     X = scaled_keys(model)[:, : len(numeric)]  # levels alone have one column of zeros
     what = "significance_test"
     return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, categories, what=what)
@@ -136,15 +136,15 @@ def _names(model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def _places(model: Any) -> tuple[list[int], list[int]]:
-    """Return the table positions of the numeric columns and of the categorical ones, in storage order."""
+def _column_positions(model: Any) -> tuple[list[int], list[int]]:
+    """Return the table positions of the numeric columns, and those of the categorical columns, in storage order."""
     if model.encoding_ is None:
         return list(range(model.key_.shape[1])), []
     return list(model.encoding_.numeric), list(model.encoding_.categorical)
 
 
 def _tested(columns: Any, names: list[str] | None, count: int) -> list[int]:
-    """Convert columns given by position or name to sorted positions without repetitions."""
+    """Convert the tested columns, given by position or name, to sorted positions without repetitions."""
     asked = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
     if not asked:
         raise ValueError("columns is empty; name at least one column that is tested")
@@ -172,7 +172,7 @@ def _refuse_constant(
 
 
 def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
-    """Return the smoother matrix of a fit without the tested columns, with bandwidths of its own."""
+    """Fit without the tested columns, at newly chosen bandwidths, and return the smoother matrix."""
     if not rest.X.shape[1] and not len(rest.categories):
         return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:

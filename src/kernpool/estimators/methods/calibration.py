@@ -1,4 +1,4 @@
-"""Calibration rows of prediction intervals and sets, read from the arguments of the caller.
+"""Calibration rows of conformal prediction: new rows, or training rows with leave-one-out predictions.
 
 They are new rows with outputs, or training rows with leave-one-out predictions. The functions also record whether the
 bandwidth was chosen by the rows that calibrate, and attach the likelihood ratios of new rows.
@@ -16,7 +16,7 @@ from kernpool.conformal.covariate_shift import DensityRatio, read_weights
 from kernpool.core.input_validation import Prepared
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
-from kernpool.estimators.fitted_model import fit_of_rows, places_of
+from kernpool.estimators.fitted_model import places_of, training_fit_key
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate
 from kernpool.inference import number_clusters
@@ -45,7 +45,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
 
 
 def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
-    """Return rows that the model was not fitted to as calibration rows, with its predictions of them."""
+    """Return new rows, to which the model was not fitted, as calibration rows with predictions of the model."""
     try:
         places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
@@ -61,7 +61,7 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
-    """Convert the outputs of calibration rows to shape (n, c); raise if their own shape is not the expected one."""
+    """Check that outputs of calibration rows have the expected shape, and convert them to shape (n, c)."""
     try:
         value = np.asarray(as_outputs(y), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -121,7 +121,7 @@ def training_rows(
 
 
 def origin_of(model: Any) -> Origin:
-    """Return "given" if the bandwidth was given as numbers, "found" if it was found on training rows.
+    """Return "given" if the bandwidth was given as numbers, "found" if it was chosen from the training rows.
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
@@ -192,7 +192,7 @@ def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
     They are computed again only for other clusters or another policy for empty windows.
     """
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *fit_of_rows(model, smoother))
+    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(model, smoother))
 
     def make() -> Array:
         return predict_without_each(smoother) if code is None else predict_without_clusters(smoother, code)
@@ -215,7 +215,7 @@ def _check_searched(model: Any, searched: Integers | None, code: Integers | None
 
 
 def _has_copies(model: Any, weight: Array, searched: Integers) -> bool:
-    """Return whether any of the rows that the bandwidth search used has copies, by weight or as equal rows.
+    """Return whether rows that the bandwidth search used are repeated: have a weight above one, or equal each other.
 
     If so, a new row may equal a searched row, whereas unsearched rows never do.
     """

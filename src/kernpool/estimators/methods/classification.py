@@ -18,7 +18,14 @@ from kernpool.conformal.order_statistics import as_level
 from kernpool.conformal.sets.class_scores import ClassRows
 from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
 from kernpool.core.input_validation import Prepared
-from kernpool.estimators.fitted_model import fit_of_rows, need_rows, places_of, pool_at, printed_columns, smoother_of
+from kernpool.estimators.fitted_model import (
+    need_rows,
+    places_of,
+    pool_at,
+    printed_columns,
+    smoother_of,
+    training_fit_key,
+)
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, mixed
@@ -273,21 +280,28 @@ class ClassProbabilities:
         )
 
     def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
-        """Shrink leave-one-out pooled labels towards the class priors of the other rows."""
+        """Shrink leave-one-out pooled labels towards class priors that leave out the same row (or group)."""
         model: Any = self
         prior, share = priors_of_others(label, weight, vars(model).get("key_group_")), model.prior_share_
         return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
 
 
 def probabilities_of(model: Any) -> Probabilities:
-    """Return the smoother, labels and prior weight of a classifier as `Probabilities`, cached per fit.
+    """Return smoother, one-hot labels and weight of the class priors as `Probabilities`, cached per fit.
 
     They keep the leave-one-out probabilities of the training rows once these are computed.
     """
     smoother = smoother_of(model)
     label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
     recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
-    of = group, recipe.algorithm, recipe.empty, recipe.n_jobs, float(model.prior_share_), *fit_of_rows(model, smoother)
+    of = (
+        group,
+        recipe.algorithm,
+        recipe.empty,
+        recipe.n_jobs,
+        float(model.prior_share_),
+        *training_fit_key(model, smoother),
+    )
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))
 
@@ -319,7 +333,7 @@ class ClassSets:
         y_calibration: ArrayLike | None = None,
         random_state: Any = None,
     ) -> PredictionSet:
-        r"""Compute conformal prediction sets: sets of classes that hold a new row's class with a given probability.
+        r"""Compute conformal prediction sets: sets that contain the class of a new row with a given probability.
 
         .. math:: C(x) = \{ c : s_c(x) \le S_{(k)} \}, \qquad k = \lceil \mathrm{level} \cdot (n + 1) \rceil
 
@@ -429,7 +443,7 @@ class ClassSets:
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),
-            doubt=_doubt(model, places, of),
+            doubt=_why_approximate(model, places, of),
         )
         return find_sets(setting, method)
 
@@ -460,10 +474,10 @@ def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRow
         raise ValueError(
             f"y_calibration must have one label for each row of X_calibration, {len(places.query)}, got {len(label)}"
         )
-    return ClassRows(probability, _numbers(model.classes_, label), np.ones(len(label)))
+    return ClassRows(probability, _class_indices(model.classes_, label), np.ones(len(label)))
 
 
-def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
+def _class_indices(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
     """Return the class index of each calibration label; raise for labels that are not among the classes."""
     position = {name: number for number, name in enumerate(classes.tolist())}
     given = label.tolist()
@@ -478,8 +492,8 @@ def _numbers(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([position[name] for name in given], dtype=np.intp)
 
 
-def _doubt(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
-    """Return why sets calibrated on training rows have only approximate coverage; "" if it is exact."""
+def _why_approximate(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
+    """Return why sets calibrated on training rows have only approximate coverage; "" if coverage is exact."""
     if of.group is None and are_copied(of.smoother, of.label):
         return COPIED
     found = ["the bandwidth"] * (origin_of(model) == "found")

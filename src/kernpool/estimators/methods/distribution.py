@@ -45,7 +45,6 @@ from kernpool.estimators.chunked_fit import quantile_of_chunks
 from kernpool.estimators.fitted_model import (
     check_unchanged,
     clusters_of,
-    fit_of_rows,
     need_rows,
     numeric_query,
     read_places,
@@ -55,6 +54,7 @@ from kernpool.estimators.fitted_model import (
     scaled_keys,
     shaped,
     smoother_of,
+    training_fit_key,
 )
 from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -73,7 +73,7 @@ Answer = Callable[[Problem, int, Array, Array | None, Index], tuple[Array, NDArr
 
 @dataclass(frozen=True, eq=False)
 class WeightedOutcomes:
-    """Outcomes, or residuals around the fit, that kernel weights are applied to at given evaluation points.
+    """Conditional distributions of y: training outputs, or residuals, with their kernel weights at evaluation points.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class WeightedOutcomes:
 
     @classmethod
     def of(cls, model: Any, X: ArrayLike | None, what: str) -> WeightedOutcomes:
-        """Build the `WeightedOutcomes` of a fitted model at X; None means at its held-out training rows.
+        """Build the `WeightedOutcomes` of a fitted model at X; X=None means at the training rows, each left out.
 
         Training rows are held out one by one, or by clusters after a fit with groups.
         """
@@ -129,22 +129,22 @@ class WeightedOutcomes:
 
     @property
     def center(self) -> Array:
-        """Fit, of shape (m, c), around which weighted residuals lie; zero where outputs are weighted."""
+        """Fit to which weighted residuals are added, of shape (m, c); zeros if outputs are weighted, not residuals."""
         return np.zeros((len(self.problem.query), self.output.shape[1])) if self.fit is None else self.fit
 
     def added(self, found: Array) -> Array:
-        """Add the fit to results for weighted residuals, of shape (m, c, l); leave those for outputs unchanged."""
+        """Add the fit to results computed from residuals, of shape (m, c, l); return results from outputs unchanged."""
         return found if self.fit is None else found + self.fit[:, :, None]
 
     def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
-        """Replace the results of shape (m, c, l) in empty windows, according to the parameter `empty`.
+        """Replace results of shape (m, c, l) where all kernel weights are zero, according to the parameter `empty`.
 
         With "mean" they are quantiles of all outputs.
         """
         return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
 
     def answered(self, answer: Answer, at_zero: Any) -> Array:
-        """Evaluate a callback on the weighted outcomes of each output; fill empty windows by `empty`.
+        """Evaluate a callback on the weighted outcomes of each output; where all weights are zero, apply `empty`.
 
         Parameters
         ----------
@@ -176,14 +176,14 @@ class WeightedOutcomes:
 
 
 def _left_out(model: Any, constant: Smoother) -> Problem:
-    """Return the leave-one-out pooling problem of the training rows; leave-cluster-out after a fit with groups."""
+    """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
     group = vars(model).get("key_group_")
     problem = constant.problem(constant.training, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
 def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
-    """Return the bandwidth in y of each output, as given or by a named rule, evaluated once per fit."""
+    """Return the bandwidth in y of each output, as given or by a named rule; cached per fit."""
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
     if not isinstance(method, str):
@@ -200,13 +200,13 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
         )
 
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    of = (method, *fit_of_rows(model, smoother_of(model)))
+    of = (method, *training_fit_key(model, smoother_of(model)))
     found: Array = prepared.get("y bandwidth", of, make)
     return found
 
 
 def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
-    """Return whether a model was fitted to chunks; raise if the request needs the rows in memory."""
+    """Return whether a model was fitted to chunks; raise if what is asked of it then needs the rows in memory."""
     check_is_fitted(model)
     if "chunks_" not in vars(model):
         return False
@@ -217,7 +217,7 @@ def rows_in_chunks(model: Any, X: Any, what: str) -> bool:
     return True
 
 
-def number_of(y_bandwidth: Any, outputs: int) -> Array:
+def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
     """Convert numeric bandwidths in y to an array; raise for named rules, which need the rows in memory."""
     width = check_y_bandwidth(y_bandwidth, outputs)
     if isinstance(width, str):
@@ -383,7 +383,7 @@ class ConditionalBandwidths:
 
 
 def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, density: bool = False) -> Array:
-    """Compute conditional distribution functions or densities for a regressor fitted to chunks, by reading these again.
+    """Compute conditional distribution functions or densities of y by reading the chunks of the fit again.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def functions_of_chunks(model: Any, X: Any, y: Any, y_bandwidth: Any = None, *, 
     check_unchanged(model)
     outputs = outputs_of(chunks)
     threshold, with_axis = as_thresholds(y, len(query), outputs, several=not chunks.flat)
-    widths = None if y_bandwidth is None else number_of(y_bandwidth, outputs)
+    widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, outputs)
     function = Function(threshold, widths, density)
     found = chunk_functions(recipe_of(model), query, chunks, function, current_progress())
     return without_axes(found, bool(chunks.flat), with_axis)
@@ -648,7 +648,7 @@ class ConditionalScores:
         def answer(
             problem: Problem, number: int, value: Array, center: Array | None, rows: Index
         ) -> tuple[Array, NDArray[np.bool_]]:
-            seen, center = _seen(weighed, given, X is None, number, center, rows)
+            seen, center = _observed_and_center(weighed, given, X is None, number, center, rows)
             of = seen, uniform[rows, number], center
             found, occupied = known_pit(weighed.recipe, problem, value, *of, weighed.dtype)
             return found[:, None], occupied
@@ -722,14 +722,14 @@ class ConditionalScores:
         def answer(
             problem: Problem, number: int, value: Array, center: Array | None, rows: Index
         ) -> tuple[Array, NDArray[np.bool_]]:
-            seen, center = _seen(weighed, given, X is None, number, center, rows)
+            seen, center = _observed_and_center(weighed, given, X is None, number, center, rows)
             found, occupied = known_crps(weighed.recipe, problem, value, seen, center)
             return found[:, None], occupied
 
         return without_axes_of(self, weighed.answered(answer, np.abs(given)[:, :, None]))
 
     def _observed(self, X: ArrayLike | None, y: ArrayLike | None, what: str) -> tuple[WeightedOutcomes, Array]:
-        """Return weighted outcomes at X and the observed y there; those of the training rows if both are None."""
+        """Return the `WeightedOutcomes` at X and the observed y; those of the training rows if X and y are None."""
         need_rows(self, what)
         if (X is None) != (y is None):
             given, missing = ("y", "X") if X is None else ("X", "y")
@@ -740,10 +740,10 @@ class ConditionalScores:
         return weighed, one_per_row(y, (len(weighed.problem.query), weighed.output.shape[1]))
 
 
-def _seen(
+def _observed_and_center(
     weighed: WeightedOutcomes, given: Array, training: bool, number: int, center: Array | None, rows: Index
 ) -> tuple[Array, Array | None]:
-    """Return observed values of one output, and the center of their conditional distributions (or None).
+    """Return observed values of one output, and the fit to subtract from them; None if nothing is to be subtracted.
 
     Training rows are their residuals, to the last bit: a prediction and a residual, added and rounded, would miss ties
     between equal rows.

@@ -47,12 +47,12 @@ class Inference:
     def standard_error(
         self, X: ArrayLike, *, variance: str = "local", quantity: str = "fit", groups: ArrayLike | None = None
     ) -> Array:
-        r"""Estimate the standard error of the fit as an estimate of the regression curve; bias is not in it.
+        r"""Estimate the standard error of the fitted curve or of its slopes; bias is not included.
 
         .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
 
         where l are the linear weights of the training outputs, w the frequency weights of the rows, and
-        :math:`\hat\sigma(x)` the standard deviation of the noise around x. Bias is not in it.
+        :math:`\hat\sigma(x)` the standard deviation of the noise around x.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class Inference:
         return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
 
     def summary(self) -> Summary:
-        """Summarise the fit: effective parameters, residual sd, R2, leave-one-out R2 and criteria.
+        """Summarise the fit: effective parameters, residual standard deviation, R2, leave-one-out R2, AICc and GCV.
 
         Returns
         -------
@@ -337,8 +337,9 @@ class Inference:
 
 
 def default_method(model: Any, quantity: str) -> str:
-    """Return the default method of confidence intervals: "quadratic" unless the bandwidth was chosen from the rows.
+    """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
 
+    It is "quadratic" for the fit itself, unless the bandwidth was found by a search or the plug-in, and else "robust".
     A bandwidth that minimises an error leaves a bias that the default correction removes; a larger one does not. The
     local quadratic fit is no better for slopes, and is for one to three numeric columns.
     """
@@ -352,7 +353,7 @@ NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows o
 
 
 class Diagnostics:
-    """Mixin of regressors: residuals of the training rows, and slope maps (SiZer)."""
+    """Mixin of regressors: residuals of the training rows, and the SiZer map of significant slopes."""
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
@@ -473,7 +474,7 @@ class Diagnostics:
         else:
             numeric = np.asarray(read_query(self, X)[0], dtype=np.float64)
         if bandwidths is None:
-            bandwidths = _many(key, float(self.bandwidth_[0]))  # type: ignore[attr-defined]  # set by fit
+            bandwidths = _default_bandwidths(key, float(self.bandwidth_[0]))  # type: ignore[attr-defined]  # set by fit
         widths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
         if widths.ndim != 1 or not widths.size or not np.all(np.isfinite(widths) & (widths > 0)):
             raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {abbreviate(bandwidths)}")
@@ -509,8 +510,8 @@ class Diagnostics:
             )
 
 
-def _many(key: Array, bandwidth: float) -> Array:
-    """Return the default bandwidths of a slope map, in equal steps of their logarithms."""
+def _default_bandwidths(key: Array, bandwidth: float) -> Array:
+    """Return the default bandwidths of a SiZer map of significant slopes, evenly spaced on a log scale."""
     width = float(np.ptp(key)) or 1.0
     low, high = min(NARROWEST * width / len(key), width / 2), width
     if np.isfinite(bandwidth):

@@ -1,4 +1,4 @@
-"""Prediction intervals of a fitted regressor, in memory and for rows in chunks or on a cluster.
+"""Prediction intervals of a fitted regressor whose training rows are in memory, in chunks or on a cluster.
 
 The numbers are those of `kernpool.conformal`. Fits whose rows are not in memory use split conformal: calibration
 rows are given, or held back from the fit. Every row has a pseudo-random number (`estimators/bandwidth.py`). Rows
@@ -61,7 +61,7 @@ LEAST_HELD = 2
 
 
 class UniformRange(NamedTuple):
-    """Random set of rows: those whose pseudo-random uniform numbers lie in a range.
+    """Random set of rows: those whose pseudo-random uniform numbers, one per row, lie in a given range.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ class CalibrationSplit(NamedTuple):
     searched: bool
 
     def part(self, start: int, stop: int | None = None) -> CalibrationSplit:
-        """Return the calibration rows from `start` to `stop`; all rows of the split remain held out."""
+        """Return the split with only the calibration rows from `start` to `stop`; all remain held out of the fit."""
         return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
 
 
 class Source(Protocol):
-    """Protocol of training rows that are not in memory: how queries are read, rows sampled and sums computed."""
+    """Protocol for training rows outside of memory: reads queries, samples rows and computes kernel sums."""
 
     recipe: Recipe
     outputs: int
@@ -117,10 +117,13 @@ class Source(Protocol):
         """Convert evaluation points in memory to an array; warn of extrapolation if `warn`."""
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw a sample of the training rows, those with the smallest random numbers."""
+        """Draw a uniform random sample of at most `size` training rows.
+
+        It is the rows of positive weight with the smallest of the pseudo-random numbers that `seed` gives to all rows.
+        """
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows except those held out."""
+        """Compute kernel sums at the queries over all training rows not held out for calibration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +163,7 @@ class ChunksWithout(Chunks):
 
     @property
     def flat(self) -> bool:  # type: ignore[override]  # read only, a field elsewhere
-        """Whether outputs are one column without an axis of its own."""
+        """Whether the outputs are one-dimensional: one column without an output axis."""
         return self.chunks.flat
 
     @property
@@ -170,7 +173,7 @@ class ChunksWithout(Chunks):
 
     @property
     def names(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only, a field elsewhere
-        """Labels of the key columns; None if there are none."""
+        """Labels of the key columns; None if they have no labels."""
         return self.chunks.names
 
 
@@ -196,11 +199,11 @@ class ChunkSource:
         return np.asarray(numeric_query(self._model, X, warn=warn), dtype=np.float64)
 
     def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw a sample of the training rows, those with the smallest random numbers, in one pass."""
+        """Draw a uniform random sample of at most `size` training rows, in one pass."""
         return draw(self._chunks, size, seed)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows except those held out, in one pass."""
+        """Compute kernel sums at the queries over all training rows not held out for calibration, in one pass."""
         chunks, rows = self._chunks, self._chunks.rows
         if without is not None:
             # With weights of zero there may be more rows in the range, and fewer left.
@@ -264,11 +267,10 @@ def held_back(
 
 
 def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
-    """Return predictions of shape (m, c) from kernel sums; empty windows are treated according to `empty`.
+    """Compute predictions of shape (m, c) from kernel sums; apply `empty` where all kernel weights are zero.
 
-    They are NaN if ``empty`` is ``"nan"`` or ``"raise"``.
-
-    Where it is ``"nearest"``, the first `queries` of them, which are not calibration rows, are warned of.
+    Predictions there are NaN if ``empty`` is ``"nan"`` or ``"raise"``. If it is ``"nearest"``, the first `queries` of
+    them, which are not calibration rows, are warned of.
     """
     fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
     values, (empty,) = fit.intercept, np.nonzero(~fit.occupied)
@@ -326,7 +328,7 @@ def interval_of_source(
     rate :math:`n^{-1/(4 + d)}`, and three times that.
     """
     fraction, others = as_level(level), check_rows(X_calibration, y_calibration, calibration)
-    _check(model, method, weights, groups, others)
+    _check_out_of_core(model, method, weights, groups, others)
     place, scaled = source.read(X), method == "adaptive"
     there, held = np.empty((0, place.shape[1])), None
     if others:
@@ -372,7 +374,7 @@ def interval_of_source(
     return replace(result, center=center, lower=lower, upper=upper)
 
 
-def _check(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> None:
+def _check_out_of_core(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> None:
     """Raise TypeError for options of prediction intervals that need all training rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
@@ -417,7 +419,7 @@ def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSpl
 
 
 def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
-    """Return the origin of the bandwidth: "given", "unsearched" if not found on the held-out rows, or "found"."""
+    """Return how the bandwidth was chosen: "given", "found", or "unsearched" if found without the held-out rows."""
     if origin_of(model) == "given":
         return "given"
     known = vars(model).get("_search_draw") is not None
@@ -436,7 +438,7 @@ def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
 
 
 def _unscaled(source: Source, key: Array, value: Array) -> Smoother:
-    """Return a smoother of calibration rows of which only the policy for empty windows is used."""
+    """Return a smoother of calibration rows for intervals without a noise scale, which use its outputs and `empty`."""
     return Smoother(Keys.read(key, value), source.recipe)
 
 
