@@ -1,4 +1,4 @@
-"""Core data structures: the pooling problem, the state that holds its weighted sums, and the fits made from it.
+"""Core data structures: pooling problem (queries, keys, values), kernel-weighted sums, and local polynomial fits.
 
 START HERE. Read `state.py` first: three numbers per query that merge; the whole package rests on them. Then read
 `similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.

@@ -1,4 +1,4 @@
-"""Batches of pooling problems: leading array dimensions, broadcast as in torch.
+"""Batches of pooling problems, given by arrays with leading batch dimensions that broadcast as in PyTorch.
 
 `Batch` makes one problem per batch item. `Stack` holds many equally shaped problems as arrays with one more
 dimension, so that they are read at once and not one by one.
@@ -199,7 +199,10 @@ class Batch:
         return Stack.of(query, key, arrays["value"], weight, own)
 
     def values(self, i: int) -> NDArray[np.float64]:
-        """Return the values of batch item i as given, of shape (n, c); those of its `Problem` are centered."""
+        """Return the original, uncentered values of batch item i, of shape (n, c).
+
+        Those of its `Problem` are centered.
+        """
         return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)
 
     @property

@@ -51,7 +51,7 @@ class Rows(NamedTuple):
     labels: list[Any] | None
 
     def in_order_of(self, labels: Sequence[Any] | None) -> Rows:
-        """Return these rows with the columns in the order of the given names, if both have names."""
+        """Return the table with its columns in the order of the given names; unchanged if either has no names."""
         order = order_of_columns(self.labels, labels)
         if order is None:
             return self
@@ -111,7 +111,7 @@ def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
 
 
 def as_tol(tol: float | None, *dtypes: Any) -> float:
-    """Validate the tolerance `tol`; None becomes the machine epsilon of the common type of the given dtypes."""
+    """Validate the tolerance `tol`, and replace None by the machine epsilon of the common dtype of the inputs."""
     if tol is None:
         if all(dtype is None or dtype is FLOAT64 for dtype in dtypes):  # as nearly always
             return EPSILON
@@ -172,7 +172,10 @@ def column_range(rows: Array) -> tuple[Array, Array]:
 
 
 def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
-    """Validate `attn_mask`; return a boolean mask and None, or None and a logit bias, or twice None if it is None."""
+    """Validate `attn_mask`, and return it as a boolean mask or as a bias of the logits, with None for the other.
+
+    Both are None if there is no mask.
+    """
     if attn_mask is None:
         return None, None
     array_validation.refuse_foreign("attn_mask", attn_mask)
@@ -194,7 +197,7 @@ def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] |
 
 
 def in_unit(weight: Array) -> tuple[Array, float]:
-    """Divide weights by a power of two so that the largest is between 1 and 2; return the weights and that power.
+    """Divide weights by the power of two that brings the largest to between 1 and 2; return weights and power of two.
 
     Whether a sum of weights underflows is judged against 1; powers of two are exact.
     """
@@ -203,7 +206,7 @@ def in_unit(weight: Array) -> tuple[Array, float]:
 
 
 def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
-    """Return a median of each value column over the included keys, of every k-th key if there are many."""
+    """Return the upper median of each value column, over the included keys or an evenly spaced sample of them."""
     if weight is not None or mask is not None:
         takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
         if mask is not None:
@@ -220,7 +223,7 @@ def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_]
 
 
 def subtract(value: Array, center: Array) -> Array:
-    """Subtract a center from the rows of a value array, in chunks so that long calls can be interrupted."""
+    """Subtract a center from each row of a value array, chunk by chunk so that Ctrl-C can interrupt it."""
     if len(value) <= PIECE:
         return value - center
     # The first touch of fresh pages is slow, and one long call cannot be interrupted.
@@ -232,7 +235,7 @@ def subtract(value: Array, center: Array) -> Array:
 
 
 def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
-    """Validate and return the index of each query's own key, -1 for none; None if no own keys are excluded."""
+    """Validate the index of each query's own key, -1 for no key, and return it; None unless `exclude_self` is True."""
     if not isinstance(exclude_self, bool | np.bool_):
         raise TypeError(f"exclude_self must be True or False, got {abbreviate(exclude_self)}")
     if not exclude_self:
@@ -256,7 +259,7 @@ def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArra
 
 
 def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
-    """Convert indices of own keys to positions within a subset of the keys, -1 for keys outside of it."""
+    """Convert the index of each query's own key to its position in a subset of the keys; -1 if it is not in it."""
     if isinstance(keys, slice):
         start, stop, _ = keys.indices(n_keys)
         return np.where((own >= start) & (own < stop), own - start, -1)
@@ -333,7 +336,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 @dataclass(frozen=True)
 class Keys:
-    """Validated keys, centered values and key weights, read once for repeated sets of queries.
+    """Validated keys, centered values and key weights, prepared once and used for many sets of queries.
 
     Parameters
     ----------

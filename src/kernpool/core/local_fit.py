@@ -1,4 +1,4 @@
-"""Local linear and quadratic fits from the moments of a pooling state, with an optional ridge on the slopes.
+"""Local constant, linear and quadratic fits from kernel-weighted moment sums, with an optional ridge on slopes.
 
 **Planes.** Around each query the values are fitted by a plane, with the pooling weights as weights of least squares.
 With the offsets ``t_j = (k_j - q) / h``, the weighted means ``vm, tm``, and the covariances ``C, s`` of `t` with
@@ -80,9 +80,10 @@ COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
 def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the inverses, bounded as in `bounded_inverse`, and the ranks of local designs of shape (m, d, d).
+    """Return the inverses of m local design matrices, bounded where these are nearly singular, and their ranks.
 
-    Elimination is five times as fast as eigenvalues, and accurate enough where it shows that no eigenvalue is small.
+    Inverses are bounded as in `bounded_inverse`. Elimination is five times as fast as eigenvalues, and accurate enough
+    where it shows that no eigenvalue is small.
     """
     m, d, _ = design.shape
     inverse, rank = _eliminated(design), np.full(m, d)
@@ -96,8 +97,8 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
     return inverse, rank
 
 
-def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Invert local designs of one column, of shape (m,), and return their ranks; same bits as `invert` on (m, 1, 1)."""
+def invert_scalars(design: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Return the inverses and ranks of m local designs of a single column, given as numbers, bit by bit as `invert`."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / design
         sure = inverse * inverse < (0.5 / RANK_TOLERANCE) ** 2
@@ -108,7 +109,7 @@ def invert_numbers(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _eliminated(design: Array) -> Array:
-    """Invert matrices of shape (m, d, d), by elimination of all at once or, with many columns, by LAPACK.
+    """Invert m matrices of shape (d, d) by Gauss-Jordan elimination, or by LAPACK if they have many columns.
 
     LAPACK inverts them one by one; if it finds a singular one, all are eliminated at once.
     """
@@ -129,7 +130,7 @@ def _eliminated(design: Array) -> Array:
 
 
 def solve_safely(design: Array, right: Array) -> Array | None:
-    """Solve m linear systems, or return None if they have few columns or an eigenvalue may be too small."""
+    """Solve m linear systems; return None if they are small, or if one of the matrices may be nearly singular."""
     if design.shape[1] < COLUMNS_FOR_LAPACK:
         return None
     # The proof: the designs minus a multiple of the identity have a Cholesky factor. This and the solution take half as
@@ -141,11 +142,11 @@ def solve_safely(design: Array, right: Array) -> Array | None:
     return np.asarray(np.linalg.solve(design, right), dtype=np.float64)
 
 
-def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
-    """Return a code per window for precision lost because keys are close together relative to their distance.
+def find_lost_precision(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
+    """Flag fits whose slopes lose digits because the keys are close together but far from the query.
 
-    The distance is that from the query, and the codes are those of `LocalFit.lost`. A small eigenvalue alone is
-    collinearity, which is not counted.
+    The flags are the codes 0, 1 and 2 of `LocalFit.lost`. A small eigenvalue alone is collinearity, which is not
+    counted.
     """
     lost = np.zeros(len(covariance), dtype=np.int8)
     sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
@@ -160,7 +161,9 @@ def find_lost(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Return reciprocals of the eigenvalues of a local design, shrunk near zero, and its rank; for NumPy and torch.
+    r"""Return reciprocals of eigenvalues, shrunk for eigenvalues near zero, and the rank (number of larger ones).
+
+    For NumPy arrays and torch tensors.
 
     The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
     is, about, the squared spread of the keys in some direction divided by their squared distance from the query. An
@@ -201,7 +204,10 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
 
 
 class Quadratics(NamedTuple):
-    """Local quadratic fits of m queries: intercepts, slopes, linear weights and ranks; fields as in `LocalFit`."""
+    """Local quadratic fits at m queries: intercepts, slopes, equivalent-kernel coefficients and design ranks.
+
+    Fields are those of `LocalFit`.
+    """
 
     intercept: Array
     slope: Array
@@ -212,7 +218,7 @@ class Quadratics(NamedTuple):
 
 
 def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
-    """Fit a local quadratic per query to weighted means of values, of offset products, and of values times those.
+    """Fit a local quadratic at each query, given weighted means of the values, the offsets and their products.
 
     Parameters
     ----------
@@ -232,18 +238,18 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
     central, finite = central_means(mean, layout)
     unit_of_pair[~finite] = 1.0
     spread = central[:, layout.second]
-    between = table_of(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
-    skew = table_of(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
+    between = moment_matrix(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
+    skew = moment_matrix(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
     middle = np.where(finite[:, None], spread / unit_of_pair, 0.0)
-    curved = table_of(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
+    curved = moment_matrix(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
     curved -= middle[:, :, None] * middle[:, None, :]
     by_slope, rank = invert(between)
-    lost = find_lost(between, by_slope, offset / unit, rank)
+    lost = find_lost_precision(between, by_slope, offset / unit, rank)
     carried = by_slope @ skew
     by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
 
     def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
-        """Solve local least squares for slopes and curvatures of several right-hand sides, in regressor units."""
+        """Solve for slopes and curvatures, per scaled regressor, with several right-hand sides at once."""
         curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
         return by_slope @ right - carried @ curve, curve
 
@@ -270,7 +276,7 @@ def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
 
 
 def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
-    """Return weighted means of products of offsets from their mean, and which queries have finite ones.
+    """Return weighted means of offset products about the mean offset, and flags of queries where all are finite.
 
     Where fourth powers overflow, the products that only quadratic fits use are set to zero.
     """
@@ -282,7 +288,7 @@ def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]
 
 
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
-    """Return scales of the offsets and of products of two offsets: their root mean squares, or an upper bound of these.
+    """Return scales of the offsets, and of products of two offsets: root mean squares, or upper bounds of them.
 
     Rounding errors are relative to these scales.
     """
@@ -295,8 +301,8 @@ def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
     return np.sqrt(np.where(square > 0, square, 1.0)), np.sqrt(np.where(by_pair > 0, by_pair, 1.0))
 
 
-def table_of(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
-    """Return for each query a matrix of mean products of offset monomials of two orders, shape (m, rows, columns)."""
+def moment_matrix(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
+    """Arrange mean products of offsets as a matrix per query: monomials of one order by monomials of another."""
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
@@ -309,12 +315,12 @@ ROWS, NUMBERS = 1 << 13, 1 << 16
 
 
 class RankDeficiencyWarning(RuntimeWarning):
-    """Warning that the keys of some windows do not determine a plane or quadratic; the fit has a lower degree there."""
+    """Warning that the keys around some queries determine no plane or quadratic, so that the fit has a lower degree."""
 
 
 @dataclass(frozen=True)
 class LocalFit:
-    r"""Local polynomial fits of m queries: intercepts, slopes, linear weights of the keys, and ranks.
+    r"""Local polynomial fits at m queries: intercepts, slopes, equivalent-kernel coefficients and design ranks.
 
     Parameters
     ----------
@@ -360,7 +366,7 @@ class LocalFit:
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
-    """Compute local fits from a pooling state: a plane or a quadratic if it has moments, otherwise a constant.
+    """Solve the local constant, linear or quadratic fit at each query from its kernel-weighted moment sums.
 
     Parameters
     ----------
@@ -412,17 +418,20 @@ def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -
 
 
 def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
-    """Write local linear fits in one column into `fit`, with the same bits as `_solve_rows`, without 1 x 1 matrices."""
+    """Solve local linear fits for keys of one column, without 1 x 1 matrices, and write them into `fit`.
+
+    The bits are those of `_solve_rows`.
+    """
     # For a million rows on one core the matrices took 133 ms; this takes 66 ms.
     value, first, square = mean[:, layout.value], mean[:, layout.first.start], mean[:, layout.second.start]
     unit = np.sqrt(np.where(square > 0, square, 1.0))
     offset = first / unit
     covariance = square / unit / unit - offset * offset
-    inverse, fit.rank[rows] = invert_numbers(covariance)
+    inverse, fit.rank[rows] = invert_scalars(covariance)
     sure = (fit.rank[rows] == 1) & (inverse * inverse < (0.5 / UNSURE) ** 2)  # of rank 0 the inverse is zero
     if not sure.all():
         table, whole = inverse[:, None, None], fit.rank[rows]
-        fit.lost[rows] = find_lost(covariance[:, None, None], table, offset[:, None], whole)
+        fit.lost[rows] = find_lost_precision(covariance[:, None, None], table, offset[:, None], whole)
     slope = inverse[:, None] * (mean[:, layout.cross] / unit[:, None] - offset[:, None] * value)
     tilt = -(inverse * offset)
     fit.intercept[rows] = value - offset[:, None] * slope
@@ -448,7 +457,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     solution = solve_safely(covariance, np.concatenate([with_value, -offset[:, :, None]], axis=2))
     if solution is None:
         inverse, fit.rank[rows] = invert(covariance)
-        fit.lost[rows] = find_lost(covariance, inverse, offset, fit.rank[rows])
+        fit.lost[rows] = find_lost_precision(covariance, inverse, offset, fit.rank[rows])
         slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
     else:
         fit.rank[rows], slope, tilt = d, solution[:, :, :c], solution[:, :, c]
@@ -459,7 +468,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once if the keys of some non-empty windows do not determine a plane.
+    """Warn once if at some queries the keys of positive weight do not determine all slopes of a local plane.
 
     Parameters
     ----------
@@ -480,7 +489,10 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
 
 
 def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once if the keys of some non-empty windows do not determine a quadratic; parameters as in `warn_of_rank`."""
+    """Warn once if at some queries the keys of positive weight do not determine a local quadratic.
+
+    Parameters are those of `warn_of_rank`.
+    """
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
         warn_caller(
@@ -495,7 +507,7 @@ LARGEST_EXPONENT = 300.0  # of a ridge relative to a window; slopes are zero to 
 
 
 def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
-    """Add a ridge penalty on the slopes to the second moments of a pooling state.
+    """Add a ridge penalty on the slopes to the sums of squared offsets; return the changed `PoolState`.
 
     Parameters
     ----------
@@ -528,7 +540,7 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
 
 
 def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
-    r"""Return the derivative of each local fit by the logarithm of the ridge penalty of each column.
+    r"""Differentiate each fitted value with respect to the logarithm of the ridge penalty of each column.
 
     With the component :math:`\tau_a` of the tilt in the fit,
     :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
@@ -555,7 +567,7 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
 
 
 def diagonal(layout: Layout) -> NDArray[np.intp]:
-    """Return the indices of the numerator columns that hold the sums of squared offsets.
+    """Return the columns of the weighted sums, `PoolState.numerator`, that hold sums of squared offsets.
 
     Examples
     --------
@@ -588,7 +600,7 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
 
 
 def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
-    """Return the ridge penalty of each column in units of key weight times kernel, of shape (d,), for `with_ridge`.
+    """Convert a ridge penalty from a number of keys to a sum of kernel weights, one per column, for `with_ridge`.
 
     Parameters
     ----------
@@ -608,7 +620,7 @@ def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
 
 
 def _unit(state: PoolState) -> Array:
-    """Return one unit of key weight in the scale of each query's sums: ``exp(-shift)``, up to a cap.
+    """Return what one unit of key weight amounts to on the scale of each query's sums: ``exp(-shift)``, up to a cap.
 
     It is arbitrary for empty windows.
     """
@@ -619,7 +631,7 @@ Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regresso
 
 
 def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
-    """Rescale `tilt`, the coefficients of linear weights, to offsets measured in other bandwidths.
+    """Rescale `tilt`, coefficients of the equivalent kernel, to offsets measured in other bandwidths.
 
     Parameters
     ----------
@@ -646,7 +658,7 @@ def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
 
 
 def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Array:
-    r"""Return the mean, over the keys of a state, of the product of two linear functions of the local regressors.
+    r"""Return the weighted mean, over the keys, of the product of two linear functions of the local regressors.
 
     With the regressors z this is the weighted mean of :math:`(b + \tau \cdot z)(b' + \tau' \cdot z)`.
 
@@ -693,9 +705,10 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
 
 
 def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
-    r"""Return an upper bound of the root mean square, over the keys, of the linear weight factor ``base + tilt . z``.
+    r"""Return an upper bound on the weighted root mean square of ``base + tilt . z`` over the keys of each query.
 
-    It is :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`.
+    Here z are the regressors of the local fit. The bound is
+    :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`.
 
     The rounding of `mean_product` is that of the product of two such sizes.
 
@@ -713,15 +726,15 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
     if not layout.degree:
         return np.abs(base)
     mean = state.finalize(empty="zero")
-    squares = np.diagonal(table_of(mean, layout, (1, 1)), axis1=1, axis2=2)
+    squares = np.diagonal(moment_matrix(mean, layout, (1, 1)), axis1=1, axis2=2)
     if layout.degree == 2:
-        squares = np.concatenate([squares, np.diagonal(table_of(mean, layout, (2, 2)), axis1=1, axis2=2)], axis=1)
+        squares = np.concatenate([squares, np.diagonal(moment_matrix(mean, layout, (2, 2)), axis1=1, axis2=2)], axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.abs(base) + np.nansum(np.abs(tilt) * np.sqrt(np.maximum(squares, 0.0)), axis=1))
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
-    """Convert base and tilt of linear weights to offsets from the mean of the keys in place of the query."""
+    """Convert the coefficients base and tilt from offsets from the query to offsets from the mean of the keys."""
     d = layout.columns
     level = base + np.sum(tilt[:, :d] * offset, axis=1)
     if layout.degree == 1:
@@ -737,16 +750,16 @@ def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: A
 
 
 def _covariance(mean: Array, layout: Layout) -> Array:
-    """Return the covariance of the regressors of a local fit about the mean of the keys, of shape (m, p, p).
+    """Return at each query the weighted covariance matrix of the regressors of its local fit, of shape (m, p, p).
 
     They are the offsets and, for quadratics, products of two offsets from the mean.
     """
     if layout.degree == 1:
         offset = mean[:, layout.first]
-        return np.asarray(table_of(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
+        return np.asarray(moment_matrix(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
     central, finite = central_means(mean, layout)
-    skew, middle = table_of(central, layout, (1, 2)), np.where(finite[:, None], central[:, layout.second], 0.0)
-    curved = table_of(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]
-    upper = np.concatenate([table_of(central, layout, (1, 1)), skew], axis=2)
+    skew, middle = moment_matrix(central, layout, (1, 2)), np.where(finite[:, None], central[:, layout.second], 0.0)
+    curved = moment_matrix(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]
+    upper = np.concatenate([moment_matrix(central, layout, (1, 1)), skew], axis=2)
     lower = np.concatenate([skew.transpose(0, 2, 1), curved], axis=2)
     return np.concatenate([upper, lower], axis=1)

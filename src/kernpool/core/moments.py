@@ -1,4 +1,4 @@
-"""Moments of a pooling state: the weighted sums that local linear and local quadratic fits need.
+"""Moment sums that local linear and quadratic fits need, and the columns of `PoolState.numerator` that hold them.
 
 With the offsets ``t_a = (k_a - q_a) / h_a`` of a key from the query, in bandwidths, a state of ``degree=1`` sums
 
@@ -45,7 +45,7 @@ MOST_COLUMNS = 3  # of a local quadratic fit: 34 sums of powers of offsets, and 
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of the numerator of a pooling state: which columns hold which weighted sums.
+    """Map from kinds of weighted sums that a local fit needs to the columns of `PoolState.numerator` that hold them.
 
     Parameters
     ----------
@@ -71,56 +71,56 @@ class Layout:
 
     @property
     def value(self) -> slice:
-        """Numerator columns of the sums of weight times value."""
+        """Columns that hold the sums of weight times value."""
         return slice(0, self.values)
 
     @property
     def first(self) -> slice:
-        """Numerator columns of the sums of weight times offset."""
+        """Columns that hold the sums of weight times offset."""
         return slice(self.values, self.values + self.columns)
 
     @property
     def second(self) -> slice:
-        """Numerator columns of the sums of weight times products of two offsets."""
+        """Columns that hold the sums of weight times products of two offsets."""
         start = self.first.stop
         return slice(start, start + self.columns * (self.columns + 1) // 2)
 
     @property
     def cross(self) -> slice:
-        """Numerator columns of the sums of weight times offset times value."""
+        """Columns that hold the sums of weight times offset times value."""
         start = self.second.stop
         return slice(start, start + self.columns * self.values)
 
     @property
     def third(self) -> slice:
-        """Numerator columns of the sums of weight times products of three offsets."""
+        """Columns that hold the sums of weight times products of three offsets."""
         start = self.cross.stop
         return slice(start, start + comb(self.columns + 2, 3))
 
     @property
     def fourth(self) -> slice:
-        """Numerator columns of the sums of weight times products of four offsets."""
+        """Columns that hold the sums of weight times products of four offsets."""
         start = self.third.stop
         return slice(start, start + comb(self.columns + 3, 4))
 
     @property
     def cross_second(self) -> slice:
-        """Numerator columns of the sums of weight times products of two offsets times value."""
+        """Columns that hold the sums of weight times products of two offsets and a value."""
         start = self.fourth.stop
         return slice(start, start + self.columns * (self.columns + 1) // 2 * self.values)
 
     @property
     def width(self) -> int:
-        """Total number of columns of the numerator."""
+        """Total number of columns of weighted sums."""
         return (self.values, self.cross.stop, self.cross_second.stop)[self.degree]
 
     @property
     def regressors(self) -> int:
-        """Number of regressors of a local fit: offsets with degree 1, also products of two offsets with degree 2."""
+        """Number of regressors of a local fit: the offsets, and with degree 2 also products of two offsets."""
         return (0, self.columns, self.columns * (self.columns + 3) // 2)[self.degree]
 
     def places(self, order: int) -> dict[Monomial, int]:
-        """Map each product of `order` offsets to the numerator column that holds its sum.
+        """Map each product of `order` offsets to the column that holds its weighted sum.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class Layout:
         return {product: start + i for i, product in enumerate(monomials(self.columns, order))}
 
     def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
-        """Return the numerator with all offsets increased by `shift`, as if summed about another query.
+        """Recompute the weighted sums for offsets increased by `shift`, as if measured from another query.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Layout:
         return result
 
     def _move_products(self, denominator: Array, numerator: Array, shift: Array, result: Array) -> None:
-        """Write into `result` the sums of products of three and four shifted offsets, and of two with values."""
+        """Update in `result` the sums that only quadratic fits need, for offsets increased by `shift`."""
         sums: dict[Monomial, Array] = {(): denominator} | {
             product: numerator[:, place] for order in (1, 2, 3, 4) for product, place in self.places(order).items()
         }
@@ -187,7 +187,7 @@ class Layout:
         result[:, self.cross_second] = second.reshape(m, len(pairs) * c)
 
     def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
-        """Return the numerator as if all values were increased by `center`.
+        """Recompute the weighted sums as if `center` had been added to all values.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Layout:
 
 @cache
 def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
-    """Return all products of `order` offsets as tuples of column numbers, in the order of a numerator.
+    """Return all products of `order` offsets as tuples of column numbers, in the order in which sums are stored.
 
     Examples
     --------

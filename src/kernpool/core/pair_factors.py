@@ -1,4 +1,4 @@
-"""Pair factors: categorical weights of a query and a key, and exclusion of keys of the query's own group.
+"""Weight factors of query-key pairs: categorical kernels, and exclusion of keys of the query's own group.
 
 With the factor ``T_a`` of the categories of a query and a key in the categorical column a, the weight of a pair is
 
@@ -44,7 +44,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Factors:
-    """Categorical columns of queries and keys, and the kernel factors of pairs of categories.
+    """Category codes of queries and keys, and per categorical column a table of kernel weights of category pairs.
 
     Parameters
     ----------
@@ -117,25 +117,31 @@ class Factors:
         return [Cell(self.key_code[keys[0]], keys) for keys in parts]
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Factors:
-        """Return the categorical factors of a subset of the queries and of the keys."""
+        """Return the category codes of a subset of the queries and of the keys, with the same tables."""
         return replace(self, query_code=self.query_code[queries], key_code=self.key_code[keys])
 
     def logarithms(self) -> list[Array]:
-        """Return the log kernel factors of all query-key pairs, one (m, n) array per categorical column."""
+        """Return the log categorical-kernel weights of all pairs, one (m, n) array per categorical column."""
         return [table[query[:, None], key] for table, query, key in self._columns(self.log_tables)]
 
     def pair_slopes(self) -> list[Array]:
-        """Return the derivatives of the kernel factors of all pairs by the smoothing, one (m, n) array per column."""
+        """Differentiate the categorical-kernel weights of all pairs by the smoothing, one (m, n) array per column."""
         return [slope[query[:, None], key] for slope, query, key in self._columns(self.padded_slopes)]
 
     def to_cell(self, levels: Codes) -> Array:
-        """Return the log kernel factors between each query and the keys of a cell, of shape (m, k) for k columns."""
+        """Return the log categorical-kernel weight of each query for the keys of a cell, per categorical column.
+
+        The shape is (m, k).
+        """
         return np.stack(
             [t[q, level] for t, q, level in zip(self.log_tables, self.query_code.T, levels, strict=True)], 1
         )
 
     def stacked_tables(self) -> Array:
-        """Return all factor tables as one array, (k, levels + 1, levels), with a last row for unknown categories."""
+        """Stack the kernel tables of all categorical columns, padded by zeros, with a last row for unknown categories.
+
+        The shape is (k, levels + 1, levels).
+        """
         most = max(len(table) for table in self.tables)
         stacked = np.zeros((len(self.tables), most + 1, most))
         for place, table in zip(stacked, self.tables, strict=True):
@@ -148,18 +154,18 @@ class Factors:
 
     @cached_property
     def log_tables(self) -> list[Array]:
-        """Logarithms of the factor tables, each with a last row for the code -1, an unknown category."""
+        """Logarithms of the kernel tables, each with a last row for unknown categories (code -1)."""
         with np.errstate(divide="ignore"):
-            return [np.log(_with_unlike(table)) for table in self.tables]
+            return [np.log(_with_unknown_row(table)) for table in self.tables]
 
     @cached_property
     def padded_slopes(self) -> list[Array]:
-        """Derivatives of the factor tables by the smoothing, with a last row for the code -1, an unknown category."""
-        return [_with_unlike(slope) for slope in self.slopes]
+        """Derivatives of the kernel tables by the smoothing, each with a last row for unknown categories (code -1)."""
+        return [_with_unknown_row(slope) for slope in self.slopes]
 
 
-def _with_unlike(table: Array) -> Array:
-    """Append a row for unknown categories (code -1) to a table, filled with the entry of its first and last category.
+def _with_unknown_row(table: Array) -> Array:
+    """Append a row for unknown categories (code -1) to a table: the entry for the first and the last category.
 
     An unknown category is as unlike each category as these two are.
     """
@@ -225,7 +231,7 @@ class Groups:
         return Groups(self.query_code[queries], self.key_code[keys])
 
     def takes_part(self) -> NDArray[np.bool_]:
-        """Return a mask of shape (m, n), True for keys of other groups, which are included for the query."""
+        """Return an (m, n) mask that is True where query and key are of different groups."""
         return np.asarray(self.query_code[:, None] != self.key_code)
 
 
@@ -258,7 +264,7 @@ def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float
 def weight_left_out(
     weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weight and weighted sum that leave-one-out or leave-cluster-out removes for each row.
+    """Return the weight, and weight times number, that leave-one-out or leave-cluster-out removes for each row.
 
     Parameters
     ----------
@@ -292,7 +298,7 @@ def weight_left_out(
 
 @dataclass(frozen=True)
 class Categories:
-    """Kernels and levels of the categorical columns of a table.
+    """Kernel and levels of each categorical column of a table.
 
     Parameters
     ----------

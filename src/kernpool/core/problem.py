@@ -49,7 +49,7 @@ LARGEST_TOL = (np.inf, FLOAT64_EPSILON, FLOAT64_EPSILON**2)
 
 @dataclass(frozen=True)
 class Problem:
-    """Validated input of an algorithm: queries, keys, values, and the similarity between queries and keys.
+    """Validated input of a pooling algorithm: queries, keys, values, and the similarity of queries and keys.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Problem:
 
     @property
     def layout(self) -> Layout:
-        """Column layout of the numerators of the problem's states."""
+        """Map from the weighted sums that local fits of the problem need to the columns that hold them."""
         return Layout(self.value.shape[1], self.key.shape[1], self.degree)
 
     @property
@@ -207,14 +207,14 @@ class Problem:
 
     @property
     def own_weight(self) -> Array:
-        """Remaining weight of each query's own key when one unit is excluded: ``max(w - 1, 0)``, of shape (m,)."""
+        """Weight left on each query's own key when one observation of it is excluded: ``max(w - 1, 0)``, (m,)."""
         if self.self_index is None or self.key_weight is None:
             return np.zeros(len(self.query))
         left = np.maximum(self.key_weight[self.self_index] - 1.0 / self.weight_unit, 0.0)
         return np.where(self.self_index >= 0, left, 0.0)
 
     def multiplicity(self) -> Array:
-        """Return the frequency of each key for each query, (m, n), after masks, groups and own units are excluded."""
+        """Return the frequency of each key for each query, (m, n), after masks, groups and leave-one-out."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
         times = np.repeat(weight[None, :], len(self.query), axis=0)
         if self.self_index is not None:
@@ -225,7 +225,10 @@ class Problem:
         return times if self.attn_mask is None else times * self.attn_mask
 
     def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
-        """Return the problem of a subset of queries and keys; states of disjoint blocks of keys merge to the whole."""
+        """Restrict the problem to a subset of queries and keys, with the center and the unit of weight unchanged.
+
+        So the sums over disjoint blocks of keys merge to those over all keys.
+        """
 
         def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
             if table is not None and len(table) > 1 and not table.strides[0]:  # one row for all queries stays one
@@ -248,7 +251,7 @@ class Problem:
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
-        """Return a subset of queries and keys as an independent problem, with its own center and unit of weight.
+        """Return a subset of queries and keys as an independent problem, with a new center and unit of weight.
 
         Algorithms rely on both: a value column that is constant has to be zero. States that `restored` has given them
         back to merge as those of blocks do. At least one of the keys has to have a weight.
@@ -265,14 +268,14 @@ class Problem:
         )
 
     def without_center(self) -> Problem:
-        """Return the problem with its centered values taken as the values, and a center of zero.
+        """Return the problem with a center of zero, so that its centered values count as the original ones.
 
         Subtracting the center again would lose digits.
         """
         return replace(self, value_center=np.zeros_like(self.value_center))
 
     def with_factors(self, factors: Factors) -> Problem:
-        """Return the problem with kernel factors of categorical columns in addition to its numeric columns."""
+        """Return the problem with categorical kernels multiplied onto the kernel of its numeric columns."""
         for name, rows, codes in (
             ("query", *self.query.shape[:1], len(factors.query_code)),
             ("key", *self.key.shape[:1], len(factors.key_code)),
@@ -284,11 +287,14 @@ class Problem:
         return replace(self, factors=factors if factors.tables else None)
 
     def without_factors(self) -> Problem:
-        """Return the problem of the numeric columns alone, without factors of categorical columns."""
+        """Return the problem of the numeric columns alone, without the kernels of categorical columns."""
         return replace(self, factors=None)
 
     def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64]) -> Problem:
-        """Return the problem in which keys of the query's own group are excluded; codes as in `Groups`."""
+        """Return the problem with the given groups, in which keys of the query's own group are excluded.
+
+        Codes are those of `Groups`.
+        """
         if (len(query_code), len(key_code)) != self.shape:
             raise ValueError(
                 f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "
@@ -297,14 +303,17 @@ class Problem:
         return replace(self, groups=Groups.read(query_code, key_code))
 
     def with_dense_factors(self) -> Problem:
-        """Return the problem with the categorical factors of all m x n pairs as a bias of the logits."""
+        """Return the problem with its categorical kernels turned into an (m, n) bias of the logits."""
         if self.factors is None:
             return self
         start = np.zeros(self.shape) if self.logit_bias is None else self.logit_bias
         return replace(self, logit_bias=np.asarray(sum(self.factors.logarithms(), start=start)), factors=None)
 
     def prepare(self, name: str, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """Return what `make` computes from the keys, from the cache if there is one; see `Prepared.get`."""
+        """Return what `make` computes from the keys, from a cache if the problem has one.
+
+        See `Prepared.get`.
+        """
         return make() if self.prepared is None else self.prepared.get(name, of, make)
 
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
@@ -314,7 +323,7 @@ class Problem:
         )
 
     def restored(self, state: PoolState) -> PoolState:
-        """Convert a state of the centered, scaled problem back to the original values and unit of weight."""
+        """Convert kernel sums of centered values and scaled weights to those of the original values and weights."""
         numerator = state.numerator
         if np.any(self.value_center):
             numerator = self.layout.with_center(state.denominator, numerator, self.value_center)
@@ -322,7 +331,10 @@ class Problem:
         return PoolState(shift, state.denominator, numerator)
 
     def reduced(self, state: PoolState) -> PoolState:
-        """Convert a state of original values to the problem's center and unit of weight: the inverse of `restored`."""
+        """Convert kernel sums of original values and weights to those of centered values and scaled weights.
+
+        The inverse of `restored`.
+        """
         return PoolState(
             state.shift - np.log(self.weight_unit),
             state.denominator,

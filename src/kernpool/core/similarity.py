@@ -41,7 +41,7 @@ def check_composition(composition: str) -> None:
 
 @dataclass(frozen=True)
 class KernelLogits:
-    r"""Similarity of queries and keys: a kernel, a bandwidth per column, and the composition of columns.
+    r"""Similarity of queries and keys: a kernel, a bandwidth per column, and how columns combine (radial or product).
 
     With ``u_a = (q_a - k_a) / h_a`` the weight is :math:`K(\sqrt{\sum_a u_a^2})` for ``"radial"`` and
     :math:`\prod_a K(|u_a|)` for ``"product"``. For the Gaussian the two are the same.
@@ -101,7 +101,7 @@ class KernelLogits:
         return total
 
     def profiles(self, query: Array, key: Array) -> Array:
-        """Return the kernel of all pairs of queries and keys, of shape (m, n).
+        """Return the kernel values of all pairs of queries and keys, of shape (m, n).
 
         Only kernels of compact support are safe from underflow here.
         """
@@ -113,7 +113,7 @@ class KernelLogits:
         return product
 
     def slope_of_log(self) -> Profile:
-        """Return the kernel's derivative function ``d log K / d |u|``; raise ValueError if it has none."""
+        """Return the function ``d log K / d |u|`` of the kernel; raise ValueError if the kernel has none."""
         if self.kernel.log_slope is None:
             raise ValueError(
                 f"kernel {self.kernel.name!r} has no log_slope, so it has no gradients; pass log_slope= to make_kernel"
@@ -121,7 +121,7 @@ class KernelLogits:
         return self.kernel.log_slope
 
     def logit_slopes(self, query: Array, key: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield for each column the differences in bandwidths u and the derivatives of log K by them, both (m, n).
+        """Yield for each column the differences u in bandwidths, and the derivatives of log K by u, both (m, n).
 
         The derivatives are meaningful only where ``K > 0``.
         """

@@ -1,4 +1,4 @@
-"""Pooling state: the partial sums of a weighted mean, how they merge, and what queries without neighbours get.
+"""Partial sums of a weighted mean (`PoolState`), how they merge, and the value where no key has weight.
 
 Read this file first. A weighted mean over keys is a quotient of two sums, ``numerator / denominator``. Sums over
 disjoint sets of keys add up. So tiles, chunks on disk and machines of a cluster each make a state, and the states are
@@ -27,7 +27,7 @@ Fill = Callable[[NDArray[np.intp]], Array]
 
 
 class EmptyWindowWarning(RuntimeWarning):
-    """Warning that some queries have no key of positive weight; their value is NaN, or that of the nearest row."""
+    """Warning that some queries have no key of positive weight; their value is NaN, or that of the nearest key."""
 
 
 def check_empty(empty: str) -> None:
@@ -49,7 +49,7 @@ def check_empty(empty: str) -> None:
 def fill_empty(
     values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None, *, warn: bool = False
 ) -> Array:
-    """Replace the values of queries without any key of positive weight, as the policy `empty` says.
+    """Replace the values of queries without any key of positive weight, according to the policy `empty`.
 
     Parameters
     ----------
@@ -148,31 +148,34 @@ class PoolState:
 
     @property
     def log_denominator(self) -> NDArray[np.float64]:
-        """Logarithm of each query's sum of weights, in absolute units; it shows how far a query is from the keys."""
+        """Logarithm of each query's sum of weights, with the unit ``exp(shift)`` included.
+
+        It shows how far a query is from the keys.
+        """
         with np.errstate(divide="ignore"):
             return self.shift + np.log(self.denominator)
 
     def rows(self, which: slice | NDArray[np.integer]) -> PoolState:
-        """Return the state of the queries with these indices."""
+        """Return the sums of the queries with these indices."""
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
 
     def columns(self, width: int) -> PoolState:
-        """Return the state with the first `width` columns of the numerator, those of a lower degree."""
+        """Keep the first `width` columns of weighted sums, which suffice for a fit of lower degree."""
         if width == self.numerator.shape[-1]:
             return self
         return PoolState(self.shift, self.denominator, self.numerator[..., :width])
 
     def put(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
-        """Overwrite the sums of the queries with these indices by those of another state, in place."""
+        """Overwrite, in place, the sums of the queries with these indices by those of `state`."""
         self.shift[which], self.denominator[which] = state.shift, state.denominator
         self.numerator[which] = state.numerator
 
     def add(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
-        """Merge into the sums of these queries, in place, a state of them over further keys."""
+        """Add to the sums of the queries with these indices, in place, their sums over further keys."""
         self.put(which, merge(self.rows(which), state))
 
     def without(self, which: NDArray[np.intp]) -> PoolState:
-        """Return a copy of the state in which the windows of these queries are empty."""
+        """Return a copy with the sums of the queries with these indices set to zero."""
         left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())
         left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
         return left
@@ -181,7 +184,7 @@ class PoolState:
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:
-        """Divide weighted sums by sums of weights to get the pooled values, with empty windows filled.
+        """Divide weighted sums by sums of weights to get the pooled values; `empty` says what 0 / 0 becomes.
 
         Parameters
         ----------
@@ -212,7 +215,7 @@ class PoolState:
 
 @explain_calls
 def empty_state(n_queries: int, n_columns: int) -> PoolState:
-    """Return the pooling state over no keys, which is the identity of `merge`.
+    """Return the `PoolState` over no keys: zero sums, the identity of `merge`.
 
     Parameters
     ----------
@@ -235,7 +238,7 @@ def empty_state(n_queries: int, n_columns: int) -> PoolState:
 @underflow_is_zero
 @explain_calls
 def merge(a: PoolState, b: PoolState) -> PoolState:
-    """Add two pooling states of the same queries over disjoint sets of keys.
+    """Merge the sums of the same queries over two disjoint sets of keys into one `PoolState`.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Partitions:
-    """Keys, values and weights in blocks of rows, with the row counts, column names and kinds of columns.
+    """Keys, values and weights in blocks of rows, with row counts, and names and types of the key columns.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def is_frame(collection: Any) -> bool:
 
 
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
-    """Return a Dask dataframe with the columns of these labels, in this order; with all its columns for None.
+    """Return a Dask dataframe with only the columns of these labels, in this order; all its columns for None.
 
     A dataframe without these columns is refused, unless its labels or the given ones are the positions 0, 1, and so on.
     """
@@ -136,7 +136,7 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
 
 
 def time_kinds(frame: Any) -> dict[Any, Kind]:
-    """Return a mapping from label to kind for the date and duration columns of a Dask dataframe."""
+    """Map the label of each date or duration column of a Dask dataframe to its kind, "date" or "duration"."""
     sample = frame._meta_nonempty
     columns = ((label, Columns.of(sample[label].to_frame("X")).columns[0]) for label in frame.columns)
     return {label: column.kind for label, column in columns if column.times is not None}

@@ -147,7 +147,7 @@ def _same(value: Any) -> Any:
 
 
 def center_task(partitions: Partitions) -> Any:
-    """Return the Dask task that computes the center of the values from the first partition with rows.
+    """Return the Dask task that computes a center for all values from the first partition with rows.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def center_task(partitions: Partitions) -> Any:
 
 
 def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
-    """Return the Dask task that computes the pooling state over all partitions, merging their states in a tree.
+    """Return the Dask task that computes the kernel sums of all partitions and merges them in a tree.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | Non
 
 
 def merge_tree(states: list[Any], limit: str | None = None) -> Any:
-    """Return the Dask task that merges pooling states in a tree of eight neighbours per node."""
+    """Return the Dask task that merges kernel sums in a tree, eight at a time."""
     while len(states) > 1:
         states = [delayed(_merged)(states[i : i + FAN_IN], limit) for i in range(0, len(states), FAN_IN)]
     return states[0]
@@ -198,7 +198,7 @@ def merge_tree(states: list[Any], limit: str | None = None) -> Any:
 def block_state(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, places: NDArray[np.intp] | None = None
 ) -> PoolState:
-    """Compute the pooling state over one block of rows; this runs in a Dask task.
+    """Compute the kernel sums over one block of rows; this runs in a Dask task.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def pool(
     client: Any = None,
     retries: int = RETRIES,
 ) -> Any:
-    """Compute the kernel-weighted mean of pairs in Dask collections, or in files that the workers read, at each query.
+    """Compute kernel-weighted means or local fits of pairs in Dask collections, or in files that the workers read.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class LeaveOneOutError:
-    """Leave-one-out mean squared error of a fit to partitions, with counts of rows and of empty windows.
+    """Leave-one-out mean squared error over partitions, with counts of predicted rows and of rows without neighbours.
 
     Parameters
     ----------
@@ -475,7 +475,7 @@ def leave_one_out_error(
     back.
     """
     center, blocks, recipe = center_task(partitions), partitions.blocks, replace(recipe, empty="mean")
-    sums = delayed(_added)([delayed(_sums)(block, center) for block in blocks])
+    sums = delayed(_added)([delayed(_weighted_totals)(block, center) for block in blocks])
     tasks = []
     for i, own in enumerate(places):
         if not len(own):
@@ -486,7 +486,7 @@ def leave_one_out_error(
             delayed(block_state)(asked, block, center, partitions.outputs, own if i == j else None)
             for j, block in enumerate(blocks)
         ]
-        tasks.append(delayed(_squared)(rows, asked, merge_tree(states), center, sums))
+        tasks.append(delayed(_squared_errors)(rows, asked, merge_tree(states), center, sums))
     error, weight, empty = np.sum(compute(tasks, client, retries), axis=0)
     return LeaveOneOutError(float(error / weight), int(empty), sum(map(len, places)))
 
@@ -509,7 +509,7 @@ def draw_rows(block: Any, places: Places) -> Chunk | None:
 
 
 def joined(parts: Sequence[Chunk | None]) -> Chunk | None:
-    """Concatenate chunks of rows, giving a weight of one where there is none; return None if all are None."""
+    """Concatenate chunks of rows, skipping None, with weight one for chunks without weights; None if all are None."""
     some = [part for part in parts if part is not None]
     if not some:
         return None
@@ -525,8 +525,8 @@ def _at_rows(rows: Chunk, recipe: Recipe) -> QueryBatch:
     return QueryBatch.of(recipe, rows.key)
 
 
-def _sums(block: Any, center: Array | None) -> Array | None:
-    """Return the sum of weights and of weighted values of a block of rows, values less the center, in one array."""
+def _weighted_totals(block: Any, center: Array | None) -> Array | None:
+    """Return the sum of weights and the weighted sums of centered values of a block of rows, in one array."""
     if center is None:
         return None
     found = []
@@ -540,8 +540,13 @@ def _added(sums: list[Array | None]) -> Array:
     return np.asarray(np.sum([part for part in sums if part is not None], axis=0))
 
 
-def _squared(rows: Chunk, asked: QueryBatch, state: PoolState, center: Array, sums: Array) -> tuple[float, float, int]:
-    """Return the weighted sum of squared leave-one-out errors, the sum of weights, and the number of empty windows."""
+def _squared_errors(
+    rows: Chunk, asked: QueryBatch, state: PoolState, center: Array, sums: Array
+) -> tuple[float, float, int]:
+    """Return the weighted sum of squared leave-one-out errors, the sum of weights, and the count of isolated rows.
+
+    A row is isolated if no other row has weight for it.
+    """
     weight = np.ones(len(rows.key)) if rows.weight is None else rows.weight
     unit = np.minimum(weight, 1.0)[:, None]  # of the own row, which is left out
 
@@ -746,7 +751,7 @@ def partition_functions(
     widths: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """Compute conditional distribution functions or densities of pairs in partitions, shaped as by `pool_cdf`.
+    """Compute conditional distribution functions or densities of pairs in partitions; result shapes as in `pool_cdf`.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ from kernpool.distribution.weighted_cdf import (
     known_cdf,
     ranks,
     rows_of,
-    sides_of,
+    two_sided_sums,
 )
 from kernpool.distribution.weighted_quantile import FAR
 from kernpool.execution.error_messages import abbreviate, explain_calls
@@ -65,14 +65,14 @@ class Function:
 
     @property
     def at_zero(self) -> Array:
-        """Function values for an outcome that is always zero, of shape (1, c, t) or (m, c, t)."""
+        """Values of the function at the thresholds for an outcome that is always zero, (1, c, t) or (m, c, t)."""
         if self.widths is None:
             return np.asarray(self.threshold >= 0, dtype=np.float64)
         u = self.threshold / self.widths[:, None]
         return normal_density(u) / self.widths[:, None] if self.density else np.asarray(ndtr(u))
 
     def at(self, rows: Index) -> Function:
-        """Return the function with the thresholds of the queries with these indices."""
+        """Restrict the thresholds to those of the queries with these indices."""
         return replace(self, threshold=rows_of(self.threshold, rows))
 
     def checked(self, chunk: Chunk) -> Chunk:
@@ -83,7 +83,7 @@ class Function:
         return chunk
 
     def known(self, recipe: Recipe, problem: Problem, value: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Evaluate the function on arrays; return results of shape (m, c, t), and which windows are not empty."""
+        """Evaluate the function, (m, c, t), on arrays; also return which queries have a key of positive weight."""
         found = []
         for number, column in enumerate(value.T):
             threshold = self.threshold[:, number]
@@ -97,19 +97,19 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class WeightBelow:
-    """Map-reduce query for the weights at or below thresholds, and above: `TwoSidedSums` of each value column."""
+    """Map-reduce query for the sums of weights up to each threshold and above it: `TwoSidedSums` per value column."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> tuple[TwoSidedSums, ...]:
-        """Return for each value column of a chunk the sums of weights at or below the thresholds, and above."""
+        """Sum the weights of one chunk up to each threshold, and above it, separately for each value column."""
         chunk, sides = self.function.checked(of_positive_weight(chunk)), []
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
         for number, value in enumerate(chunk.value.T):
             order = np.argsort(value, kind="stable")
             rank = ranks(value[order], self.function.threshold[:, number])
-            sides.append(sides_of(self.asked.recipe, problem, order, rank))
+            sides.append(two_sided_sums(self.asked.recipe, problem, order, rank))
         return tuple(sides)
 
     def joined(self, one: tuple[TwoSidedSums, ...], other: tuple[TwoSidedSums, ...]) -> tuple[TwoSidedSums, ...]:
@@ -117,7 +117,7 @@ class WeightBelow:
         return tuple(a.joined(b) for a, b in zip(one, other, strict=True))
 
     def result(self, answer: tuple[TwoSidedSums, ...]) -> tuple[Array, Array]:
-        """Return fractions of weight at or below thresholds, of shape (m, c, t), and logarithms of total weights.
+        """Return fractions of weight up to each threshold, of shape (m, c, t), and each query's log total weight.
 
         Fractions are NaN for empty windows.
         """
@@ -131,13 +131,13 @@ class WeightBelow:
 
 @dataclass(frozen=True, eq=False)
 class SmoothWeight:
-    """Map-reduce query for the sums that give distribution functions or densities smoothed in y: a `PoolState`."""
+    """Map-reduce query for the kernel sums behind distribution functions or densities smoothed in y."""
 
     asked: QueryBatch
     function: Function
 
     def of(self, chunk: Chunk) -> PoolState:
-        """Return the pooling state of one chunk, with distribution functions or densities smoothed in y as values."""
+        """Return the kernel sums of one chunk for distribution functions or densities smoothed in y."""
         chunk = self.function.checked(of_positive_weight(chunk))
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
@@ -146,11 +146,11 @@ class SmoothWeight:
         return replace(state, numerator=state.denominator[:, None] * mean)
 
     def joined(self, one: PoolState, other: PoolState) -> PoolState:
-        """Merge the pooling states of two disjoint sets of rows."""
+        """Merge the kernel sums of two disjoint sets of rows."""
         return merge_states(one, other, None)
 
     def result(self, answer: PoolState) -> tuple[Array, Array]:
-        """Return smoothed functions at thresholds, of shape (m, c, t), and logarithms of the total weights.
+        """Return smoothed functions at thresholds, of shape (m, c, t), and each query's log total weight.
 
         Functions are NaN for empty windows.
         """
@@ -187,7 +187,9 @@ def chunk_functions(
 
 
 def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again: bool = True) -> Array:
-    """Compute conditional distribution functions or densities by map-reduce queries, with empty windows filled.
+    """Compute conditional distribution functions or densities at thresholds, by map-reduce queries.
+
+    Empty windows are filled by the recipe's policy.
 
     Parameters
     ----------
@@ -238,7 +240,7 @@ def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again:
 
 
 def _answers(asked: QueryBatch, ask: Ask, function: Function) -> tuple[Array, Array]:
-    """Evaluate a function by one map-reduce query: return values of shape (m, c, t), and log total weights."""
+    """Evaluate a function by one map-reduce query; return its values, (m, c, t), and each query's log total weight."""
     if function.widths is None:
         below = WeightBelow(asked, function)
         return below.result(ask(below))

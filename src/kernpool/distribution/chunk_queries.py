@@ -1,4 +1,4 @@
-"""Map-reduce queries for quantiles over chunks: total weight, weight by range of values, rows in a range.
+"""Map-reduce queries behind quantiles over chunks: total weight, weight in ranges of values, rows in a range.
 
 Each query is evaluated on every chunk separately, wherever the chunk lies, and the answers of disjoint sets of rows
 merge. `ValueSketch` sketches the distribution of values that are not in memory: ordered values, each with the number of
@@ -78,7 +78,7 @@ class ValueSketch(NamedTuple):
 
 
 def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
-    """Return a `ValueSketch` of at most `points` of the ascending values, at equal steps in rows.
+    """Thin ascending values to a `ValueSketch` of at most `points` values that represent about equally many rows.
 
     Ties are merged.
     """
@@ -101,14 +101,14 @@ class Question(Protocol[Answer]):
     """Interface of map-reduce queries: evaluated on every chunk separately, with answers that merge."""
 
     def of(self, chunk: Chunk) -> Answer:
-        """Return the answer to the query for one chunk of rows."""
+        """Evaluate the map-reduce query on one chunk of rows."""
 
     def joined(self, one: Answer, other: Answer) -> Answer:
-        """Merge the answers to the query for two disjoint sets of rows."""
+        """Merge the answers to the map-reduce query for two disjoint sets of rows."""
 
 
 def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch:
-    """Validate evaluation points as a `QueryBatch`, with columns in the order of those of the chunks."""
+    """Validate evaluation points as a `QueryBatch`, with columns in the order of the key columns of the chunks."""
     asked = QueryBatch.of(recipe, query)
     if asked.query.array.ndim != 2 or not asked.query.array.size:
         raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
@@ -141,7 +141,7 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TotalWeight:
-    """Map-reduce query for the total weight at each evaluation point and for value sketches: `Weights`."""
+    """Map-reduce query for the total weight at each evaluation point, and for sketches of the values."""
 
     asked: QueryBatch
 
@@ -196,7 +196,7 @@ class Pieces(NamedTuple):
 
 
 class Division(NamedTuple):
-    """Weights and row counts in the pieces of all ranges, and a sketch of the values in the ranges."""
+    """Weights and row counts in the pieces of several ranges of values, and a sketch of the values in them."""
 
     pieces: tuple[Pieces, ...]
     summary: ValueSketch
@@ -204,7 +204,7 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightHistogram:
-    """Map-reduce query for the weight in each piece of given ranges of values: a `Division`.
+    """Map-reduce query for the weight in each piece of given ranges of values; the answer is a `Division`.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class WeightHistogram:
     ranges: tuple[Range, ...]
 
     def of(self, chunk: Chunk) -> Division:
-        """Return the weights in the pieces of all ranges for one chunk of rows."""
+        """Sum the weights of one chunk of rows in each piece of each range of values."""
         chunk = of_positive_weight(chunk)
         order = np.argsort(chunk.value[:, self.column], kind="stable")
         value = chunk.value[order, self.column]
@@ -270,7 +270,7 @@ class WeightHistogram:
 
 @dataclass(frozen=True, eq=False)
 class RowsInRange:
-    """Map-reduce query for the rows of positive weight with a value in given ranges: chunks of one value column.
+    """Map-reduce query for the rows of positive weight with a value in given ranges; the answer is a list of chunks.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class RowsInRange:
     high: Array
 
     def of(self, chunk: Chunk) -> list[Chunk]:
-        """Return the rows of one chunk whose value lies in the ranges, as a list of one chunk."""
+        """Return a list of one chunk: the rows of the given chunk whose value lies in the ranges."""
         chunk = of_positive_weight(chunk)
         value = chunk.value[:, self.column]
         place = np.minimum(np.searchsorted(self.high, value), len(self.high) - 1)
@@ -343,7 +343,7 @@ MOST_NEAREST = 1 << 22  # keys that are held for queries without a usable unit o
 
 
 class NearestKeys(NamedTuple):
-    """Rows with non-negligible relative weight for queries that are far from all rows, and the logits of the pairs.
+    """Rows that are near enough to matter for queries far from all rows, and the logits of these query-row pairs.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ class NearestKeys(NamedTuple):
     rows: Chunk
 
     def kept(self) -> NearestKeys:
-        """Return the nearest keys without pairs of negligible weight; raise ValueError if too many rows remain."""
+        """Drop pairs of negligible weight, and rows without other pairs; raise ValueError if too many rows remain."""
         keep = self.logit >= self.largest[self.query] - (MARGIN + ROUNDING * np.abs(self.largest[self.query]))
         row, place = np.unique(self.row[keep], return_inverse=True)
         if len(row) > MOST_NEAREST:
@@ -382,7 +382,7 @@ class NearestKeys(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NearestRows:
-    """Map-reduce query for the rows of non-negligible weight for queries far from all rows: `NearestKeys`.
+    """Map-reduce query for the rows that matter for queries far from all rows; the answer is `NearestKeys`.
 
     Parameters
     ----------

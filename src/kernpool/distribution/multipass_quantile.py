@@ -125,7 +125,7 @@ class Requests:
         self.value[which[single]] = pieces.least[place[single]]
 
     def step_back(self, which: Index) -> None:
-        """Move requests that overshot by rounding back to the last range of positive weight below theirs.
+        """Move requests, which rounding has led too far, back to the last lower range of values with positive weight.
 
         The last value of positive weight in that range is searched for.
         """
@@ -154,7 +154,7 @@ class MultipassQuantile:
     def quantiles(
         self, level: Array, quantiles_of: Callable[[Problem, Array, Array], Array]
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """Find the conditional quantiles of all value columns, and which windows are not empty.
+        """Find the conditional quantiles of all value columns, and which queries have a key of positive weight.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class MultipassQuantile:
         return found, occupied
 
     def nearest(self, rows: Index, limit: str | None, quantiles_of: Callable[[Problem, Array], Array]) -> Array:
-        """Evaluate `quantiles_of` at queries far from all rows, or with empty windows, on the nearest rows alone.
+        """Evaluate `quantiles_of` on the nearest rows alone, at queries far from all rows or where no row has weight.
 
         For far queries these are the few rows that have weight.
         """
@@ -329,7 +329,9 @@ def chunk_quantiles(
 
 
 def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
-    """Compute conditional quantiles by map-reduce queries, with empty windows filled by the recipe's policy.
+    """Compute conditional quantiles by map-reduce queries over chunks or partitions.
+
+    Empty windows are filled by the recipe's policy.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fast quantiles for many queries on one column: weights summed at nodes, interpolated between queries.
+"""Fast quantiles for many queries on one column: weights are summed at a few nodes and interpolated at queries.
 
 The tree of `weighted_quantile.py` visits each query on some ten levels, and suits few queries. Here the keys in
 reach of a block of neighbouring queries are ordered by value and cut into buckets. At a few nodes among the queries
@@ -79,7 +79,7 @@ class Smoothness:
     least_of_window: float = 0.0
 
     def width_of(self, density: float, h: float) -> float:
-        """Return the width in bandwidths of blocks of queries, for this number of queries per unit of length.
+        """Return the width, in bandwidths, of a block of queries, where there are `density` queries per unit of length.
 
         Sums at nodes cost ``2 h nodes`` keys' worth per block, keys that each query visits itself ``(2 + kink) width``.
         """
@@ -135,7 +135,7 @@ TREE_PER_KEY, TREE_PER_REQUEST, PER_PAIR = 5e-8, 1.5e-6, 1.5e-9
 
 @dataclass(frozen=True)
 class SortedLine:
-    """One-dimensional keys sorted by position, with their indices in another order, such as that of the values.
+    """One-dimensional keys in ascending order, with the index of each in another order, such as that of the values.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class SortedLine:
         return self.h * reach_of(self.problem.similarity.kernel, len(self.order))
 
     def places(self, level: Array, slack: float, n_jobs: int | None) -> Iterator[tuple[Index, Index]]:
-        """Yield, in batches of queries, the keys at which cumulative weights reach the quantile orders.
+        """Yield, in batches, the index of the key at which each query's cumulative weight reaches its quantile orders.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class SortedLine:
         return np.append(np.flatnonzero(place % QUERIES_PER_BLOCK == 0), len(query)).astype(np.int64)
 
     def _own(self, rows: Index, place: Index) -> tuple[NDArray[np.int64], Array, Array]:
-        """Return each query's own key, by index, its remaining frequency, and the weight that its removal subtracts."""
+        """Return each query's own key, the frequency left of it, and the kernel weight that its exclusion removes."""
         problem = self.problem
         own, removed = np.full(len(rows), -1), np.zeros(len(rows))
         if problem.self_index is None:

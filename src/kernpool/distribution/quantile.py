@@ -257,7 +257,7 @@ class QuantileInterval:
 
 
 def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, Array]:
-    r"""Return the quantile orders at both ends of confidence intervals of quantiles, each of shape (m, l).
+    r"""Return the quantile orders at both ends of confidence intervals of quantiles, as two arrays of shape (m, l).
 
     They are below 0 or above 1 where an interval is unbounded.
 

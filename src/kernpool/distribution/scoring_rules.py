@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kernpool.core.problem import Problem
-from kernpool.distribution.smoothed_cdf import look_through, tables_of
+from kernpool.distribution.smoothed_cdf import dense_weights_of, run_over_queries
 from kernpool.distribution.weighted_cdf import ranks, shares_below
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
@@ -44,7 +44,7 @@ def known_pit(
     center: Array | None = None,
     dtype: Any = np.float64,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the probability integral transform of one observation per query, and which windows are not empty.
+    """Return each query's probability integral transform, and which queries have a key of positive weight.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def known_pit(
 def known_crps(
     recipe: Recipe, problem: Problem, value: Array, y: Array, center: Array | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the continuous ranked probability score of one observation per query, and which windows are not empty.
+    """Return each query's continuous ranked probability score, and which queries have a key of positive weight.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def known_crps(
         loop(*arguments, *(read_only(array) for array in (values, away[rows], rank[rows])), scores)
         found[rows] = scores
 
-    rest, occupied = look_through(recipe, ordered, look)
-    for here, share in tables_of(ordered, rest, occupied):
+    rest, occupied = run_over_queries(recipe, ordered, look)
+    for here, share in dense_weights_of(ordered, rest, occupied):
         found[here] = _scores(share, values, away[here], rank[here])
     return found, occupied
 
@@ -156,7 +156,7 @@ HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 def find_y_bandwidth(
     left_out: Problem, value: Array, output: Array, fitted: Array, center: Array, method: str
 ) -> float:
-    """Find the bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood.
+    """Find the smoothing bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def _spread(residual: Array, weight: Array) -> float:
 
 
 def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
-    """Return the bandwidth in y of largest leave-one-out likelihood, from 1/30 to 10 times that of the rule."""
+    """Maximize leave-one-out likelihood over bandwidths in y from 1/30 to 10 times that of the reference rule."""
     with np.errstate(divide="ignore"):
         log_share, squares = np.log(share), -0.5 * away**2
 

@@ -4,8 +4,8 @@ With the kernel weights alpha_j(q), values v_j and a bandwidth h_y in y::
 
     F(y | q) = sum_j alpha_j(q) Phi((y - v_j) / h_y),    f(y | q) = sum_j alpha_j(q) phi((y - v_j) / h_y) / h_y
 
-`look_through` runs the compiled loops over all pairs of a query and a key, without a table of weights; `tables_of`
-yields blocks of weights where there is no loop.
+`run_over_queries` runs the compiled loops over all pairs of a query and a key, without a table of weights;
+`dense_weights_of` yields blocks of weights where there is no loop.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,8 +31,8 @@ PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
 Look = Callable[[tuple[Any, ...], Index], None]
 
 
-def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
-    """Run a compiled loop over blocks of queries, on threads; return the other queries, and flags of non-empty windows.
+def run_over_queries(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
+    """Run a compiled loop over blocks of queries; return those not handled, and which have a key of positive weight.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
         Queries for which it was not called: too few pairs, no loop for the kernel, or too far from all keys for a
         common unit of all weights.
     occupied : ndarray of bool, shape (m,)
-        Which windows are not empty; true for all queries in `rest`, which `tables_of` updates.
+        Which windows are not empty; true for all queries in `rest`, which `dense_weights_of` updates.
     """
     m, n = problem.shape
     bare = replace(problem, value=np.zeros((n, 1)), value_center=np.zeros(1), degree=0)
@@ -76,7 +76,7 @@ def look_through(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, N
     return np.flatnonzero(occupied & ~near), occupied
 
 
-def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Iterator[tuple[Index, Array]]:
+def dense_weights_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Iterator[tuple[Index, Array]]:
     """Yield dense weights, in batches, of the queries that no compiled loop handled, and update `occupied`.
 
     Parameters
@@ -84,7 +84,7 @@ def tables_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Ite
     problem : Problem
         The problem of all queries.
     rest, occupied
-        Results of `look_through`; `occupied` is updated for queries in `rest`.
+        Results of `run_over_queries`; `occupied` is updated for queries in `rest`.
     """
     for some, share in weight_rows(problem.block(rest)):
         rows = rest[some]
@@ -140,7 +140,7 @@ def known_smooth(
     density: bool = False,
     center: Array | None = None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a conditional distribution function or density smoothed in y, and which windows are not empty.
+    """Return a distribution function or density smoothed in y, and which queries have a key of positive weight.
 
     It is NaN in empty windows.
 
@@ -184,7 +184,7 @@ def known_smooth(
 def _pooled(
     recipe: Recipe, problem: Problem, value: Array, threshold: Array, width: float, profile: Profile
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute smoothed functions at thresholds common to all queries, by pooling columns of smoothed values.
+    """Compute functions smoothed in y at thresholds common to all queries, by pooling one column per threshold.
 
     Thresholds are handled in batches.
     """
@@ -215,7 +215,7 @@ def _by_pairs(
     density: bool,
     center: Array | None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute smoothed functions at separate thresholds for each query, by sums over all pairs.
+    """Compute functions smoothed in y at thresholds that differ between queries, by sums over all pairs.
 
     They run in compiled loops if possible, otherwise by tables for batches of queries.
     """
@@ -232,9 +232,9 @@ def _by_pairs(
         loop(*arguments, read_only(value), read_only(away[rows]), float(width), density, sums)
         found[rows] = sums
 
-    rest, occupied = look_through(recipe, problem, look)
+    rest, occupied = run_over_queries(recipe, problem, look)
     profile = normal_density if density else ndtr
-    for here, share in tables_of(problem, rest, occupied):
+    for here, share in dense_weights_of(problem, rest, occupied):
         for b in range(t):
             found[here, b] = np.einsum("ij,ij->i", share, profile((away[here, b, None] - value) / width))
     return found, occupied
@@ -243,7 +243,7 @@ def _by_pairs(
 def known_smooth_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, width: float
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return quantiles of conditional distribution functions smoothed in y, and which windows are not empty.
+    """Return quantiles of distribution functions smoothed in y, and which queries have a key of positive weight.
 
     Parameters
     ----------

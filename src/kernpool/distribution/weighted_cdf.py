@@ -39,7 +39,7 @@ FAR = 2.0**10
 
 
 def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the fraction of weight on the first `rank` keys of an order, and which windows are not empty.
+    """Return the fraction of weight on the first `rank` keys of an order, and at which queries any key has weight.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) ->
     array([[0.   , 0.333, 0.667, 1.   ],
            [0.   , 0.333, 0.667, 1.   ]])
     """
-    sides = sides_of(recipe, problem, order, rank)
+    sides = two_sided_sums(recipe, problem, order, rank)
     share = sides.share()
     keep_order(share, rank)
     return share, ~np.isnan(share[:, 0]) if rank.shape[1] else np.zeros(len(share), dtype=bool)
 
 
 class TwoSidedSums(NamedTuple):
-    """Sums of the weights of keys below and above given ranks, which merge over disjoint sets of keys.
+    """Sums of weights over the keys before and after given positions in an order; sums of disjoint sets of keys merge.
 
     Parameters
     ----------
@@ -94,30 +94,36 @@ class TwoSidedSums(NamedTuple):
 
     @classmethod
     def none(cls, shape: tuple[int, int]) -> TwoSidedSums:
-        """Build the `TwoSidedSums` over no keys, with arrays of this shape."""
+        """Build sums of zero, those over no keys, in arrays of this shape."""
         return cls(np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape))
 
     def joined(self, other: TwoSidedSums) -> TwoSidedSums:
-        """Return the two-sided sums of weights over the keys of both, which are disjoint."""
+        """Add the sums over two disjoint sets of keys."""
         unit = np.maximum(self.unit, other.unit)
         safe = np.where(np.isneginf(unit), 0.0, unit)
         one, two = np.exp(self.unit - safe), np.exp(other.unit - safe)
         return TwoSidedSums(unit, one * self.below + two * other.below, one * self.above + two * other.above)
 
     def share(self) -> Array:
-        """Return the fraction of weight below each rank; NaN if both sums are zero."""
+        """Return the fraction of weight before each position; NaN if both sums are zero."""
         total = self.below + self.above
         share: Array = np.divide(self.below, total, where=total > 0, out=np.full(total.shape, np.nan))
         return share
 
     def put(self, rows: Index, unit: Array, below: Array, above: Array) -> None:
-        """Store in place the sums of the queries with these indices; a unit per query applies to all its ranks."""
+        """Overwrite, in place, the sums of the queries with these indices.
+
+        A unit per query applies to all its positions.
+        """
         self.below[rows], self.above[rows] = below, above
         self.unit[rows] = np.where(below + above > 0, unit if unit.ndim > 1 else unit[:, None], -np.inf)
 
 
-def sides_of(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> TwoSidedSums:
-    """Sum the weights of the first `rank` keys of an order, and of the others; parameters as of `shares_below`."""
+def two_sided_sums(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> TwoSidedSums:
+    """Sum the weights of the first `rank` keys of an order, and separately those of all other keys.
+
+    Parameters are those of `shares_below`.
+    """
     bare = replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
     if bare.key_weight is not None:
         counts = bare.key_weight[order] > 0
@@ -140,7 +146,7 @@ def sides_of(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> Two
 
 
 def keep_order(share: Array, rank: Array | Index) -> None:
-    """Make fractions of weight nondecreasing in rank or threshold, in place, where rounding has made them fall."""
+    """Make fractions of weight nondecreasing in threshold (or position), in place, where rounding made them fall."""
     if share.shape[1] < 2:
         return
     order = np.argsort(rank, axis=1, kind="stable")
@@ -149,7 +155,10 @@ def keep_order(share: Array, rank: Array | Index) -> None:
 
 
 def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSums) -> None:
-    """Write into `sides` the sums of some queries, from dense tables of weights, each row in its own unit."""
+    """Write the two-sided sums of some queries into `sides`, from dense tables of weights.
+
+    Each row has its own unit.
+    """
     n = ordered.shape[1]
     at_once = max(1, PAIRS // n)
     for start in range(0, len(queries), at_once):
@@ -160,7 +169,10 @@ def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSum
 
 
 def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
-    """Return the log unit of each query's weights, and their cumulative sums from below and from above, (r, n + 1)."""
+    """Return each query's log unit of weights, and the cumulative weights from the first key and from the last key.
+
+    Cumulative weights have the shape (r, n + 1).
+    """
     shift, weight = pair_weights(block.with_dense_factors())
     below, above = np.zeros((len(weight), weight.shape[1] + 1)), np.zeros((len(weight), weight.shape[1] + 1))
     np.cumsum(weight, axis=1, out=below[:, 1:])
@@ -169,9 +181,9 @@ def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
 
 
 def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Write into `sides` sums at ranks common to all queries; return the queries that are too far from all keys.
+    """Write sums at positions common to all queries into `sides`; return queries too far from all keys to be precise.
 
-    They are made from sums over the keys between ranks.
+    They are made from sums over the keys between two positions; the parameter `rank` holds the positions.
     """
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
     states = [_sum(recipe, ordered, slice(None), slice(int(a), int(b))) for a, b in pairwise(ends)]
@@ -188,7 +200,7 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSu
 
 
 def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Write into `sides` sums at ranks that differ by query; return the queries that are too far from all keys.
+    """Write sums at positions that differ by query into `sides`; return queries too far from all keys to be precise.
 
     They are made by descending a tree of keys.
     """
@@ -216,13 +228,13 @@ def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) 
 
 
 def _summed(recipe: Recipe, part: Problem) -> PoolState:
-    """Return the pooling state of a problem, by the requested algorithm if that supports its mask, else by another."""
+    """Return the kernel sums of a problem, by the requested algorithm if that supports the problem, else by "auto"."""
     return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 @dataclass(frozen=True)
 class RankSearch:
-    """Sums of weights below and above the rank of each request, found by descending a binary tree of keys.
+    """Sums of weights before and after a requested position in the order of keys, by descending a binary tree of keys.
 
     A node is a range of keys that contains the rank of a request. The half of it that does not contain the rank lies
     entirely below or above. That half is summed for all its queries at once, by the algorithm chosen for its shape.
@@ -248,11 +260,11 @@ class RankSearch:
 
     @classmethod
     def of(cls, recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> RankSearch:
-        """Build a `RankSearch` with empty sums for requests given by query and rank."""
+        """Build a `RankSearch` with sums of zero, for requests given by query and position."""
         return cls(recipe, problem, rows, rank, empty_state(len(rows), 1), empty_state(len(rows), 1))
 
     def descend(self) -> None:
-        """Compute the sums of weights below and above the rank of every request, in place."""
+        """Compute, in place, the sums of weights before and after the position of every request."""
         nodes = deque([(0, self.problem.shape[1], np.arange(len(self.rows)))])
         while nodes:
             start, stop, requests = nodes.popleft()
@@ -272,7 +284,7 @@ class RankSearch:
                     nodes.append((start, middle, some) if some is left else (middle, stop, some))
 
     def _scan_keys(self, keys: slice, requests: Index) -> None:
-        """Add the keys of a leaf of the tree to the sums on both sides of each request's rank, using masks."""
+        """Add the keys of one leaf of the tree to the sums before and after each request's position, using masks."""
         places = np.arange(keys.start, keys.stop)
         for some in _pieces(requests, max(1, MASKED_PAIRS // len(places))):
             part = self.problem.part(self.rows[some], keys)
@@ -357,7 +369,7 @@ def known_cdf(
     dtype: Any = np.float64,
     side: str = "right",
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the conditional distribution function at thresholds, and which windows are not empty.
+    """Return the distribution function at thresholds, and which queries have a key of positive weight.
 
     It is NaN in empty windows.
 
@@ -392,7 +404,10 @@ def known_cdf(
 def ranks(
     ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64, side: str = "right"
 ) -> Index:
-    """Return the number of values up to each threshold; parameters as of `known_cdf`, with values in order."""
+    """Count the ordered values up to each threshold.
+
+    Parameters are those of `known_cdf`, with values in order.
+    """
     if center is None:
         # NumPy's types are wrong for both side and result.
         return np.searchsorted(ordered, threshold, side=side)  # type: ignore[call-overload, no-any-return]
@@ -411,7 +426,7 @@ def ranks(
 
 
 def finalize_cdf(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit: Known | None = None) -> Array:
-    """Evaluate a callable, such as a distribution function, at all queries, and fill empty windows as the recipe says.
+    """Evaluate a callable, such as a distribution function, and do as `Recipe.empty` says where no key has weight.
 
     Parameters
     ----------
@@ -441,7 +456,9 @@ def finalize_cdf(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, l
 
 
 def filled(recipe: Recipe, found: Array, occupied: NDArray[np.bool_], at_zero: Any, fill: Fill) -> Array:
-    """Return results with empty windows filled by the recipe's policy; parameters as of `finalize_cdf`.
+    """Replace results where no key has positive weight, as `Recipe.empty` says.
+
+    Parameters are those of `finalize_cdf`.
 
     `fill` is that of `fill_empty`.
     """

@@ -1,4 +1,4 @@
-"""Exact weighted quantiles without a table of weights: the key at which cumulative kernel weight reaches tau.
+"""Exact weighted quantiles without a table of weights: the key at which cumulative weight reaches order tau.
 
 With the keys in some order::
 
@@ -41,7 +41,9 @@ LEAST_SUM = 5e-324  # the smallest number: a sum of zero reaches nothing
 
 
 def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tuple[slice, Index]]:
-    """Yield for batches of queries the first keys at which cumulative weights reach quantile orders, by dense tables.
+    """Yield, in batches, the first key at which each query's cumulative weight reaches its quantile orders.
+
+    This computes dense tables of weights.
 
     First means first in the order of the keys.
 
@@ -85,7 +87,7 @@ PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
 
 
 def can_select(problem: Problem) -> bool:
-    """Return whether the compiled search loops support a problem: its kernel, its mask and its groups.
+    """Return whether the compiled search loops support the kernel, the mask and the groups of a problem.
 
     They need a built-in kernel, no additive mask or groups, and no underflow if the kernel is compact.
     """
@@ -208,7 +210,7 @@ class Node(NamedTuple):
 
 @dataclass(eq=False)
 class SkippedRange:
-    """Last skipped range of keys with positive mass for each request, updated while a tree is descended.
+    """For each request, the last range of keys with positive weight that was skipped on the way down a tree.
 
     Parameters
     ----------
@@ -224,16 +226,16 @@ class SkippedRange:
 
     @classmethod
     def nothing(cls, requests: int) -> SkippedRange:
-        """Build the `SkippedRange` before any range of keys was skipped."""
+        """Build a `SkippedRange` in which no request has skipped any keys."""
         return cls(np.zeros(requests, dtype=np.intp), np.zeros(requests, dtype=np.intp), np.zeros(requests))
 
     def put(self, requests: Index, keys: slice, mass: Array) -> None:
-        """Record a range of keys as skipped by those of the requests for which it has positive mass."""
+        """Record `keys` as the last skipped range of those requests for which it has positive weight."""
         some = requests[mass > 0]
         self.start[some], self.stop[some], self.mass[some] = keys.start, keys.stop, mass[mass > 0]
 
     def nodes(self, requests: Index) -> list[Node]:
-        """Return the recorded ranges of some requests as nodes, to find the last key of positive weight in them."""
+        """Return the skipped ranges of some requests as nodes, to find the last key of positive weight in them."""
         ranges, inverse = np.unique(
             np.stack([self.start[requests], self.stop[requests]], axis=1), axis=0, return_inverse=True
         )
@@ -338,7 +340,7 @@ class Bisection:
         ]
 
     def masses(self, state: PoolState, queries: Index) -> Array:
-        """Return the sums of weights of a state, each in the unit of its query."""
+        """Return the sum of weights of each query, in the unit of that query."""
         shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(self.problem.weight_unit))
         return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
 
@@ -380,7 +382,7 @@ class KernelWeights:
 
     @cached_property
     def state(self) -> PoolState:
-        """Pooling state with the sum of all weights at each query, computed on first use."""
+        """Kernel sums over all keys at each query, computed on first use."""
         return self._sum(self.problem)
 
     @property
@@ -406,14 +408,16 @@ class KernelWeights:
             Numbers of keys; -1 where the window is empty.
         """
         found = np.full(level.shape, -1)
-        for rows, place in self.each(order, level, report):
+        for rows, place in self.places_in_batches(order, level, report):
             found[rows] = place
         return found
 
-    def each(
+    def places_in_batches(
         self, order: AnyIndex, level: Array, report: Callable[[int], object] = int
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Yield the key indices of `places` in batches of queries, to save memory; parameters as of `places`.
+        """Yield the key indices that `places` returns, in batches of queries, to save memory.
+
+        Parameters are those of `places`.
 
         Yields
         ------
@@ -466,7 +470,7 @@ class KernelWeights:
     def _by_sums(
         self, ordered: Problem, order: AnyIndex, rows: AnyIndex, share: Array, report: Callable[[int], object]
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Yield the keys at quantile orders of some queries, by a tree of keys, or by dense tables of weights.
+        """Yield the keys at the quantile orders of some queries, found in a tree of keys or in dense tables of weights.
 
         Tables are for problems without compiled loops, for few pairs, and for queries far from all keys.
         """
@@ -502,7 +506,7 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
 
 
 def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
-    """Return the conditional quantiles of a problem, with empty windows filled by the recipe's policy.
+    """Return the conditional quantiles of a problem; `Recipe.empty` says what they are where no key has weight.
 
     Parameters
     ----------
@@ -529,7 +533,10 @@ def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, prog
 def with_limits(
     recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
 ) -> Array:
-    """Fill the quantiles, of shape (m, c, l), of empty windows by the recipe's policy; parameters as of `quantiles`."""
+    """Replace the quantiles, (m, c, l), of queries where no key has weight, as `Recipe.empty` says.
+
+    Parameters are those of `quantiles`.
+    """
 
     def fill(rows: NDArray[np.intp]) -> Array:
         limit = limit_problem(problem.block(rows), recipe.empty)
@@ -542,7 +549,7 @@ def with_limits(
 def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return conditional quantiles of shape (m, c, l), NaN in empty windows, and which windows are not empty."""
+    """Return conditional quantiles, (m, c, l), and which queries have a key of positive weight; NaN at the others."""
     m, c = len(problem.query), value.shape[1]
     level = np.broadcast_to(level, (m, level.shape[-1]))
     sums, total = KernelWeights.of(problem, recipe), max(1, m * level.shape[1] * c)
@@ -553,7 +560,7 @@ def known_quantiles(
             if progress is not None:
                 progress(min(before + done, total - 1), total)
 
-        for rows, place in sums.each(narrow(np.argsort(column, kind="stable")), level, report):
+        for rows, place in sums.places_in_batches(narrow(np.argsort(column, kind="stable")), level, report):
             found[rows, number], occupied[rows] = column[place], True
     if progress is not None:
         progress(total, total)

@@ -1,4 +1,4 @@
-"""Categorical columns: sums cell by cell or in one dense piece, and derivatives by the smoothing parameters.
+"""Pooling with categorical columns: sums over cells of keys of equal categories, and derivatives by smoothings.
 
 Keys that have the same category in every categorical column are a *cell*. Within a cell the categorical kernels
 depend on the query alone, so the cell is an ordinary problem, for any algorithm, and its state is scaled query by
@@ -45,7 +45,7 @@ LARGEST_EXPONENT = 500.0
 
 
 def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, cotangent: Array) -> Array:
-    r"""Differentiate the fit at each query, weighted by `cotangent`, by the smoothing of each categorical column.
+    r"""Differentiate each query's fitted value, weighted by `cotangent`, by the smoothing of each categorical column.
 
     For query i this is the derivative of :math:`\sum_c g_{ic} \hat y_{ic}`.
 
@@ -88,8 +88,8 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
     return gradient
 
 
-def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Return for each query the mean over a cell of linear weight times residual, weighted by `cotangent`.
+def mean_weighted_residual(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
+    r"""Average residual times equivalent-kernel factor times `cotangent` over the keys of a cell, for each query.
 
     It is the mean of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`,
     a factor of the gradient by the smoothings.
@@ -112,11 +112,11 @@ def mean_change(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout
 
 WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
 FAR_PAIRS = 1 << 18  # of far queries, with a table of their factors
-MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a visit
+MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a sum of its own
 
 
-class CellVisit(NamedTuple):
-    """Cell of keys with equal categories, the queries that are summed over it, and their sub-problem.
+class CellBlock(NamedTuple):
+    """Cell of keys with equal categories, the queries to evaluate on it, and the pooling problem of both.
 
     Parameters
     ----------
@@ -141,7 +141,9 @@ class CellVisit(NamedTuple):
 
 @dataclass(frozen=True)
 class CellPlan(FaultCount):
-    """Plan for a problem with categorical columns, summed cell by cell or densely; `choose` builds it.
+    """Plan for categorical columns: separate sums over cells of keys with equal categories, or one dense sum.
+
+    `choose` builds it.
 
     Parameters
     ----------
@@ -163,7 +165,7 @@ class CellPlan(FaultCount):
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over all keys, with categorical factors, at each query.
+        """Sum weights and weighted values over all keys at each query, categorical kernels included.
 
         Parameters and result are those of `Plan.reduce`.
 
@@ -174,10 +176,10 @@ class CellPlan(FaultCount):
             return self._sum(problem.with_dense_factors(), "reference", n_jobs, progress)
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
-        for visit in _visits(problem, 0, progress):
-            state = self._sum(visit.part, self._asked, n_jobs, visit.report)
-            shift = np.where(state.denominator > 0, state.shift + visit.factors.sum(axis=1), -np.inf)
-            total.add(visit.rows, PoolState(shift, state.denominator, state.numerator))
+        for block in _blocks(problem, 0, progress):
+            state = self._sum(block.part, self._asked, n_jobs, block.report)
+            shift = np.where(state.denominator > 0, state.shift + block.factors.sum(axis=1), -np.inf)
+            total.add(block.rows, PoolState(shift, state.denominator, state.numerator))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     @underflow_is_zero
@@ -273,7 +275,7 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> dict[str, Array]:
-        """Differentiate fitted values by log-bandwidths or queries, cell by cell, given a state of centered values."""
+        """Differentiate fitted values by log-bandwidths or queries, cell by cell, from sums of centered values."""
         sums = {name: np.zeros(problem.query.shape) for name in wanted}
         far = find_far(state)
         if far.size:  # cells are weighed against each other by logits, which is too rough out there
@@ -283,13 +285,13 @@ class CellPlan(FaultCount):
                 for name in wanted:
                     sums[name][some] = found[name]
         near = state.without(far)
-        for visit in _visits(problem, 0, progress, 0, passes):
-            rows = visit.rows
+        for block in _blocks(problem, 0, progress, 0, passes):
+            rows = block.rows
             # In the unit of the cell: what the state sums is the factor times the weights of the cell.
-            shift = near.shift[rows] - visit.factors.sum(axis=1)
+            shift = near.shift[rows] - block.factors.sum(axis=1)
             scaled = PoolState(shift, near.denominator[rows], near.numerator[rows])
-            gradients = choose_algorithm(visit.part, self._asked).pullback(
-                visit.part, scaled, cotangent[rows], wanted, n_jobs=n_jobs, progress=visit.report
+            gradients = choose_algorithm(block.part, self._asked).pullback(
+                block.part, scaled, cotangent[rows], wanted, n_jobs=n_jobs, progress=block.report
             )
             for name in wanted:
                 sums[name][rows] += getattr(gradients, name)
@@ -304,25 +306,25 @@ class CellPlan(FaultCount):
         progress: Progress | None,
         passes: int,
     ) -> Array:
-        """Differentiate fitted values by the smoothings, cell by cell, given a state of centered values."""
+        """Differentiate fitted values by the smoothings, cell by cell, from sums of centered values."""
         factors, layout = cast(Factors, problem.factors), problem.layout
         slopes, fit = factors.padded_slopes, solve(state, layout)
         gradient = np.zeros((len(problem.query), len(slopes)))
         unit = np.where(fit.occupied, state.log_denominator, np.inf)
-        for visit in _visits(problem, 1, progress, passes - 1, passes):
-            rows = visit.rows
-            sums = self._sum(visit.part, self._asked, n_jobs, visit.report)
-            moved = mean_change(sums, fit.rows(rows), cotangent[rows], layout)
+        for block in _blocks(problem, 1, progress, passes - 1, passes):
+            rows = block.rows
+            sums = self._sum(block.part, self._asked, n_jobs, block.report)
+            moved = mean_weighted_residual(sums, fit.rows(rows), cotangent[rows], layout)
             for a, slope in enumerate(slopes):
-                others = np.delete(visit.factors, a, axis=1).sum(axis=1)
+                others = np.delete(block.factors, a, axis=1).sum(axis=1)
                 exponent = np.minimum(sums.log_denominator - unit[rows] + others, LARGEST_EXPONENT)
-                change = slope[factors.query_code[rows, a], visit.levels[a]]
+                change = slope[factors.query_code[rows, a], block.levels[a]]
                 gradient[rows, a] += change * np.exp(exponent) * moved
         return gradient
 
 
 def choose_for_levels(problem: Problem, algorithm: str) -> CellPlan:
-    """Choose between sums cell by cell and one dense sum, for a problem with categorical columns.
+    """Choose, for categorical columns, between sums over cells of keys with equal categories and one dense sum.
 
     Parameters are those of `choose`.
     """
@@ -340,10 +342,10 @@ def _cells(problem: Problem) -> list[Cell]:
     return problem.prepare("cells", (factors.key_code, weight), lambda: factors.cells(weight))
 
 
-def _visits(
+def _blocks(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
-) -> Iterator[CellVisit]:
-    """Yield the cells of a problem, each with the queries for which at most `zeros` categorical factors are zero."""
+) -> Iterator[CellBlock]:
+    """Yield each cell of keys, with the queries for which at most `zeros` of its categorical kernels are zero."""
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
         report = None
@@ -355,13 +357,13 @@ def _visits(
         if meet.any():
             whole = isinstance(cell.keys, slice)
             part = bare.block(rows) if whole else bare.part(rows, cell.keys)
-            yield CellVisit(cell.levels, rows, factors[rows], part, report)
+            yield CellBlock(cell.levels, rows, factors[rows], part, report)
         elif report is not None:
             report(1, 1)
 
 
 def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str]) -> dict[str, Array]:
-    """Differentiate the fits of a problem with categories in one dense sum, given a state of centered values."""
+    """Differentiate fitted values in one dense sum over all pairs, from sums of centered values."""
     bare, found = problem.without_center(), {}
     numeric = wanted - {"smoothing"}
     if numeric:

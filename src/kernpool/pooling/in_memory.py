@@ -42,7 +42,7 @@ NO_CENTER = np.zeros(1)
 
 
 def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
-    """Compute the pooling sums of small plain arrays directly; return None if they need the general path.
+    """Sum weights and weighted values quickly for small plain arrays; return None if they need the general path.
 
     Parameters
     ----------
@@ -81,7 +81,10 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
 def _problem(
     recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
 ) -> Problem | None:
-    """Build the `Problem` of plain arrays as `Recipe.problem` does; None for invalid inputs and special cases."""
+    """Build the `Problem` of small plain arrays quickly; return None for invalid inputs and special cases.
+
+    It is the one that `Recipe.problem` builds.
+    """
     (n, d), h = key.shape, recipe.bandwidth
     if query.shape[1] != d or len(value) != n or h.size not in (1, d):
         return None
@@ -117,7 +120,7 @@ PIECE, NUMBERS = 1 << 20, 1 << 17
 def sum_stack(
     batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
 ) -> tuple[PoolState, Array] | None:
-    """Sum all problems of a batch in one compiled loop; return their states and centers.
+    """Sum all problems of a batch in one compiled loop; return the sums, and the centers of the values.
 
     Return None if items have to be summed one by one.
 
@@ -170,7 +173,7 @@ def sum_stack(
 
 
 def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
-    """Return whether the stacked loop supports a batch, its items are small, and loading compiled code pays off."""
+    """Return whether one compiled loop over the whole batch is supported, and worth loading."""
     (m, n), kernel = first.shape, first.similarity.kernel
     if items == 1 or m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
@@ -185,7 +188,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
 
 
 def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bool_]:
-    """Return flags of batch items with tiny values, or with a result that cannot be a weighted mean."""
+    """Flag batch items with tiny values, or with sums that no weighted mean of their values can have."""
     items, m = stack.own.shape
     largest = np.maximum(np.abs(stack.low), np.abs(stack.high))
     tiny = np.any((largest > 0.0) & (largest < SMALL), axis=1)
@@ -215,12 +218,12 @@ class ArrayPairs:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there are only keys and values: no key weights, mask or excluded keys."""
+        """Whether there are keys and values alone: no key weights, no mask and no excluded keys."""
         rest = self.key_weight, self.attn_mask, self.self_index
         return self.exclude_self is False and all(x is None for x in rest)
 
     def batch(self, recipe: Recipe, query: ArrayLike) -> Batch:
-        """Return the pooling problems of these queries with the keys, one per batch item."""
+        """Return the pooling problems of the keys and the given queries, one per batch item."""
         return Batch(
             query,
             self.key,
@@ -232,7 +235,7 @@ class ArrayPairs:
         )
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
-        """Return the algorithm that sums the first item of the batch, and the reason for the choice."""
+        """Return the algorithm that pools the first batch item, and the reason for the choice."""
         return choose(self.batch(recipe, query).problem(0), recipe.algorithm)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
@@ -249,7 +252,7 @@ class ArrayPairs:
 
 @dataclass(frozen=True, eq=False)
 class KeyPairs:
-    """Validated keys and values, kept for repeated sets of queries.
+    """Validated key-value pairs, kept for pooling at several sets of queries.
 
     Parameters
     ----------
@@ -266,7 +269,7 @@ class KeyPairs:
     exclude_self: bool = False
 
     def problem(self, recipe: Recipe, query: ArrayLike) -> Problem:
-        """Build the pooling problem of these queries with the stored keys and values."""
+        """Build the pooling problem of the given queries with the stored keys and values."""
         return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
@@ -338,7 +341,10 @@ def sum_problems(
 def sum_states(
     recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
 ) -> PoolState:
-    """Return the concatenated pooling states of all batch items, of uncentered values; see `sum_problems`."""
+    """Sum weights and uncentered weighted values of all batch items, and concatenate the sums as a `PoolState`.
+
+    See `sum_problems`.
+    """
     return _sum_all(recipe, problem, items, progress, centered=False, reuse=False)[0]
 
 
@@ -351,7 +357,7 @@ def _sum_all(
     centered: bool,
     reuse: bool,
 ) -> tuple[PoolState, list[Array]]:
-    """Return the pooling states of all batch items, concatenated, and the centers of their values.
+    """Sum all batch items; return the sums concatenated as a `PoolState`, and the center of each item's values.
 
     The states are of centered values if `centered`, otherwise of the original values.
     """
@@ -406,13 +412,13 @@ def local_fit(
 
 
 def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:
-    """Add the centers of the values back to the pooling states of problems without moments."""
+    """Convert weighted sums of centered values to those of the original values, for problems of degree 0."""
     added = state.denominator[:, None] * np.repeat(centers, len(first.query), axis=0)
     return PoolState(state.shift, state.denominator, state.numerator + added)
 
 
 def _joined(states: list[PoolState]) -> PoolState:
-    """Concatenate the pooling states of several sets of queries."""
+    """Concatenate the kernel sums of several sets of queries."""
     if len(states) == 1:
         return states[0]
     return PoolState(

@@ -1,4 +1,4 @@
-"""Out-of-core pooling: chunks and large memory maps; each chunk is summed, and the states are merged.
+"""Out-of-core pooling of chunks and large memory maps: sums over each chunk, which are then merged.
 
 The sum over a chunk does not depend on where the chunk lies: the same class serves files and clusters. Values of
 local fits are taken less a center that all chunks share, since slopes of large values with small differences would
@@ -38,7 +38,7 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
-    """Return whether `sum_on_a_line` may apply: few queries, and many keys of one column in chunks.
+    """Return whether `sum_on_a_line` may apply: few queries, and many chunked keys of a single column.
 
     The chunks must be readable again, since some queries may need a second pass.
     """
@@ -49,7 +49,7 @@ def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> 
 def sum_on_a_line(
     recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
 ) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
-    """Sum all chunks of one-dimensional keys in a single pass, or return None if that is unsupported.
+    """Sum over all chunks of one-dimensional keys in a single pass, or return None if that is unsupported.
 
     Parameters
     ----------
@@ -118,14 +118,14 @@ class QueryBatch:
 
     @classmethod
     def of(cls, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        """Validate queries without batch dimensions and build a `QueryBatch`; zero queries are allowed."""
+        """Validate queries without batch dimensions and build a `QueryBatch`; an array of no queries is allowed."""
         return cls(recipe, read_queries(query))
 
     def __len__(self) -> int:
         return len(self.query.array)
 
     def layout(self, outputs: int) -> Layout:
-        """Return the layout of the numerators of states with this number of value columns."""
+        """Return the `Layout` that maps weighted sums to columns, for this number of value columns."""
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
     def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
@@ -163,19 +163,19 @@ class QueryBatch:
         return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
-        """Return the sub-batch of queries with these indices; with a `limit`, to fill their empty windows."""
+        """Select the queries with these indices; with a `limit`, for pooling with vanishing or infinite bandwidth."""
         recipe = self.recipe if limit is None else replace(self.recipe, degree=0)
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Return the merged state of all chunks as `Sums`, ready to finalize; `more` are further fields of it."""
+        """Wrap the sums over all chunks as `Sums`, ready for division; `more` are further fields of `Sums`."""
         layout, m = self.layout(len(center)), len(self)
         shape = (m,) if flat else (m, len(center))
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
 class OpenedChunks(NamedTuple):
-    """Queries and chunks of pairs, with the shape and dtype of the pooled values.
+    """Queries and chunks of key-value pairs, with the original shape of the queries and the dtype of the result.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class OpenedChunks(NamedTuple):
     dtype: np.dtype[Any] = FLOAT64
 
     def shaped(self, found: Array, *more: int) -> NDArray[Any]:
-        """Reshape results of shape (m, c, ...) to the dimensions of the queries as given, with axes `more` last."""
+        """Reshape (m, c, ...) results to the query dimensions as given, then value columns, then axes `more`."""
         leading = (len(found),) if self.leading is None else self.leading
         columns = () if self.chunks.flat else found.shape[1:2]
         return found.reshape(*leading, *columns, *more)
@@ -261,7 +261,7 @@ class ChunkPairs:
 
 
 def read_queries(query: ArrayLike) -> Rows:
-    """Validate queries for chunks as `Rows`; the caller has to check for empty ones and a wrong shape."""
+    """Validate queries as `Rows`, except for emptiness and a wrong shape, which the caller has to check."""
     read = as_real_array("query", query)
     if read.size and read.ndim in (1, 2):
         return checked_rows("query", read)._replace(labels=labels_of(query))
@@ -272,7 +272,7 @@ def read_queries(query: ArrayLike) -> Rows:
 def reduce_chunks(
     asked: QueryBatch, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
-    """Sum over all chunks in order, merging their states; return the merged state and the center of the values."""
+    """Sum weights and weighted values over all chunks in order; return the sums and the center of the values."""
     recipe = asked.recipe
     if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
         found = sum_on_a_line(recipe, asked.query, chunks, progress)
@@ -303,7 +303,7 @@ def _merge_all(
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
-    """Merge the pooling states of two sets of chunks; if `limit` is "nearest", nearly equal distances are tied.
+    """Merge the kernel sums of two sets of chunks; for the limit "nearest", treat nearly equal distances as ties.
 
     In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
     last digit of 1e16 would decide between keys that are equally far; they weigh the same.
@@ -329,7 +329,9 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
 
 
 def center_of(chunk: Chunk) -> Array | None:
-    """Return a median of each value column of a chunk, of every k-th row if there are many, as center for all chunks.
+    """Return a center for the values of all chunks: the median of each value column of one chunk, or of a sample.
+
+    The sample is every k-th row of a chunk of many.
 
     Parameters
     ----------
@@ -392,7 +394,7 @@ class MapPairs:
         return replace(sums, shape=(*(opened.leading or ()), *columns), dtype=opened.dtype)
 
     def opened(self, query: Any) -> OpenedChunks:
-        """Return the queries as a table, with the memory maps as chunks; no row of a map is read."""
+        """Return the queries, and the memory maps as chunks, without reading a row of the maps."""
         rows = as_real_array("query", query)
         if rows.size == 0 or rows.ndim == 0:
             raise ValueError(f"query must have at least one row and one column, got shape {rows.shape}")

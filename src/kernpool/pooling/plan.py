@@ -1,4 +1,4 @@
-"""Plans: the algorithm chosen by estimated time, the reason for it, and the sums and gradients by it.
+"""Plans: an algorithm chosen by estimated time, the reason for it, and the sums and gradients that it computes.
 
 Compiled code takes half a second or more to load, so a single call that dense NumPy does quickly does not load it.
 
@@ -56,10 +56,10 @@ SAMPLE = 1024  # values that are looked at first
 FAINT = 2.0**-500  # denominators below this are counted in a unit of their own, before a center is multiplied by them
 
 
-def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
-    """Multiply value columns of tiny numbers by powers of two; return the problem, and the exponents or None.
+def scaled_up(problem: Problem) -> tuple[Problem, Exponents | None]:
+    """Scale up value columns of tiny numbers by powers of two; return the problem and the exponents, if any.
 
-    None is for a problem without such a column.
+    Exponents are None for a problem without such a column.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
     Examples
     --------
     >>> problem = Problem.from_arrays([0.0], [0.0, 1.0], [-(2.0**-101), 2.0**-101])
-    >>> larger, exponents = enlarged(problem)
+    >>> larger, exponents = scaled_up(problem)
     >>> larger.value.ravel(), exponents.tolist()
     (array([-0.5,  0. ]), [99])
     """
@@ -91,17 +91,17 @@ def enlarged(problem: Problem) -> tuple[Problem, Exponents | None]:
     return replace(problem, value=np.ldexp(problem.value, exponents)), exponents
 
 
-def brought_back(problem: Problem, state: PoolState, exponents: Exponents | None) -> PoolState:
-    """Convert the pooling state of a problem scaled by `enlarged` back to the original values.
+def scaled_back(problem: Problem, state: PoolState, exponents: Exponents | None) -> PoolState:
+    """Convert the kernel sums of a problem scaled by `scaled_up` back to the original values.
 
     Parameters
     ----------
     problem : Problem
         As it came.
     state : PoolState
-        Of the enlarged problem.
+        Of the scaled problem.
     exponents : ndarray of int, shape (c,), or None
-        From `enlarged`.
+        From `scaled_up`.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def brought_back(problem: Problem, state: PoolState, exponents: Exponents | None
 
 
 def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> PoolState:
-    """Return the pooling state as if each value column were multiplied by a power of two.
+    """Return the kernel sums as if each value column had been multiplied by a power of two.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
 
 
 def near_one(state: PoolState, below: float = FAINT) -> PoolState:
-    """Rescale sums whose denominator is below a bound so that it is near 1, and adjust the shift to match.
+    """Rescale kernel sums so that a tiny sum of weights becomes about 1, and adjust their `shift` to match.
 
     Parameters
     ----------
@@ -177,7 +177,9 @@ def near_one(state: PoolState, below: float = FAINT) -> PoolState:
 
 
 def without_shift(state: PoolState) -> PoolState:
-    """Return the same pooling state with a shift of zero: sums in absolute units, as compact kernels have.
+    """Return the same kernel sums in absolute units, with a `shift` of zero.
+
+    Sums of compact kernels are in these units.
 
     Parameters
     ----------
@@ -203,13 +205,13 @@ def without_shift(state: PoolState) -> PoolState:
 
 @dataclass(frozen=True)
 class FaultCount:
-    """Counter of a plan's impossible results, which were detected and computed again."""
+    """Counter of impossible results that a plan has detected and computed again."""
 
     _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     @property
     def faults(self) -> int:
-        """Number of results of `reduce` that were impossible and computed again; positive only through a defect."""
+        """Number of results of `reduce` found impossible and computed again; positive only if there is a bug."""
         return self._faults[0]
 
     def _count_faults(self, number: int) -> None:
@@ -218,7 +220,7 @@ class FaultCount:
 
 @dataclass(frozen=True)
 class Plan(FaultCount):
-    """Plan that sums a problem by a single algorithm: its name, and the reason for the choice.
+    """Plan to pool a problem by a single algorithm, with the reason for its choice.
 
     Parameters
     ----------
@@ -251,12 +253,12 @@ class Plan(FaultCount):
             The sums over all keys, of values with their center.
         """
         refuse_factors(problem)
-        larger, exponents = enlarged(problem)
+        larger, exponents = scaled_up(problem)
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
             state, faults = corrected(larger, state, self.algorithm)
             self._count_faults(faults)
-        return problem.restored(brought_back(problem, state, exponents))
+        return problem.restored(scaled_back(problem, state, exponents))
 
     @underflow_is_zero
     def pullback(
@@ -308,7 +310,7 @@ class Plan(FaultCount):
         refuse_gradients(problem, self._chosen)
         refuse_factors(problem)
         cotangent = read_cotangent(problem, state, cotangent)
-        larger, exponents = enlarged(problem)
+        larger, exponents = scaled_up(problem)
         reduced = problem.reduced(state)
         if exponents is not None:
             reduced, cotangent = multiplied(problem, reduced, exponents), np.ldexp(cotangent, -exponents)
@@ -328,7 +330,7 @@ class Plan(FaultCount):
         n_jobs: int | None,
         progress: Progress | None,
     ) -> Gradients:
-        """Differentiate pooled values by the chosen algorithm, and separately for queries far from all keys."""
+        """Differentiate pooled values by the chosen algorithm, and by another method at queries far from all keys."""
         pullback = cast(Pullback, self._chosen.pullback)
         jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
         if not far.size:
@@ -352,7 +354,7 @@ def refuse_factors(problem: Problem) -> None:
 
 
 def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None:
-    """Raise ValueError, with the remedy, if an algorithm has no gradients for the degree of a problem."""
+    """Raise ValueError, naming a degree that works, if an algorithm has no gradients for the degree of a problem."""
     most = algorithm.gradients_degree
     if problem.degree > most:
         raise ValueError(
@@ -370,7 +372,7 @@ def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str
 
 
 def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Validate the shapes of a cotangent and a state against a problem, and return the cotangent.
+    """Check that a cotangent and kernel sums have the shapes of a problem, and return the cotangent as an array.
 
     Parameters
     ----------
@@ -405,7 +407,7 @@ def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
 def read_pullback(
     problem: Problem, state: PoolState, cotangent: NDArray[np.float64]
 ) -> tuple[PoolState, NDArray[np.float64]]:
-    """Validate the inputs of a gradient computed by parts; return the state of centered values, and the cotangent.
+    """Validate the inputs of a gradient that is summed over parts; return centered kernel sums and the cotangent.
 
     Parameters
     ----------
@@ -431,7 +433,7 @@ def read_pullback(
 
 
 def name_of_each(algorithm: str) -> str:
-    """Return a phrase that names the algorithm of each part of a problem, for the reason of a plan."""
+    """Return a phrase, for the reason of a plan, that names the algorithm used for each part of a problem."""
     return "the algorithm that suits it" if algorithm == "auto" else f"algorithm {algorithm!r}, as asked"
 
 
@@ -455,7 +457,7 @@ def check_algorithm(algorithm: str) -> None:
 
 
 def algorithm_within(problem: Problem, algorithm: str) -> str:
-    """Return the named algorithm if it supports an auxiliary sum of a problem, else ``"auto"``.
+    """Return the requested algorithm if it can compute an auxiliary sum for this problem, else ``"auto"``.
 
     The pooling that a caller requests must be supported by the algorithm, otherwise `choose_algorithm` raises an error.
     Auxiliary sums are not requested by the caller: those of squared kernels, fits of another degree, keys under a mask.
@@ -465,7 +467,7 @@ def algorithm_within(problem: Problem, algorithm: str) -> str:
 
 
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
-    """Choose the algorithm for a problem without categorical columns or groups; parameters as in `choose`.
+    """Choose the plan for a problem without categorical columns or groups; parameters as in `choose`.
 
     `choose` calls it.
     """
@@ -478,23 +480,25 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool =
         return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
     (m, n), chosen = problem.shape, REFERENCE
     if not reuse and is_dense(problem):
-        densely = _brief(chosen.seconds(problem, PairSample(problem), {}))
+        densely = _seconds_as_text(chosen.seconds(problem, PairSample(problem), {}))
         why = f"about {densely} for {m} queries x {n} keys, before compiled loops would be loaded"
         return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)
     seconds = estimates(problem)
     if not reuse:
         seconds = {name: s + (0.0 if name == REFERENCE.name else LOADING) for name, s in seconds.items()}
     best, *others = sorted(seconds, key=seconds.__getitem__)
-    why = f"about {_brief(seconds[best])} for {m} queries x {n} keys"
+    why = f"about {_seconds_as_text(seconds[best])} for {m} queries x {n} keys"
     if best != REFERENCE.name:
         why += f" with vectors of {vector_bits()} bits"
     if others and seconds[others[0]] < float("inf"):
-        why += f", {others[0]} about {_brief(seconds[others[0]])}"
+        why += f", {others[0]} about {_seconds_as_text(seconds[others[0]])}"
     return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
 
 
 def estimates(problem: Problem) -> dict[str, float]:
-    """Estimate the single-thread seconds of each algorithm that supports a problem; infinity if used on request only.
+    """Estimate the single-thread seconds of each algorithm for a problem; infinity if used on request only.
+
+    Algorithms that do not support the problem are omitted.
 
     Parameters
     ----------
@@ -513,7 +517,7 @@ def estimates(problem: Problem) -> dict[str, float]:
     return seconds
 
 
-def _brief(seconds: float) -> str:
+def _seconds_as_text(seconds: float) -> str:
     """Format a time in seconds as text with a unit and one or two digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:

@@ -1,4 +1,4 @@
-"""Choice of the plan for a problem, and the plan that excludes observations of the query's own group.
+"""Choice of the plan for a pooling problem, and the plan that excludes keys of the query's own group.
 
 `choose` decides how any problem is pooled, whatever holds its pairs; the plan gives its reasons.
 
@@ -55,8 +55,8 @@ WAYS = 8  # parts that a range of groups is cut into, at most
 FAR_PAIRS = 1 << 18  # of far queries, with all keys under a mask
 
 
-class GroupVisit(NamedTuple):
-    """Block of queries and the keys that are summed for them, where keys of the query's own group are excluded.
+class GroupBlock(NamedTuple):
+    """Block of queries and keys to sum over, in which keys of the query's own group are excluded.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class GroupVisit(NamedTuple):
 
     @property
     def keys(self) -> Index:
-        """Indices of the keys of the block, in one array; some of them are excluded by its mask if it has one."""
+        """Indices of all keys of the block, including those that a mask excludes for some of its queries."""
         return np.concatenate([self.before, self.after])
 
     @property
@@ -86,7 +86,7 @@ class GroupVisit(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupPlan(FaultCount):
-    """Plan for a problem in which keys of the query's own group are excluded; `choose` builds it.
+    """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class GroupPlan(FaultCount):
         """
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
-        for visit, part, report in _parts(problem, progress):
+        for block, part, report in _parts(problem, progress):
             plan = self._choose(part)
             state = plan.reduce(part, n_jobs=n_jobs, progress=report)
             self._count_faults(plan.faults)
-            total.add(visit.queries, state)
+            total.add(block.queries, state)
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     @underflow_is_zero
@@ -172,8 +172,8 @@ class GroupPlan(FaultCount):
                 for name in wanted:
                     sums[name][some] = getattr(found, name)
         near = state.without(far)
-        for visit, part, report in _parts(problem, progress):
-            rows = visit.queries
+        for block, part, report in _parts(problem, progress):
+            rows = block.queries
             gradients = self._choose(part).pullback(
                 part, near.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
             )
@@ -194,24 +194,24 @@ def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | Cel
     each : str
         The same in words.
     """
-    parts, count = len(_visits(problem)), len(np.unique(cast(Groups, problem.groups).key_code))
+    parts, count = len(_blocks(problem)), len(np.unique(cast(Groups, problem.groups).key_code))
     return GroupPlan("groups", f"{count} groups, each left out, in {parts} part(s): each by {each}", choose_part)
 
 
-def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupVisit, Problem, Progress | None]]:
-    """Yield the blocks of a problem with groups, each with its sub-problem and its progress callback."""
-    visits, m = _visits(problem), len(problem.query)
+def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupBlock, Problem, Progress | None]]:
+    """Yield the blocks of a problem with groups, each with its own pooling problem and progress callback."""
+    blocks, m = _blocks(problem), len(problem.query)
     bare, done = problem.without_center(), 0
-    total = sum(visit.pairs for visit in visits)
-    for visit in visits:
-        pairs, report = visit.pairs, None
+    total = sum(block.pairs for block in blocks)
+    for block in blocks:
+        pairs, report = block.pairs, None
         if progress is not None:
             report = partial(_report, progress, m, done, pairs, total)
-        if visit.masked:
-            part = _masked(bare.block(visit.queries, visit.keys))
+        if block.masked:
+            part = _masked(bare.block(block.queries, block.keys))
         else:
-            part = replace(bare, groups=None).part(visit.queries, visit.keys)
-        yield visit, part, report
+            part = replace(bare, groups=None).part(block.queries, block.keys)
+        yield block, part, report
         done += pairs
     if progress is not None:
         progress(m, m)
@@ -223,14 +223,14 @@ def _masked(problem: Problem) -> Problem:
     return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, groups=None)
 
 
-def _visits(problem: Problem) -> list[GroupVisit]:
+def _blocks(problem: Problem) -> list[GroupBlock]:
     groups, weight = cast(Groups, problem.groups), problem.key_weight
     of = groups.query_code, groups.key_code, weight
     return problem.prepare("groups", of, lambda: _cut(groups, weight))
 
 
-def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
-    """Split the query-key pairs of different groups into blocks; keys of zero weight are excluded."""
+def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
+    """Split the query-key pairs of different groups into blocks, leaving out keys of zero weight."""
     kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
     keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
     codes = np.unique(groups.key_code[kept])
@@ -240,7 +240,7 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
     key_start = np.append(np.searchsorted(groups.key_code[keys], codes), len(keys))
     query_start = np.append(np.searchsorted(groups.query_code[queries], codes), len(queries))
     none = np.zeros(0, dtype=np.intp)
-    visits = [GroupVisit(free, keys, none, False)] if free.size else []
+    blocks = [GroupBlock(free, keys, none, False)] if free.size else []
     waiting = [(0, len(codes))]
     while waiting:
         low, high = waiting.pop()
@@ -248,7 +248,7 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
         if high - low < 2 or not some.size:
             continue
         if some.size * (last - first) <= MASKED_PAIRS:
-            visits.append(GroupVisit(some, keys[first:last], none, True))
+            blocks.append(GroupBlock(some, keys[first:last], none, True))
             continue
         # Group starts nearest to a split into equal numbers of keys; a large group may be nearest to several.
         enough = math.ceil(math.sqrt(some.size * (last - first) / MASKED_PAIRS))
@@ -259,9 +259,9 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupVisit]:
         for begin, end in parts:
             asked = queries[query_start[begin] : query_start[end]]
             if asked.size:
-                visits.append(GroupVisit(asked, keys[first : key_start[begin]], keys[key_start[end] : last], False))
+                blocks.append(GroupBlock(asked, keys[first : key_start[begin]], keys[key_start[end] : last], False))
         waiting += parts[::-1]
-    return visits
+    return blocks
 
 
 def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, part: int, parts: int) -> None:
@@ -270,7 +270,7 @@ def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, p
 
 @explain_calls
 def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) -> Plan | CellPlan | GroupPlan:
-    """Choose the algorithm for a pooling problem and give the reason; nothing is computed.
+    """Choose the algorithm for a pooling problem and state the reason, without pooling anything.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> 
 
 
 def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
-    """Choose the plan for a part of a problem with groups, by "auto" if the algorithm does not support its mask.
+    """Choose the plan for one part of a problem with groups: "auto" if the requested algorithm supports no mask.
 
     A part with few pairs has a mask.
     """

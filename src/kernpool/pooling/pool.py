@@ -1,4 +1,4 @@
-"""Kernel pooling of values at queries: `pool`, its sums `pool_state`, and the interface of sources of pairs.
+"""Kernel pooling of values at queries: `pool`, its sums `pool_state`, and the interface of key-value sources.
 
 For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
@@ -252,7 +252,7 @@ def pool_state(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> PoolState:
-    """Sum weights and weighted values at each query, without dividing; states of chunks of keys merge to that of all.
+    """Sum weights and weighted values at each query without dividing, so that sums over chunks of keys can be merged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pooling parameters, and the step from sums to pooled values: local fits, empty windows, rank warnings.
+"""Pooling parameters, and the step from kernel sums to pooled values: local fits, and a value where no key has weight.
 
 A `Recipe` holds kernel, bandwidth, degree and the other parameters, whatever is pooled. It is checked when it is
 made, and never changed.
@@ -140,11 +140,14 @@ class Recipe:
             choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
-        """Fill the values of empty windows by the recipe's policy; parameters as in `core.state.fill_empty`."""
+        """Replace the values of queries without any key of positive weight, as `Recipe.empty` says.
+
+        Parameters are those of `core.state.fill_empty`.
+        """
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     def ridge_weight(self, columns: int) -> Array | None:
-        """Return the ridge penalty of each column in units of key weight times kernel; None without a ridge."""
+        """Return the ridge penalty of each column as a sum of kernel weights; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
@@ -163,7 +166,7 @@ def _remembered(kernel: Kernel, bandwidth: float, **options: Any) -> Recipe:
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:
-    """Build the problem whose weighted means, for a vanishing or an infinite bandwidth, fill empty windows.
+    """Build the problem, of vanishing or infinite bandwidth, that gives values to queries where no key has weight.
 
     A Gaussian of vanishing bandwidth puts its weight on the nearest key (keys, if tied), and the constant kernel gives
     the weighted mean; masks, weights and the query's own key are respected by construction. Categorical columns, which
@@ -189,13 +192,13 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
 
 
 def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
-    """Return values for queries with empty windows: the nearest key's, or the weighted mean, as `empty` says."""
+    """Return values for queries where no key has weight: the nearest key's, or the weighted mean, as `empty` says."""
     limit = limit_problem(problem.block(rows), empty)
     return quotient(choose(limit).reduce(limit, n_jobs=n_jobs))
 
 
 def quotient(state: PoolState) -> Array:
-    """Return the weighted means of a pooling state, NaN where no key has positive weight."""
+    """Divide weighted sums by sums of weights; the mean is NaN where no key has positive weight."""
     with np.errstate(invalid="ignore"):
         return np.asarray(state.numerator / state.denominator[:, None])
 
@@ -207,12 +210,15 @@ class ReportRank(Protocol):
     """Interface of a callback that reports rank-deficient local fits."""
 
     def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Report the ranks of local fits; parameters as of `warn_of_rank`."""
+        """Report local fits whose rank is below `columns`, the number of regressors.
+
+        Parameters are those of `warn_of_rank`.
+        """
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Weighted sums over all pairs at some queries, with callbacks for empty windows and imprecise fits.
+    """Kernel sums at each query, with callbacks that give a value where no key has weight and redo imprecise fits.
 
     Parameters
     ----------
@@ -242,7 +248,7 @@ class Sums:
     dtype: np.dtype[Any] = FLOAT64
 
     def fit(self, ridge: Array | None = None) -> LocalFit:
-        """Solve the local polynomial fit at each query from the sums; values of empty windows are zero.
+        """Solve the local polynomial fit at each query from its kernel sums; it is zero where no key has weight.
 
         Parameters
         ----------
@@ -264,7 +270,9 @@ def finalize(
     report_rank: ReportRank | None = None,
     limits: tuple[Array, Array] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Compute pooled values from sums over pairs: solve, add the center, report ranks, fill empty windows.
+    """Compute pooled values from kernel sums: solve local fits, and give a value to queries where no key has weight.
+
+    In between the center of the values is added back, and rank-deficient fits are reported.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 
 
 def _surroundings(problem: Problem) -> Surroundings:
-    """Return for each query the distance of its nearest key, the log unit of its denominator, and its window's weight.
+    """Return each query's distance to the nearest key, the log unit of its sum of weights, and the key weight in reach.
 
     The unit is that of D, and the weight W, in the formula of `rounding_bound`.
 
@@ -132,7 +132,7 @@ def _by_table(problem: Problem) -> Surroundings:
 
 
 def _by_window(problem: Problem) -> Surroundings:
-    """Compute the total key weight in each query's window of a compact kernel, by pooling with a boxcar kernel.
+    """Sum the key weights within the support of a compact kernel around each query, by pooling with a boxcar kernel.
 
     The distance of the nearest key is not needed; it is returned as infinity.
     """

@@ -137,7 +137,7 @@ class RunningPool:
 
     @property
     def state(self) -> PoolState | None:
-        """Pooling state over all pairs seen so far; None before the first update."""
+        """Kernel sums (`PoolState`) over all pairs seen so far; None before the first update."""
         return self._seen.state
 
     @property
@@ -170,7 +170,7 @@ class RunningPool:
         return self
 
     def _with(self, chunks: ArrayChunks, order: Any, seen: _Seen) -> _Seen:
-        """Return the sums after an update, with columns of its keys in the order of the queries.
+        """Return the running sums after chunks of pairs are added, with key columns in the order of the query columns.
 
         An error changes nothing.
         """
@@ -194,7 +194,7 @@ class RunningPool:
 
     @underflow_is_zero
     def merge(self, other: RunningPool) -> Self:
-        """Add the sums of another pool of the same queries over the pairs that it has seen.
+        """Add the sums over the pairs that another pool, of the same queries, has seen.
 
         Parameters
         ----------

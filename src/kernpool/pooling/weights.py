@@ -88,7 +88,7 @@ def weight_tables(
     max_bytes: int = 1 << 30,
     warn: bool = False,
 ) -> Array:
-    """Return the dense pooling weights of equally shaped problems, with empty windows filled as `empty` says.
+    """Return dense pooling weights of equally shaped problems; `empty` says what they are where no key has weight.
 
     Parameters
     ----------

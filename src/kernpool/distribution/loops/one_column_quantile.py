@@ -21,7 +21,7 @@ DOUBTFUL = 1e-12  # of the sum: tolerance between summed and interpolated weight
 
 @bare_part
 def place_nodes(query, first, last, unit, node):
-    """Write interpolation nodes for a block of queries; return their number, and whether queries lie between them.
+    """Write interpolation nodes for a block of queries into `node`; return their number, and whether to interpolate.
 
     No nodes at all if the block is so narrow that rounding would misplace them.
     """
@@ -43,7 +43,7 @@ def place_nodes(query, first, last, unit, node):
 
 @bare_part
 def interpolation_weights(node, half, weight):
-    """Write the barycentric interpolation weights of the rounded nodes into `weight`."""
+    """Write the barycentric interpolation weights of the nodes into `weight`."""
     for p in range(node.size):
         product = 1.0
         for r in range(node.size):
@@ -54,7 +54,7 @@ def interpolation_weights(node, half, weight):
 
 @bare_part
 def interpolate(q, node, weight, basis):
-    """Write the interpolation weight of each node at q into `basis`, by the barycentric formula.
+    """Write the coefficient of each node for interpolation at q into `basis`, by the barycentric formula.
 
     Berrut and Trefethen 2004, equation 4.2.
     """
@@ -75,7 +75,7 @@ def interpolate(q, node, weight, basis):
 
 @bare_part
 def find_zones(low, high, reach, h, edge, kink, between, zone):
-    """Write ranges of key positions: in reach of a block of queries, where the kernel is smooth, and at its kink."""
+    """Write key ranges into `zone`: in reach of a block of queries, where the kernel is smooth, and at its kink."""
     doubt = MARGIN * h + ULPS * max(abs(low), abs(high))
     zone[0], zone[1] = low - reach - doubt, high + reach + doubt
     zone[2], zone[3] = zone[0], zone[1]
@@ -101,7 +101,7 @@ def count_near(key, zone):
 def sum_at_nodes(
     key, key_weight, zone, bandwidth, code, infinite, bucket, node, mass, near_start, near_key, near_weight
 ):
-    """Write weights at interpolation nodes, cumulated by bucket, of keys where the kernel is smooth.
+    """Sum weights at interpolation nodes, cumulated by bucket, into `mass`, over keys where the kernel is smooth.
 
     Collect all other keys in reach, and return the total key weight of the smooth ones.
     """
@@ -137,7 +137,7 @@ def sum_at_nodes(
 
 @part
 def add_near(q, near_key, near_weight, bandwidth, code, infinite, sums):
-    """Write cumulative weights, from zero on, of the collected keys where the kernel is not smooth, for one query."""
+    """Write one query's cumulative weights over the collected keys, where the kernel is not smooth, into `sums`."""
     weight_buffer, s_buffer, exponent_buffer = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     total, near = 0.0, sums.size - 1
     sums[0] = 0.0
@@ -152,7 +152,7 @@ def add_near(q, near_key, near_weight, bandwidth, code, infinite, sums):
 
 @bare_part
 def sum_before(b, basis, mass, near_sum, near_start, own_bucket, removed):
-    """Return the interpolated sum of weights before bucket b, for one query."""
+    """Return one query's interpolated sum of the weights of all keys before bucket b."""
     total = near_sum[near_start[b]]
     for p in range(basis.size):
         total += basis[p] * mass[b, p]
@@ -160,11 +160,11 @@ def sum_before(b, basis, mass, near_sum, near_start, own_bucket, removed):
 
 
 @part
-def find_shares(
+def find_quantile_keys(
     q, key, key_weight, bandwidth, code, infinite, bucket, basis, mass, near_sum, near_start, floor, share, own,
     own_weight, removed, no_mask, buffer, found,
 ):  # fmt: skip
-    """Write the key index at which one query's cumulative weight reaches each quantile order; -1 where imprecise.
+    """Write into `found` the key at which one query's cumulative weight reaches each quantile order; -1 if imprecise.
 
     It stays -1 where sums of weights are not above `floor`, or a bucket summed key by key disagrees with interpolation.
     """
@@ -204,7 +204,7 @@ def find_in_blocks(
     query, start, first, last, key, key_weight, bandwidth, code, infinite, reach, edge, kink, bucket, unit, least,
     least_of_window, share, own, own_weight, removed, found,
 ):  # fmt: skip
-    """Write the key index at which each query's cumulative weight reaches each quantile order; -1 where imprecise.
+    """Write into `found` the key at which each query's cumulative weight reaches each quantile order; -1 if imprecise.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def find_in_blocks(
                 basis[0 if nodes == 1 else i - start[block]] = 1.0
             if near:
                 add_near(query[i : i + 1], near_key, near_weight, bandwidth, code, infinite, near_sum)
-            find_shares(
+            find_quantile_keys(
                 query[i : i + 1], key, key_weight, bandwidth, code, infinite, bucket, basis, mass, near_sum, near_start,
                 floor, share[i], own[i], own_weight[i], removed[i], no_mask, buffer, found[i],
             )  # fmt: skip

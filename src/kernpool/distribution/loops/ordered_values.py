@@ -17,7 +17,7 @@ def weights_of_tile(
     weight, buffers, i, first, query, key, key_weight, row_mask, own, own_weight, query_level, level, tables, bandwidth,
     code, infinite, product, unit,
 ):  # fmt: skip
-    """Write the weights of query i on the keys of a tile that starts at `first`, in units of ``2**unit[i]``."""
+    """Write into `weight` the weights of query i on a tile of keys from `first` on, in units of ``2**unit[i]``."""
     size = weight.size
     tile_weights(
         weight, buffers[0, :size], buffers[1, :size], buffers[2, :size], query[i], key, first, bandwidth, code,
@@ -35,7 +35,7 @@ def score_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, value, seen, rank, found,
 ):  # fmt: skip
-    """Write the continuous ranked probability score (CRPS) of each query's distribution at its observation `seen`.
+    """Write into `found` each query's continuous ranked probability score (CRPS) at its observation `seen`.
 
     It is the integral of the squared difference of the distribution function and a step at `seen`.
 
@@ -76,7 +76,7 @@ def smooth_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, value, threshold, width, density, found,
 ):  # fmt: skip
-    """Write each query's weighted mixture of normal distribution functions, or densities, at its thresholds."""
+    """Write into `found` each query's weighted mixture of normal distribution functions, or densities, by threshold."""
     n, tile, buffers = len(value), np.empty(TILE), np.empty((3, TILE))
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
@@ -110,7 +110,7 @@ def smooth_block(
 
 @bare_part
 def place_in_tile(weight, before, need):
-    """Return the index in a tile of keys at which the cumulative weight, `before` at its start, reaches `need`."""
+    """Return the index in a tile of keys at which cumulative weight, which starts from `before`, reaches `need`."""
     total, last = before, -1
     for j in range(weight.size):
         if weight[j] > 0.0:
@@ -126,7 +126,7 @@ def select_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, low, high, request, need, found,
 ):  # fmt: skip
-    """Write for each request the index of the key in [low, high) at which cumulative weight reaches `need`.
+    """Write into `found`, for each request, the key in [low, high) at which cumulative weight reaches `need`.
 
     Weights are in units of ``2**unit``. Requests of query i are ``request[i]`` to ``request[i + 1]``, by rising need. A
     target that no key reaches, due to rounding of sums in another order, is assigned to the last key of positive
