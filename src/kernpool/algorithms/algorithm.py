@@ -1,4 +1,4 @@
-"""Interface of a summation algorithm: its functions, the problems it supports, and what its run time is made of.
+"""Interface of a summation algorithm: its functions, the problems it supports, and estimates of its run time.
 
 `Algorithm` has a function for the sums, one for their gradients, and one that estimates the time. What it supports is
 data, so that the plan can read it.
@@ -86,7 +86,7 @@ class PairSample:
 
     @property
     def keys(self) -> int:
-        """Number of keys in the sample: all, or 256 to 2048, growing with the number of query-key pairs."""
+        """Number of keys in the sample: 256 to 2048, more for more query-key pairs, and at most all keys."""
         m, n = self.problem.shape
         return min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))
 
@@ -97,7 +97,7 @@ class PairSample:
 
     @property
     def share(self) -> float:
-        """Estimated fraction of query-key pairs that a kd tree would visit individually."""
+        """Estimated fraction of query-key pairs that a kd tree would have to sum one by one."""
         return self._found[0]
 
     @property
@@ -173,14 +173,14 @@ class Pullback(Protocol):
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> Gradients:
-        """Return the gradients named in `wanted`, given the derivatives of a loss by the pooled values."""
+        """Return the gradients named in `wanted`, given a loss's derivatives with respect to the pooled values."""
 
 
 class Seconds(Protocol):
     """Signature of `Algorithm.seconds`, which estimates the run time of a problem on one thread."""
 
     def __call__(self, problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-        """Return the estimated run time in seconds; infinity for an algorithm to be used on request only.
+        """Return the estimated run time in seconds; infinity if the algorithm should not be chosen automatically.
 
         Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
         algorithms registered before: if they cannot be beaten, there is no need to evaluate a sample, which takes time.

@@ -128,7 +128,7 @@ class Grid:
         return np.ascontiguousarray(((points - self.low) / self.step).T)
 
     def norm(self, points: Array, strength: Array) -> float:
-        """Return the Euclidean norm, over the grid's cells, of the strengths summed within each cell."""
+        """Return the Euclidean norm, over the grid's cells, of the total `strength` of the points in each cell."""
         cells = np.zeros(len(points), dtype=np.intp)
         for a, count in enumerate(self.cells):
             cells *= count
@@ -162,7 +162,7 @@ def plan(kind: int, shape: tuple[int, ...], precision: float) -> Any:
 
 
 def rows_of(x: Array, within: slice) -> slice:
-    """Return the slice of grid rows that points touch, given their first coordinates `x` in cells.
+    """Return the slice of grid rows around points whose first coordinates, in units of cells, are `x`.
 
     It lies `within` the grid, and has at least as many rows as finufft needs.
     """
@@ -173,7 +173,7 @@ def rows_of(x: Array, within: slice) -> slice:
 
 
 def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: Progress | None = None) -> Field:
-    """Spread keys onto the grid: add the complex strengths of each key to the cells around it.
+    """Spread keys onto the grid: add the complex numbers of each key (`strength`) to the cells around it.
 
     Strengths have the shape (pairs of sums, n), the result (pairs of sums, *cells).
     """
@@ -259,7 +259,10 @@ def transfer(grid: Grid, axis: int) -> Array:
 
 
 def interpolate(grid: Grid, field: Field, query: Array) -> Field:
-    """Interpolate the sums on a grid at some queries; return complex numbers (pairs of sums, m)."""
+    """Interpolate sums from the grid at queries, as complex numbers that hold two real sums each.
+
+    The shape is (pairs of sums, m).
+    """
     slab = Slab(grid, query, 2, slice(0, grid.cells[0]))
     return np.stack([slab.plan.execute(part[slab.rows]) for part in field])
 
@@ -313,14 +316,14 @@ class TransformSums:
         return cls(strength, largest * size, columns, spread[columns])
 
     def unpacked(self, found: Field) -> tuple[Array, Array]:
-        """Return sums of weights and of the included, weighted value columns from packed complex sums."""
+        """Return sums of weights, and weighted sums of the non-constant value columns, from packed complex sums."""
         parts = np.ascontiguousarray(found.T).view(np.float64)
         return parts[:, 0], parts[:, 1 : len(self.columns) + 1] * self.scale
 
 
 @dataclass(frozen=True)
 class Transform:
-    """Gaussian sums on a grid, from which those at queries are interpolated, and a bound on their error."""
+    """Gaussian sums on a grid, to be interpolated at queries, and a bound on the error of the sums."""
 
     problem: Problem
     sums: TransformSums
@@ -330,7 +333,7 @@ class Transform:
     error: float
 
     def at(self, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-        """Return denominators, numerators and the weight excluded for leave-one-out, at the queries `rows`."""
+        """Return sums of weights and weighted values at queries `rows`, and the subtracted weights of own keys."""
         problem, sums = self.problem, self.sums
         denominator, numerator = sums.unpacked(interpolate(self.grid, self.field, problem.query[rows]))
         own = np.zeros(len(rows))
@@ -344,7 +347,7 @@ class Transform:
         return denominator, numerator, own
 
     def certified(self, denominator: Array, numerator: Array, own: Array) -> NDArray[np.bool_]:
-        """Return for each query whether the error bounds of its denominator and values meet the tolerance."""
+        """Return for each query whether error bounds of its sum of weights and pooled values meet the tolerance."""
         share = self.problem.tol + ROUNDING
         left = denominator - self.error
         safe = np.where((left > 0) & (own <= OWN_SHARE * denominator), left, np.nan)
@@ -357,7 +360,7 @@ class Transform:
             return np.logical_and(good, np.all(bound <= share * self.sums.spread, axis=1), out=good)
 
     def checked(self, sample: NDArray[np.intp], truth: PoolState) -> Transform:
-        """Return the transform, its error bound increased if a sample of exact sums deviates by too much."""
+        """Return the transform, with a larger error bound if its sums deviate too much from a sample of exact sums."""
         denominator, numerator, _ = self.at(sample)
         unit = np.exp(truth.shift)
         expected, weighted = unit * truth.denominator, unit[:, None] * truth.numerator[:, self.sums.columns]
@@ -371,7 +374,7 @@ class Transform:
 def prepare(
     problem: Problem, exact: Reduce, n_jobs: int, progress: Progress | None
 ) -> tuple[Transform, NDArray[np.intp]] | None:
-    """Return the transform of a problem and the indices of queries on its grid; None if it is not worthwhile."""
+    """Return the transform of a problem, and indices of the queries that its grid covers; None if not worthwhile."""
     weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
     kept = np.flatnonzero(weight)
     if not kept.size:
@@ -413,7 +416,7 @@ def by_pairs(problem: Problem, n_jobs: int = 1, progress: Progress | None = None
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, exact: Reduce = by_pairs) -> PoolState:
-    """Compute Gaussian sums over all keys by Fourier transform; `exact` computes uncertified queries."""
+    """Compute Gaussian sums by Fourier transform, and by `exact` for queries whose error bound is too large."""
     m, n = problem.shape
 
     def report(before: int) -> Progress | None:  # n keys, m queries, m answers, brought to the m that callers count in

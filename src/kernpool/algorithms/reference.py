@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:
-    """Return the shift of each query, (m,), and the weights of all pairs, (m, n), in units of ``exp(shift)``."""
+    """Return (shift, weight): a log-scale per query, (m,), and all pair weights, (m, n), divided by ``exp(shift)``."""
     times = None if _counts_once(problem) else problem.multiplicity()
     similarity = problem.similarity
     if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
@@ -38,7 +38,7 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
 
 
 def _counts_once(problem: Problem) -> bool:
-    """Return whether every pair counts once: no key weights, leave-one-out, mask or groups.
+    """Return whether every pair counts once: there are no key weights, leave-one-out, mask or groups.
 
     No table of ones is needed then.
     """
@@ -46,7 +46,7 @@ def _counts_once(problem: Problem) -> bool:
 
 
 def may_underflow(problem: Problem) -> bool:
-    """Return whether products of a compact kernel over columns can underflow: from six columns on.
+    """Return whether weights are products over more than five columns, which can underflow for compact kernels.
 
     The smallest positive factor is (2e-16)^3.
     """
@@ -78,7 +78,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def reduce_in_blocks(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Compute kernel sums as `reduce` does, for some queries at a time, so that temporaries reuse memory."""
+    """Compute kernel sums by dense NumPy for some queries at a time, so that temporary arrays reuse memory."""
     m, rows = len(problem.query), max(1, PAIRS_AT_ONCE // len(problem.key))
     if rows >= m:
         return reduce(problem, n_jobs, progress)
@@ -98,10 +98,10 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    r"""Compute the gradients of :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, for cotangents g; see `Algorithm`.
+    r"""Compute the gradients of the loss :math:`L = \sum_{ic} g_{ic} \hat y_{ic}`, given the cotangents g.
 
-    The fit is :math:`\hat y_i = \sum_j \omega_{ij} v_j`. If it is local constant, the linear weights omega are the
-    pooling weights alpha; if it is local linear, they are
+    Parameters are as in `Algorithm`. The fit is :math:`\hat y_i = \sum_j \omega_{ij} v_j`. If it is local constant, the
+    linear weights omega are the pooling weights alpha; if it is local linear, they are
     :math:`\omega_{ij} = \alpha_{ij} (b_i + \tau_i \cdot t_{ij})`. A change of a logit moves the fit by the residual
     from the local plane,
 

@@ -166,7 +166,7 @@ def _impossible(problem: Problem, state: PoolState) -> Rows:
 
 
 def _taking_part(problem: Problem, step: int = 1) -> Array:
-    """Return the values of keys of positive weight among every `step`-th key; at least one row."""
+    """Return the values of every `step`-th key, without those of zero weight; at least one row."""
     value, weight = problem.value[::step], problem.key_weight
     if weight is None or (kept := weight[::step] > 0).all():
         return np.ascontiguousarray(value)
@@ -174,7 +174,7 @@ def _taking_part(problem: Problem, step: int = 1) -> Array:
 
 
 def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
-    """Return the indices of queries, all or suspects, whose means are outside the range of these values.
+    """Return the indices of queries, among `suspects` if given, whose means are outside the range of `value`.
 
     So are those whose sum of weights is not positive and finite, except for windows that may be empty.
     """

@@ -52,7 +52,10 @@ def pair_seconds(problem: Problem) -> float:
 
 # The arguments of all estimates of time, used or not.
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Estimate the run time of brute force in seconds; parameters as in `Algorithm.seconds`."""
+    """Estimate the run time of brute force in seconds.
+
+    Parameters are as in `Algorithm.seconds`.
+    """
     m, n = problem.shape
     return CALL + m * (SECONDS_PER_QUERY + n * pair_seconds(problem))
 

@@ -1,4 +1,4 @@
-"""Set-up of the fused loops: key arrays, scaling and precision for sums, local linear fits and gradients.
+"""Set-up of the fused loops, which compute distance, kernel and sums in one pass: arrays, scaling, precision.
 
 Fused loops compute distance, kernel and sums of a pair in registers. `FusedPairs` serves weighted means of up to some
 thirty columns, with the Laplace kernel of any number. `FusedMoments` (local linear fits) and `FusedGradients`
@@ -41,7 +41,7 @@ _NONE = np.empty(0)
 
 
 class FusedMoments:
-    """Sums for local linear fits by a fused loop: distance, kernel and sums of a pair in registers."""
+    """Moment sums that local linear fits need, by a fused loop (distance, kernel and sums in one pass)."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
@@ -58,7 +58,7 @@ class FusedMoments:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Return whether a fused loop can compute the local linear sums of this problem."""
+        """Return whether a fused loop can compute the moment sums that local linear fits of this problem need."""
         similarity, d = problem.similarity, problem.key.shape[1]
         code = CODES[similarity.kernel.name]
         radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
@@ -91,7 +91,7 @@ Array = NDArray[np.float64]
 
 
 class FusedGradients:
-    """Gradients of weighted means in one to three columns, by fused loops.
+    """Gradients of weighted means for keys of one to three columns, by fused loops.
 
     The arrays are those of the local linear sums.
     """
@@ -190,7 +190,7 @@ class FusedKeys(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, dtype: np.dtype[Any], *, products: bool = True) -> FusedKeys:
-        """Build the `FusedKeys` of a problem, for distances from either products or differences of coordinates.
+        """Build `FusedKeys` for squared distances from inner products, if fast and precise, else from differences.
 
         By products if these are allowed, faster, and precise for most queries.
         """
@@ -204,7 +204,10 @@ class FusedKeys(NamedTuple):
         return keys if doubtful.mean() <= MOST_DONE_AGAIN else _for_differences(problem, dtype)
 
     def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return scaled queries for the fused loops, and the term of each query's exponents that all keys share."""
+        """Return scaled queries, and the squared norm of each (zero if distances come from differences).
+
+        For products, queries are also centered and multiplied by -2; norms are without that factor.
+        """
         dtype = self.key.dtype
         if self.radius is None:
             moved = np.ldexp(query, -self.unit) if self.unit.any() else query
@@ -212,7 +215,7 @@ class FusedKeys(NamedTuple):
         return _centered(query, self.center, self.multiplier, -2.0, dtype)
 
     def errors(self, offset: NDArray[Any], denominator: Array | float, keys: int) -> Array:
-        """Return error bounds of pooled values, relative to the values' range, for distances from products.
+        """Return error bounds of pooled values, relative to the values' range, if distances come from inner products.
 
         An exponent s = |x - y|^2 in units of ln 2 is off by a quarter of an epsilon times (|x| + |y|)^2. It moves a
         mean by its size times the mean absolute deviation of the values, at most half of their range. And |y| is at
@@ -240,7 +243,7 @@ def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
 def _centered(
     rows: Array, center: Array, multiplier: Array, factor: float, dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return rows as ``factor * (rows - center) * multiplier``, and their squared norms without `factor`."""
+    """Return ``factor * (rows - center) * multiplier``, and the rows' squared norms without `factor`."""
     out, square = np.empty(rows.shape, dtype), np.empty(len(rows), dtype)
     fused_means.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
     return out, square
@@ -266,7 +269,7 @@ def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -
 
 
 def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Return values times key weights, key weights, and the binary exponent that scales each value column.
+    """Return values times key weights, the key weights, and the binary exponent by which each column was scaled.
 
     Values are transposed; weights are empty if keys have none.
     """
@@ -287,7 +290,7 @@ MOST_BEFORE_PRODUCTS = {32: {8: 20, 4: 32}, 16: {8: 15, 4: 15}}
 
 
 class FusedPairs:
-    """Weighted means by fused loops: the compiled loop of a problem, and its arrays in float32 or float64."""
+    """Weighted means of a problem by a fused loop: the compiled loop, and its arrays in float32 or float64."""
 
     def __init__(self, problem: Problem, *, products: bool = True) -> None:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
@@ -341,7 +344,7 @@ class FusedPairs:
 
     @cached_property
     def by_differences(self) -> FusedPairs:
-        """Fused loop with distances from differences, for queries whose products are too imprecise."""
+        """`FusedPairs` with distances from coordinate differences, for queries that inner products make imprecise."""
         return FusedPairs(self.problem, products=False)
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:

@@ -44,7 +44,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def narrow_type(problem: Problem) -> np.dtype[Any]:
-    """Return the dtype to compute pairs in: float32 if the inputs are float32 and in its range, else float64."""
+    """Return the dtype to compute pairs in: float32 if inputs are float32 and below 1e15 bandwidths, else float64."""
     if problem.dtype == np.float64:
         return problem.dtype
     farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
@@ -52,7 +52,7 @@ def narrow_type(problem: Problem) -> np.dtype[Any]:
 
 
 def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
-    """Return an upper bound on squared scaled distances of queries from keys, by their bounding box."""
+    """Return an upper bound on squared scaled distances between queries and keys, from their joint bounding box."""
     query_low, query_high, key_low, key_high = problem.ends
     extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
     return float(np.sum((extent * scale) ** 2))
@@ -90,7 +90,7 @@ class Products:
 
     @staticmethod
     def can_do(problem: Problem) -> bool:
-        """Return whether matrix products support this problem, and are faster than differences."""
+        """Return whether matrix products support this problem, and are faster than differences of coordinates."""
         similarity = problem.similarity
         radial = similarity.composition == "radial" or is_gaussian(problem)
         enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
@@ -166,7 +166,7 @@ class ProductGradients:
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
 
     def near_enough(self, queries: slice) -> NDArray[np.bool_]:
-        """Return flags of queries for which matrix products are precise enough, by an error bound as for the sums.
+        """Return flags of queries near enough to the block's center for matrix products to be precise.
 
         Errors of squared distances then move a pooled value by at most 1e-6 (float32) or 5e-13 of the values' range.
         """
@@ -189,7 +189,7 @@ class ProductGradients:
         cotangent: Array,
         sums: dict[str, Array],
     ) -> None:
-        """Add the gradients of a slice of queries and a slice of keys to `sums`, in place.
+        """Add the contribution of a slice of queries and a slice of keys to the gradients in `sums`, in place.
 
         Those by queries have a row per query; those by keys and values are (columns, keys).
         """

@@ -54,7 +54,7 @@ class CompiledBlocks:
 
     @cached_property
     def columns(self) -> tuple[Array, Array]:
-        """Keys and values transposed to (columns, keys) for staged tiles and products, computed on first use."""
+        """Keys and values transposed to (columns, keys), computed on first use."""
         return transposed(self.problem)
 
     @cached_property
@@ -69,7 +69,7 @@ class CompiledBlocks:
 
     @cached_property
     def faster(self) -> list[FusedPairs | FusedMoments | Products]:
-        """Faster loops for the kernel sums, to be tried in this order before the staged tiles.
+        """Specialised loops for the kernel sums, to be tried in this order before the general loop (staged tiles).
 
         Gradients do not use them.
         """
@@ -104,7 +104,7 @@ class CompiledBlocks:
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Return the kernel sums of a block by the fastest loop, and of imprecise queries by more precise ones."""
+        """Compute a block's kernel sums by the fastest loop, then those of imprecise queries by more precise loops."""
         first, *others = (*self.faster, self)
         state, doubtful = first.sums(queries, keys)
         rows = np.flatnonzero(doubtful)
@@ -117,7 +117,7 @@ class CompiledBlocks:
         return state
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return the kernel sums of a block by the staged tiles, and flags of imprecise queries, which are all false.
+        """Return a block's kernel sums by the general loop (staged tiles), and flags of imprecise queries, all false.
 
         The staged tiles are precise for all queries.
         """
@@ -185,7 +185,10 @@ class CompiledBlocks:
 
 
 def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
-    """Return the kernel as arguments of staged loops: bandwidths, code, infinite support, product over columns."""
+    """Return bandwidths, kernel code, whether the support is infinite, and whether weights are products over columns.
+
+    Infinite support is True or None, never False.
+    """
     similarity = problem.similarity
     return (
         read_only(similarity.bandwidth),
@@ -197,14 +200,15 @@ def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
 
 
 def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
-    """Return whether loops need the moments of local linear and of local quadratic fits: each True or None."""
+    """Return whether local linear and local quadratic moments are needed, each as True or None (never False)."""
     return True if problem.degree >= 1 else None, True if problem.degree >= 2 else None
 
 
 def sum_items(first: Problem, stack: Stack) -> PoolState:
-    """Return the kernel sums of a stack of problems shaped like `first`, concatenated along the queries.
+    """Return the kernel sums of a stack of problems of one shape, concatenated along the queries.
 
-    They are sums of centered values: those for all queries of one problem, then those of the next.
+    `first` is one of the problems. They are sums of centered values: those for all queries of one problem, then those
+    of the next.
     """
     (items, m), width = stack.own.shape, first.layout.width
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))

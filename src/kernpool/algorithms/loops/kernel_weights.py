@@ -155,7 +155,7 @@ def sine_of_quarter_turns(v):
 
 @strict_loop
 def squared_column(out, q, key, h, divide, add):
-    """Write or add to `out` the squared differences, in bandwidths, between a query and keys in one column."""
+    """Write to `out`, or add to it, one column's squared differences between a query and keys, in bandwidths."""
     inverse = 1.0 / h
     if divide:  # as NumPy does it: fl(|q - k| / h) <= 1 exactly if fl(|q - k|) <= h
         for j in range(out.size):
@@ -182,7 +182,7 @@ def on_edge(s):
 
 @strict_loop
 def resolve_edges(s, boxcar):
-    """Move squared distances near a support's edge clearly in or out, in place, as the reference decides."""
+    """Move squared distances near 1 clearly in or out of the support, in place, as the dense reference decides."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if u > 1.0 or (u == 1.0 and not boxcar):
@@ -193,7 +193,7 @@ def resolve_edges(s, boxcar):
 
 @bare_part
 def exponents(out, s, code):
-    """Write the logarithm to base 2 of a kernel of infinite support at squared distances `s` in bandwidths.
+    """Write the base-2 logarithm of a kernel of infinite support, at squared distances `s`, to `out`.
 
     `correct` applies the bounded factor that some kernels have.
     """
@@ -209,7 +209,7 @@ def exponents(out, s, code):
 
 @bare_part
 def correct(weight, exponent, code):
-    """Multiply weights by the kernel's bounded factor: 1 / (1 + exp(-u))**2 (logistic) or 1/2 (Laplace)."""
+    """Multiply weights by the factor beside the exponential: 1 / (1 + exp(-u))**2 (logistic) or 1/2 (Laplace)."""
     if code == LOGISTIC:
         for j in range(weight.size):
             tail = 1.0 + exp2(exponent[j])
@@ -221,9 +221,10 @@ def correct(weight, exponent, code):
 
 @bare_part
 def powers(out, s, inner, outer):
-    """Write the kernel (1 - u**inner)**outer, zero beyond u = 1, at s = u**2; `outer` is 2, 4, 5 or 6.
+    """Write the kernel (1 - u**inner)**outer, zero beyond u = 1, to `out`, given squared distances s = u**2.
 
-    With z = 1 - u**inner it is z**2 (a + z**2 (b + z (c + z d))), where one of a, b, c, d is 1 and the others are 0.
+    `outer` is 2, 4, 5 or 6. With z = 1 - u**inner it is z**2 (a + z**2 (b + z (c + z d))), where one of a, b, c, d is 1
+    and the others are 0.
     """
     a, b = 1.0 if outer == 2 else 0.0, 1.0 if outer == 4 else 0.0
     c, d = 1.0 if outer == 5 else 0.0, 1.0 if outer == 6 else 0.0
@@ -235,7 +236,7 @@ def powers(out, s, inner, outer):
 
 @bare_part
 def profiles(out, s, code):
-    """Write the values K(u) of a compact kernel, given squared distances s = u**2 in bandwidths."""
+    """Write the values K(u) of a compact kernel to `out`, given squared distances s = u**2 in bandwidths."""
     if code == BOXCAR:
         for j in range(s.size):
             out[j] = 1.0 if s[j] <= 1.0 else 0.0
@@ -265,7 +266,7 @@ def profiles(out, s, code):
 
 
 def first_stage(out, s, code, infinite):
-    """Write the values of a compact kernel, or the base-2 logarithms of another, at squared distances `s`.
+    """Write a compact kernel's values, or another's base-2 logarithms, at squared distances `s` to `out`.
 
     Callable from compiled code only.
     """
@@ -280,7 +281,7 @@ def _by_support(out, s, code, infinite):  # noqa: ARG001  # arguments of the com
 
 @bare_part
 def slopes(out, s, code):
-    """Write (d log K / du) / u, a log-kernel's slope over distance, at s = u**2, where K > 0 and u > 0."""
+    """Write (d log K / du) / u to `out`, given squared distances s = u**2; valid where K > 0 and u > 0."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if code == GAUSSIAN:
@@ -356,7 +357,7 @@ def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, in
 
 @bare_loop
 def count_impossible(denominator, numerator, low, high):
-    """Count sums whose weight is not positive and finite, or whose mean is not between `low` and `high`.
+    """Count means outside of `low` to `high`, and those whose sum of weights is not positive and finite.
 
     NaN counts, too.
     """

@@ -1,4 +1,4 @@
-"""Cells of a line: intervals between queries and window ends, and the moments of the keys in each.
+"""Cells of a line: intervals between queries and ends of kernel windows, and moments of the keys in each.
 
 The line is cut so that each window consists of whole cells. Then a cell lies on one side of every query, and inside
 or outside of every window, so the sums over its keys serve all queries and no key is visited twice. With few queries
@@ -31,7 +31,7 @@ CLOSEST = 1e-280  # edges no farther apart than this have no table: slots per un
 
 @dataclass(frozen=True)
 class Edges:
-    """Sorted edges that cut the line into cells: cell i has the numbers ``edge[i - 1] <= x < edge[i]``.
+    """Sorted edges that cut the line into cells; cell i is the interval ``edge[i - 1] <= x < edge[i]``.
 
     There are ``len(edge) + 1`` cells.
 
@@ -48,20 +48,20 @@ class Edges:
 
     @property
     def low(self) -> Array:
-        """Smallest number of each bounded cell: all but the first and the last."""
+        """Smallest float in each bounded cell, that is, in every cell but the first and the last."""
         return self.edge[:-1]
 
     @property
     def high(self) -> Array:
-        """Largest number of each bounded cell: all but the first and the last."""
+        """Largest float in each bounded cell, that is, in every cell but the first and the last."""
         return np.nextafter(self.edge[1:], -np.inf)
 
     def starting_at(self, x: Array) -> Index:
-        """Return the index of the cell that starts at each of these edges."""
+        """Return the indices of the cells that start at the edges `x`."""
         return np.searchsorted(self.edge, x, side="left") + 1
 
     def slots(self) -> tuple[float, float, NDArray[np.int32]]:
-        """Return a lookup table to find cells: its origin, slots per length, and number of edges before each slot.
+        """Return a table to look up cells: origin, slots per unit of length, and the number of edges before each slot.
 
         Rounding keeps the order. So an edge in an earlier slot than a number is below it, whatever the last digit does,
         and only the edges in its own slot have to be compared.
@@ -74,7 +74,7 @@ class Edges:
 
 
 def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -> Edges | None:
-    """Cut the line into intervals at window ends and further points, with a maximum width inside windows.
+    """Cut the line into cells at window ends and at the points `inner`, with a maximum width inside windows.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def cut_line(low: Array, inner: Array, stop: Array, width: float, most: float) -
 
 
 def join_windows(low: Array, stop: Array) -> tuple[Array, Array]:
-    """Merge overlapping windows of equal length; return each union's first number and the first beyond it."""
+    """Merge overlapping windows of equal length; return the first number of each union, and the first beyond it."""
     low, stop = np.sort(low), np.sort(stop)
     apart = low[1:] > stop[:-1]
     return low[np.append(True, apart)], stop[np.append(apart, True)]
 
 
 def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Array]:
-    """Return the first float inside each query's kernel window, and the first float beyond it, exactly.
+    """Return the smallest float in each query's kernel window, and the smallest float beyond its upper end.
 
     Parameters
     ----------
@@ -146,23 +146,23 @@ def window_ends(query: Array, h: float, edge_belongs: bool) -> tuple[Array, Arra
     # Half a unit more is rounded to it. Next to zero this difference is exact, else good to two units of its own.
     start = middle - farthest - 0.5 * np.spacing(farthest)
     margin = 4.0 * np.spacing(np.abs(start))
-    outside, inside = _rank(start - margin), _rank(np.minimum(start + margin, middle))
+    outside, inside = _to_integers(start - margin), _to_integers(np.minimum(start + margin, middle))
     while np.any(inside - outside > 1):  # the predicate is monotone, so halving ends at neighbours
         between = (outside >> 1) + (inside >> 1) + (outside & inside & 1)
-        u = (middle - _number(between)) / h
+        u = (middle - _to_floats(between)) / h
         belongs = u <= 1.0 if edge_belongs else u < 1.0
         outside, inside = np.where(belongs, outside, between), np.where(belongs, between, inside)
-    first = _number(inside)
+    first = _to_floats(inside)
     return first[: len(query)], np.nextafter(-first[len(query) :], np.inf)
 
 
-def _rank(x: Array) -> NDArray[np.int64]:
-    """Map floats to integers of the same order; neighbouring floats get consecutive integers."""
+def _to_integers(x: Array) -> NDArray[np.int64]:
+    """Map floats to integers in the same order, neighbouring floats to consecutive integers."""
     bits = x.view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
 
-def _number(rank: NDArray[np.int64]) -> Array:
+def _to_floats(rank: NDArray[np.int64]) -> Array:
     return np.where(rank < 0, np.iinfo(np.int64).min - rank, rank).view(np.float64)
 
 
@@ -177,7 +177,7 @@ NONE = np.empty(0)
 
 @dataclass(frozen=True)
 class Cells:
-    """Intervals of the line between window ends and queries, in each of which the moments of keys are summed.
+    """Cells into which kernel windows cut the line, and what is needed to sum the moments of the keys in each.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class Cells:
 
     @classmethod
     def make(cls, problem: Problem, low: Array, stop: Array, keys: int, lowest: float, highest: float) -> Cells | None:
-        """Build `Cells` for windows ``low <= x < stop``; None if no keys are in range or too many cells are needed."""
+        """Build `Cells` for windows ``low <= x < stop``; None if windows miss the keys' range or cells are too many."""
         kernel, h = problem.similarity.kernel, float(problem.similarity.bandwidth[0])
         query = problem.query[:, 0]
         begin, end = join_windows(low, stop)
@@ -235,11 +235,11 @@ class Cells:
         return cls(edges, block, start, center, half_width, h, terms)
 
     def no_moments(self, values: int) -> Array:
-        """Return zeros as the moments of all cells, of shape (values, cells, terms, 2)."""
+        """Return an array of zeros, (values, cells, terms, 2), to which moments of cells can be added."""
         return np.zeros((values, len(self.block), self.terms, 2))
 
     def sum_moments(self, key: Array, weight: Array | None, value: Array, n_jobs: int) -> Array:
-        """Compute the moments of the keys in each cell; moments of chunks of keys can be added."""
+        """Compute the moments of a chunk of keys in each cell; those of several chunks can be added."""
         parts = cut(len(key), max(KEYS_PER_PART, -(-len(key) // PARTS)))
         moments = np.stack([self.no_moments(value.shape[1])] * len(parts))
         low, scale, slots = self.edges.slots()
@@ -258,7 +258,7 @@ class Cells:
 
 
 def count_terms(form: Form | None, half_width: float) -> int:
-    """Return the number of moments, an even one, that makes the power series of cells exact to rounding.
+    """Return the even number of moments per cell that makes the power series exact up to rounding.
 
     The series of a Laplace kernel omits the fraction ``s**p / p!`` of a weight. That of a Gaussian is made of Hermite
     functions; by Cramer's inequality it omits ``1.1 s**p / sqrt(p!)`` times ``exp(-d**2 / 4)``.

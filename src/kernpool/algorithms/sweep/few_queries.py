@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.algorithm import radius
 from kernpool.algorithms.sweep.cells import Cells, window_ends
 from kernpool.algorithms.sweep.loops import cells as loops
-from kernpool.algorithms.sweep.moment_columns import clear, take_marks
+from kernpool.algorithms.sweep.moment_columns import clear, pop_flags
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import Work, cut, run_blocks
@@ -35,7 +35,7 @@ QUERIES_PER_CALL = 64
 
 
 def pool_cells(problem: Problem, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_] | None:
-    """Write kernel sums of few queries to `out` by moments of cells; return flags of queries still to compute.
+    """Write kernel sums of few queries to `out` by moments of cells; return flags of queries still to be computed.
 
     Those are to be computed key by key. The result is None, and `out` unchanged, if cells cannot be used.
     """
@@ -76,7 +76,7 @@ class FewQueries:
 
     @classmethod
     def of(cls, problem: Problem, keys: int, lowest: float, highest: float) -> FewQueries | None:
-        """Build `FewQueries` for `keys` keys from `lowest` to `highest`; None if cells cannot be used.
+        """Build `FewQueries` for a number of keys in the range `lowest` to `highest`; None if cells cannot be used.
 
         Cells cannot be used for local fits, for kernels that are neither polynomial, Gaussian nor Laplace, where no
         window reaches the range of the keys, and where many cells would be needed. Where keys are more than those of
@@ -103,7 +103,7 @@ class FewQueries:
         self.moment += self.cells.sum_moments(key, weight, value, n_jobs)
 
     def finish(self, out: PoolState, n_jobs: int, progress: Progress | None) -> NDArray[np.bool_]:
-        """Write kernel sums to `out`; zero those of queries to be computed key by key, and return their flags."""
+        """Write kernel sums to `out`, zero for queries that need direct summation; return flags of these queries."""
         problem, cells, moment = self.problem, self.cells, self.moment
         kernel, query = problem.similarity.kernel, problem.query[:, 0]
         if kernel.is_compact:
@@ -116,7 +116,7 @@ class FewQueries:
         else:
             pool_queries = _series_queries(problem, cells, moment, first, middle, last, out)
         run_blocks(pool_queries, cut(len(query), QUERIES_PER_CALL), n_jobs, progress)
-        undone = take_marks(out)
+        undone = pop_flags(out)
         if not kernel.is_compact:
             undone |= (first == last) | ~(out.denominator > UNDERFLOW)  # far from all keys
         if problem.self_index is not None:
@@ -125,7 +125,7 @@ class FewQueries:
         return undone
 
     def _cells_in_reach(self, weight: Array) -> tuple[Index, Index]:
-        """Return each query's range of cells of non-negligible weight; empty if its nearest cell is far."""
+        """Return each query's range of cells of non-negligible weight; empty for queries far from all keys."""
         problem, cells = self.problem, self.cells
         query, h, kernel = problem.query[:, 0], cells.bandwidth, problem.similarity.kernel
         low, high = cells.edges.low, cells.edges.high
@@ -169,7 +169,7 @@ def _series_queries(
 def _laplace_queries(
     problem: Problem, cells: Cells, moment: Array, first: Index, middle: Index, last: Index, out: PoolState
 ) -> Work:
-    """Return the function that sums a Laplace kernel over cells for a slice of queries.
+    """Return a function that writes the Laplace-kernel sums of a slice of queries to `out`, by moments of cells.
 
     A key has the weight ``exp(-d) exp(s)`` for queries to the right of its cell, ``exp(-d) exp(-s)`` to the left.
     """
@@ -189,7 +189,7 @@ def _laplace_queries(
 
 
 def _coefficients(form: Form | None, terms: int) -> Array:
-    """Return the coefficients of a polynomial kernel, or the factors of the recurrence of Hermite functions.
+    """Return the coefficients of a polynomial kernel, or the recurrence factors of Hermite functions (Gaussian).
 
     They are for `make_series`. A polynomial is in powers of ``abs(u)``, and in those of ``1 - abs(u)``.
     """
@@ -205,7 +205,7 @@ def _coefficients(form: Form | None, terms: int) -> Array:
 
 
 def _farthest_reach(problem: Problem, share: float) -> float:
-    """Return the largest distance, in bandwidths, at which a key can matter to a query computed from cells.
+    """Return the largest distance, in bandwidths, at which a key can have non-negligible weight for a query.
 
     That is for a query whose nearest cell is as far and as light as possible.
     """
@@ -215,7 +215,7 @@ def _farthest_reach(problem: Problem, share: float) -> float:
 
 
 def _leave_self_out(problem: Problem, self_index: Index, out: PoolState, done: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Subtract each query's own key (leave-one-out); return flags of queries that lose more than half."""
+    """Subtract each query's own key (leave-one-out); return flags of queries that lose more than half their weight."""
     weight = problem.key_weight
     u = np.abs(problem.query[:, 0] - problem.key[self_index, 0]) / problem.similarity.bandwidth[0]
     self_weight = 1.0 if weight is None else weight[self_index]

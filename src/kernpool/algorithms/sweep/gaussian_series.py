@@ -29,7 +29,7 @@ CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
 class TaylorCells(NamedTuple):
-    """Cells of sorted keys: their smallest and largest key, index of the first key, and Taylor moments."""
+    """Cells of sorted keys: each cell's smallest and largest key, index of its first key, and Taylor moments."""
 
     low: Array
     high: Array
@@ -47,7 +47,7 @@ def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
     def add(part: slice) -> Iterator[None]:
         scratch = np.empty((2, TILE))
         for cell in range(part.start, part.stop):
-            loops.sum_cells(keys.x, keys.weight, keys.value, low, high, offset, cell, h, scratch, moment)
+            loops.sum_cell(keys.x, keys.weight, keys.value, low, high, offset, cell, h, scratch, moment)
             yield
 
     run_blocks(add, cut(len(low), CELLS_PER_CALL), n_jobs, None)
@@ -55,7 +55,7 @@ def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
 
 
 def share_of(line: SortedColumn, tol: float) -> float:
-    """Return the fraction of a query's weight that may be omitted: `tol`, or half of it for leave-one-out."""
+    """Return the fraction of a query's sum of weights that may be omitted: `tol`, or half of it for leave-one-out."""
     return 0.5 * tol if line.leave_out else tol
 
 
@@ -83,7 +83,10 @@ def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, pr
 def pool_moments(
     line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Write Gaussian sums and moments for local linear or quadratic fits to `out`; else as `pool_weights`."""
+    """Write Gaussian moment sums for local linear or quadratic fits to `out`; flag queries that need direct summation.
+
+    Queries are sorted and one-dimensional. Flagged ones are to be computed key by key.
+    """
     keys, queries, h = line.keys, line.queries, line.bandwidth
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
     runs = loops.join(queries.low, queries.high, queries.offset, BLOCK * h, QUERIES_PER_BLOCK)

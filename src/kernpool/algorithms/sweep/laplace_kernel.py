@@ -52,7 +52,10 @@ def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Prog
 
 
 def pool_moments(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Write Laplace-kernel sums and moments for local linear fits to `out`; otherwise as `pool_weights`."""
+    """Write Laplace-kernel moment sums for local linear fits to `out`; flag queries that need direct summation.
+
+    Queries are sorted and one-dimensional. Flagged ones are to be computed key by key.
+    """
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward = (np.empty((bins, 1 + out.numerator.shape[1])) for _ in range(2))
     total = np.empty((bins, 1 + len(keys.value)))

@@ -45,13 +45,13 @@ def with_moments(value: Array, offset: Array, degree: int) -> Array:
     return np.vstack(rows)
 
 
-def take_marks(state: PoolState) -> NDArray[np.bool_]:
-    """Return flags of queries to be computed again, which have negative denominators, and zero their sums."""
+def pop_flags(state: PoolState) -> NDArray[np.bool_]:
+    """Return flags of queries to be recomputed, those with a negative sum of weights, and set their sums to zero."""
     undone: NDArray[np.bool_] = state.denominator < 0.0
     clear(state, undone)
     return undone
 
 
 def clear(state: PoolState, rows: NDArray[np.bool_]) -> None:
-    """Set the numerators and denominators of the flagged queries to zero, in place."""
+    """Set the sums of weights and of weighted values of the flagged queries to zero, in place."""
     state.denominator[rows], state.numerator[rows] = 0.0, 0.0

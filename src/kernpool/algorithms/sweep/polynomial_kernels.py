@@ -1,4 +1,4 @@
-"""Compact polynomial kernels in one column: weighted means by moments of cells, local fits by panels.
+"""Compact polynomial kernels in one column: weighted means by moments of cells, local fits by panels of queries.
 
 Weighted means use the compiled loops in `loops/polynomial_kernels.py`.
 
@@ -116,7 +116,7 @@ FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel
 def pool_panels(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Write polynomial-kernel sums for local fits to `out`; queries that need direct summation stay flagged.
+    """Write polynomial-kernel moment sums for local fits to `out`; queries that need direct summation stay flagged.
 
     Panels of queries are summed one after another. All queries are flagged before; those that stay so are to be
     computed key by key.
@@ -146,7 +146,7 @@ def pool_panels(
 
 
 def _cut(line: SortedColumn, key_bins: slice, query_groups: slice, middle: float, degree: int) -> SortedColumn:
-    """Return a slice of sorted keys and queries, with moments about `middle` as further value columns."""
+    """Return a slice of sorted keys and queries, with powers of offsets from `middle` as further value columns."""
     keys, queries = line.keys, line.queries
     start, stop = int(keys.offset[key_bins.start]), int(keys.offset[key_bins.stop])
     begin, end = int(queries.offset[query_groups.start]), int(queries.offset[query_groups.stop])

@@ -36,7 +36,7 @@ CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit
 
 @dataclass(frozen=True)
 class Bins:
-    """Numbers sorted into consecutive bins: no number of a bin is larger than one of the next.
+    """Numbers sorted into consecutive bins: no number is larger than any number of the next bin.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
 
 
 def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
-    """Sort numbers into bins of equal width by counting; return original indices, numbers and ends of bins."""
+    """Sort numbers into bins of equal width by counting; return original indices, the numbers, and where bins end."""
     n, low, high = len(x), float(x.min()), float(x.max())
     narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
     if bins == 1 or not high - low > CLOSEST:  # few, all equal, or next to it: one bin, to be sorted
@@ -182,7 +182,7 @@ _NONE = np.empty(0)
 
 
 class SortedKeys(NamedTuple):
-    """One-dimensional keys sorted into bins, with weights (empty for one each) and values (columns, n)."""
+    """One-dimensional keys sorted into bins, with weights (empty array if all are one) and values (columns, n)."""
 
     x: Array
     weight: Array
@@ -192,13 +192,13 @@ class SortedKeys(NamedTuple):
     high: Array
 
     def bins_between(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the first bin that holds keys from `low` to `high`, and the one after the last."""
+        """Return the first bin with keys in the range `low` to `high`, and the bin after the last such bin."""
         first = np.searchsorted(self.high, low, side="left")
         return first, np.maximum(first, np.searchsorted(self.low, high, side="right"))
 
 
 class SortedQueries(NamedTuple):
-    """One-dimensional queries sorted into groups, with original indices and own keys (-1 for none)."""
+    """One-dimensional queries sorted into groups, with original indices and indices of own keys (-1 for none)."""
 
     x: Array
     order: NDArray[np.integer]

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients, PairSample
 from kernpool.algorithms.brute.brute import pair_seconds
-from kernpool.algorithms.sweep.moment_columns import take_marks, with_moments
+from kernpool.algorithms.sweep.moment_columns import pop_flags, with_moments
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
@@ -54,7 +54,7 @@ FEW_UNDONE = 16  # queries that are sooner compared with every key than keys are
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Compute kernel sums over all keys for each query, in one column, without visiting every pair."""
+    """Compute kernel sums over all keys for one-dimensional queries, without visiting every query-key pair."""
     from kernpool.algorithms.brute import brute  # not before they are needed: they load Numba
     from kernpool.algorithms.sweep import few_queries, windows
     from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
@@ -67,7 +67,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     undone: NDArray[np.bool_] | None = None
 
     def report(start: int, stop: int) -> Progress | None:
-        """Return a callback that maps the progress of a step to the queries from `start` to `stop`.
+        """Return a callback that reports the progress of a step as a number of queries from `start` to `stop`.
 
         The second half of the progress is for recomputed queries. The result is None without a callback.
         """
@@ -80,7 +80,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     if undone is None:
         line = arrange(problem, n_jobs)
         _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
-        undone = take_marks(result)
+        undone = pop_flags(result)
     rows = np.flatnonzero(undone)
     if len(rows) and line is None and len(rows) <= FEW_UNDONE:
         state = brute.reduce(problem.block(rows), n_jobs, report(m // 2, m))
@@ -137,7 +137,7 @@ def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
 
 
 def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
-    """Write sums with the constant kernel to `result`, and return flags of queries that have lost digits."""
+    """Write constant-kernel sums to `result`, and return flags of imprecise queries."""
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight
     # About the weighted mean, from where moments move to any query without cancelling.
@@ -174,7 +174,10 @@ CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells t
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of the sweep in seconds; parameters as in `Algorithm.seconds`."""
+    """Estimate the run time of the sweep in seconds.
+
+    Parameters are as in `Algorithm.seconds`.
+    """
     (m, n), kernel = problem.shape, problem.similarity.kernel
     if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
         per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
@@ -200,7 +203,7 @@ WANTED = frozenset({"query", "key", "value"})
 
 
 def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
-    """Return whether the requested gradients can be computed from Taylor series, faster than from pairs."""
+    """Return whether the requested gradients can be computed by Taylor series, and faster than pair by pair."""
     own = problem.self_index
     return (
         isinstance(problem.similarity.kernel.form, Gaussian)
@@ -230,10 +233,10 @@ def differentiate_by_series(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute the gradients of Gaussian pooling in linear time by Taylor series; parameters as in `Algorithm.pullback`.
+    """Compute the gradients of Gaussian pooling in one column by Taylor series, in linear time.
 
-    Weights change by their offsets from the query, so the gradient by a query is made of the sums of a local linear
-    fit,
+    Parameters are as in `Algorithm.pullback`. Weights change by their offsets from the query, so the gradient by a
+    query is made of the sums of a local linear fit,
 
         dL/dq_i = 1/h sum_b g_ib ((sum_j w_ij u_ij v_jb) / D_i - yhat_ib (sum_j w_ij u_ij) / D_i)
 
@@ -326,7 +329,7 @@ def pullback(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute the gradients of pooling in one column, by Taylor series if possible, else over pairs in windows."""
+    """Compute the gradients of pooling in one column, by Taylor series if possible, else pair by pair in windows."""
     from kernpool.algorithms.sweep import windows
 
     if applies(problem, state, wanted):

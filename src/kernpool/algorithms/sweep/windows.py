@@ -35,7 +35,7 @@ ROWS = 256  # queries, or keys, whose windows are joined to one
 def spans(
     line: SortedColumn, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return where the window of each of some queries starts and stops among the sorted keys, in whole bins."""
+    """Return where the kernel windows of the queries `rows` start and stop among the sorted keys, in whole bins."""
     keys, q = line.keys, line.queries.x[rows]
     nearest, share = np.zeros(len(rows)), np.ones(len(rows))
     if not kernel.is_compact:
@@ -60,7 +60,7 @@ def pool_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """Write kernel sums of some sorted queries, over the keys in their windows, to their rows of `out`.
+    """Write kernel sums of some queries, over the sorted keys in their windows, to their original rows of `out`.
 
     Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     """
@@ -85,7 +85,7 @@ def pool_windows(
 
 
 def _in_order(problem: Problem, line: SortedColumn, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
-    """Return the problem with keys, and all or some queries, in the order in which they were sorted."""
+    """Return the problem with its keys, and all queries or those in `rows`, in sorted order."""
     keys, queries = line.keys, line.queries
     return replace(
         problem,
@@ -106,7 +106,7 @@ def differentiate_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute gradients over the pairs within windows; at most the machine epsilon of each sum is omitted."""
+    """Compute the gradients of pooling over pairs in windows; omit at most the machine epsilon of each sum."""
     queries = line.queries
     part_of = state.rows(queries.order)
     cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
@@ -145,7 +145,7 @@ def differentiate_windows(
 
 @dataclass(frozen=True)
 class QueryBlocks:
-    """Blocks of neighbouring sorted queries, and the runs of bins of keys that each block uses.
+    """Blocks of neighbouring sorted queries, and the ranges of key bins that each block sums over.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class QueryBlocks:
         return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
 
     def add_near(self, line: SortedColumn, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
-        """Return the kernel sums of queries over the near keys of their block, and each block's weight of near keys.
+        """Return queries' kernel sums over the near keys of their block, and the total weight of these keys per block.
 
         The kernel has height 1. `total` has the sums of weight and of weight times value of every bin of keys.
         """
@@ -182,16 +182,16 @@ class QueryBlocks:
         near_x, times = np.empty(size), np.empty((columns, size))
         loops.collect(*keys, total, self.runs, near, near_x, times, near_weight)
         found = np.empty((columns, self.place[-1] - self.place[0]))
-        loops.pairs(inner, outer)(line.queries.x, self.place, near, near_x, times, line.bandwidth, found)
+        loops.near_pair_loop(inner, outer)(line.queries.x, self.place, near, near_x, times, line.bandwidth, found)
         return found, near_weight
 
     def write_out(
         self, line: SortedColumn, found: Array, height: float, inner: int, outer: int, out: PoolState
     ) -> None:
-        """Subtract each query's own key (leave-one-out), and copy its sums to its original row of `out`."""
+        """Subtract queries' own keys (leave-one-out) from their sums, and copy the sums to their rows of `out`."""
         keys, queries = line.keys, line.queries
         if line.leave_out:
-            loops.take_own_out(
+            loops.subtract_own_keys(
                 keys.x, keys.weight, keys.value, keys.offset, self.runs, self.place, queries.x, queries.own,
                 queries.own_weight, line.bandwidth, height, inner, outer, found,
             )  # fmt: skip

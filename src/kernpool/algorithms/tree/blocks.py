@@ -1,4 +1,4 @@
-"""Blocks of queries that visit the tree: the lists of leaves and nodes to be visited, and the sums over them.
+"""Blocks of queries in a tree sum: lists of the leaves and nodes that each block needs, and the sums over them.
 
 `PreparedTree` is what is prepared before the first visit: a tree over the keys, queries in kd order, copies of keys for
 the loops. `Block` makes the visits for all tiles of a block of queries. Every step is one call for all tiles: large
@@ -159,7 +159,7 @@ class Block:
                     tree.moments, profile.scale, profile.code, self.denominator, self.numerator, collapsed,
                 )  # fmt: skip
                 yield
-            yield from self.follow(self.visits, 0, count)
+            yield from self.add_leaves(self.visits, 0, count)
             lost = self.denominator < CANCELLED * collapsed
             if not lost.any():
                 return
@@ -175,31 +175,31 @@ class Block:
         """
         tree, profile = self.tree, self.profile
         nearest = np.stack([self.nearest, self.starts[:-1], self.starts[1:]], axis=1)
-        yield from self.follow(nearest, 0, self.tiles)
+        yield from self.add_leaves(nearest, 0, self.tiles)
         far = np.flatnonzero(self.denominator <= UNDERFLOW)
         for first in range(0, len(far), FAR_PER_CALL):
             self.begin_far(far[first : first + FAR_PER_CALL], nearest)
             yield
-        self.learn()
+        self.raise_bounds()
         budget = 0.5 * self.planted.problem.tol
         cut = np.minimum.reduceat(self.least, self.starts[:-1]) + math.log2(budget / self.planted.mass)
         early, others = tree_visit.list_leaves(
             nearest, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, profile.code, cut, self.visits
         )
         yield
-        yield from self.follow(self.visits, 0, early, budget, tree_pairs.FAR_LEAF)
-        yield from self.follow(self.visits, others, len(self.visits), budget, tree_pairs.FAR_LEAF)
+        yield from self.add_leaves(self.visits, 0, early, budget, tree_pairs.FAR_LEAF)
+        yield from self.add_leaves(self.visits, others, len(self.visits), budget, tree_pairs.FAR_LEAF)
         if (again := self.far > tree_pairs.FAR_SHARE * self.denominator).any():
             # many far leaves weigh as much as near ones: all once more in float64
             self.denominator[again], self.numerator[again], self.far[again], self.spent[again] = 0.0, 0.0, 0.0, 0.0
             self.least[~again] = np.inf  # they are done
-            yield from self.follow(nearest, 0, self.tiles, budget)
-            yield from self.follow(self.visits, 0, early, budget)
-            yield from self.follow(self.visits, others, len(self.visits), budget)
+            yield from self.add_leaves(nearest, 0, self.tiles, budget)
+            yield from self.add_leaves(self.visits, 0, early, budget)
+            yield from self.add_leaves(self.visits, others, len(self.visits), budget)
         self.denominator += self.far
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
-        """Restart the sums of queries far from their nearest leaf, in the unit of their nearest key's weight.
+        """Restart the sums of queries far from their nearest leaf, in units of the weight of each one's nearest key.
 
         Their nearest leaf has almost no weight. The unit stays 1 where the nearest key's weight is far from underflow.
         """
@@ -218,16 +218,16 @@ class Block:
         self.sum_stages(pairs, len(rows))
         self.pairs_seen += len(rows) * tree.key.shape[2]
 
-    def learn(self) -> None:
-        """Raise the lower bounds of the queries' denominators to the sums so far."""
+    def raise_bounds(self) -> None:
+        """Raise the lower bounds on the queries' sums of weights to the sums found so far."""
         known = (self.denominator > UNDERFLOW) & (self.least < np.inf)
         exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
         np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
 
-    def follow(
+    def add_leaves(
         self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
     ) -> Iterator[None]:
-        """Add the keys of listed leaves to the sums of their queries, for the visits `place` to ``count - 1``.
+        """Add the keys of the leaves listed in ``visits[place:count]`` to the sums of their queries.
 
         A query may omit leaves, up to the fraction `budget` of its sum. Leaves of a log-fraction below `far_leaf` may
         be summed in float32.
@@ -236,7 +236,7 @@ class Block:
         queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
         while place < count:
             if budget:
-                self.learn()
+                self.raise_bounds()
             place = tree_pairs.list_pairs(
                 visits, place, count, self.columns, tree.lower, tree.upper, profile.scale, profile.norm, profile.code,
                 profile.infinite, far_leaf, budget, copies.lowest, copies.log_mass, self.unit, self.least, self.spent,
@@ -263,7 +263,10 @@ class Block:
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
-        """Add the first `count` pairs of a query and a leaf to the sums, by the staged loops of brute force."""
+        """Add leaves' keys to queries' sums, for the first `count` query-leaf pairs, by the loop for every kernel.
+
+        It is the staged loop of brute force.
+        """
         tree, profile = self.tree, self.profile
         tree_pairs.sum_stages(
             pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
@@ -275,7 +278,7 @@ class Block:
 def visit_blocks(
     planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[PoolState, int]:
-    """Compute kernel sums by the tree for some blocks of queries; return them and the number of pairs visited.
+    """Compute kernel sums of some blocks of queries by the tree; return them and the number of query-key pairs summed.
 
     The state has a row for every query of the problem; rows of queries in other blocks are arbitrary.
     """
@@ -322,25 +325,25 @@ def put_in_order(
 
 
 def weakest(problem: Problem, state: PoolState) -> PoolState:
-    """Return the pooling state with denominators replaced by each query's smallest sum that must be precise.
+    """Return kernel sums with each query's sum of weights replaced by its smallest sum that has to be precise.
 
     It is for `find_reach`. With moments that may be the mean square of an offset: where the nearest keys coincide with
     the query, the next ones determine the slope, however small their weight.
     """
     if not problem.degree:
         return state
-    least = np.minimum(state.denominator, mean_squares(problem, state).min(axis=1))
+    least = np.minimum(state.denominator, square_sums(problem, state).min(axis=1))
     return PoolState(state.shift, np.where(state.denominator > 0.0, np.maximum(least, TINIEST), 0.0), state.numerator)
 
 
-def mean_squares(problem: Problem, state: PoolState) -> Array:
+def square_sums(problem: Problem, state: PoolState) -> Array:
     """Return each query's weighted sums of squared offsets of keys, one for each column of the keys."""
     diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
     return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
-    """Return for each block of queries the distance in bandwidths beyond which no key matters; -1 if all are empty."""
+    """Return the distance in bandwidths beyond which no key matters to a block of queries; -1 if its sums are zero."""
     occupied = state.denominator > 0
     if profile.infinite:
         least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))

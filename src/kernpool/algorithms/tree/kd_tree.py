@@ -33,7 +33,7 @@ ROWS_PER_CALL = 1 << 14  # below this a node is put in order in one call, of 2 m
 class KdTree(NamedTuple):
     """A kd tree: keys grouped by leaf, and bounding boxes, weights and moments of all nodes.
 
-    Nodes are numbered by `node_names`.
+    Nodes are numbered by `node_indices`.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class KdTree(NamedTuple):
     moments: Array
 
 
-def node_names(first: Any, last: Any, leaves: int) -> Any:
-    """Return the array index of the tree node that has the leaves `first` to ``last - 1``.
+def node_indices(first: Any, last: Any, leaves: int) -> Any:
+    """Return the array indices of the tree nodes that have the leaves `first` to ``last - 1``.
 
     A leaf's index is its own number; an inner node's is made from the middle of its leaves, which is unique.
     """
@@ -203,7 +203,7 @@ def _join_nodes(tree: KdTree, scale: Array) -> None:
         levels.append((first, middle, last))
         first, last = np.concatenate([first, middle]), np.concatenate([middle, last])
     for first, middle, last in reversed(levels):
-        node, left, right = leaves + middle, node_names(first, middle, leaves), node_names(middle, last, leaves)
+        node, left, right = leaves + middle, node_indices(first, middle, leaves), node_indices(middle, last, leaves)
         low = np.minimum(tree.lower[left], tree.lower[right])
         high = np.maximum(tree.upper[left], tree.upper[right])
         center = low + 0.5 * (high - low)
@@ -214,7 +214,7 @@ def _join_nodes(tree: KdTree, scale: Array) -> None:
 
 
 def _moved(tree: KdTree, node: Order, center: Array, scale: Array) -> Array:
-    """Return the moments of tree nodes about other centers than the nodes' own."""
+    """Return the moments of tree nodes, shifted from the nodes' own centers to the given ones."""
     way = ((tree.center[node] - center) * scale)[:, None, :]
     moments = tree.moments[node]
     weight, first = moments[:, :, :1], moments[:, :, 1:-1]
@@ -227,7 +227,7 @@ FUSED_POWERS = (1, 2, 3)  # of 1 - u**2
 
 
 class Profile(NamedTuple):
-    """Kernel, bandwidths and composition of a problem, encoded as numbers for compiled code.
+    """Kernel, bandwidths and composition (radial or product) of a problem, encoded as numbers for compiled code.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class Profile(NamedTuple):
 
 
 def profile_of(problem: Problem) -> Profile:
-    """Build the `Profile` of a problem: kernel, bandwidths and composition, encoded for compiled code."""
+    """Build the `Profile` of a problem: kernel, bandwidths and composition (radial or product) for compiled code."""
     similarity = problem.similarity
     kernel, form = similarity.kernel, similarity.kernel.form
     bandwidth = np.ascontiguousarray(similarity.bandwidth)
@@ -284,7 +284,7 @@ def boxes_of(points: Array, rows: int) -> tuple[Array, Array]:
 
 
 def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
-    """Return the smallest distances between pairs of boxes, in bandwidths and in the norm of the kernel."""
+    """Return the smallest distances between pairs of boxes, in bandwidths, in the norm that the kernel depends on."""
     with np.errstate(over="ignore"):
         gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
         if profile.norm == MAXIMUM:
@@ -300,7 +300,7 @@ def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> NDArray[np.
         middle = (first + last) // 2
         inner = middle > first
         halves = [
-            node_names(np.where(inner, start, first), np.where(inner, stop, last), leaves)
+            node_indices(np.where(inner, start, first), np.where(inner, stop, last), leaves)
             for start, stop in ((first, middle), (middle, last))
         ]
         left, right = (distance(points, points, tree.lower[node], tree.upper[node], profile) for node in halves)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import PER_QUERY, Gradients
 from kernpool.algorithms.brute.tiles import CompiledBlocks
-from kernpool.algorithms.tree.blocks import ROWS, find_reach, mean_squares, pieces_of, put_in_order, weakest
+from kernpool.algorithms.tree.blocks import ROWS, find_reach, pieces_of, put_in_order, square_sums, weakest
 from kernpool.algorithms.tree.kd_tree import boxes_of, distance, kd_order, profile_of
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
@@ -25,7 +25,7 @@ THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on ke
 
 
 def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
-    """Compute the sums of local linear fits over keys of non-negligible weight, given each query's sum of weights.
+    """Compute the moment sums that local linear fits need, over keys of non-negligible weight, given sums of weights.
 
     Only keys in reach of some query of a block are visited. Squares of offsets may be so small compared with the
     weights that omitted keys matter for them: such queries are summed again, with the reach that they need.
@@ -33,7 +33,7 @@ def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Pr
     state = _within_reach(problem, weights, n_jobs, progress)
     if problem.similarity.kernel.is_compact:
         return state
-    thin = (mean_squares(problem, state) < THIN * state.denominator[:, None]).any(axis=1)
+    thin = (square_sums(problem, state) < THIN * state.denominator[:, None]).any(axis=1)
     rows = np.flatnonzero(thin & (state.denominator > 0.0))
     if rows.size:
         part = problem.block(rows)

@@ -23,7 +23,7 @@ from kernpool.kernels.registry import Gaussian
 
 
 def _in_logarithms(problem: Problem) -> bool:
-    """Return whether weights may underflow within the support, so that only logarithms (brute force) work."""
+    """Return whether weights may underflow inside a compact support, so that brute force in logarithms is needed."""
     return problem.similarity.kernel.is_compact and may_underflow(problem)
 
 
@@ -81,7 +81,7 @@ def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> f
 
 
 def _pair_seconds(problem: Problem) -> float:
-    """Estimate the seconds per query-key pair in a visited leaf, including its part of the traversal."""
+    """Estimate the seconds per query-key pair in the leaves that the tree sums, including the traversal."""
     similarity, d = problem.similarity, int(problem.key.shape[1])
     if problem.degree:  # leaves are small, and sums of moments are by stages
         return 4.5 * pair_seconds(problem)

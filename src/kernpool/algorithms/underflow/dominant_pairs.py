@@ -57,7 +57,7 @@ class FarPairs:
     log_weight: Array
 
     def sums(self, terms: Array) -> Array:
-        """Sum an array with one row per pair over the pairs of each query."""
+        """Sum `terms`, which has one row per pair, over the pairs of each query."""
         return np.asarray(np.add.reduceat(terms, self.start, axis=0))
 
     def spread(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -110,9 +110,10 @@ def is_product(similarity: KernelLogits) -> bool:
 
 
 def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
-    """Return queries, keys, logits and log-multiplicities of pairs with logits near their query's largest.
+    """Return queries, keys, logits and log key weights of the pairs whose logits are near their query's largest.
 
-    Near is at most `LOWEST` below it, up to rounding. The logits include log-multiplicities.
+    Near is at most `LOWEST` below it, up to rounding. Key weights are those after leave-one-out, masks and groups; the
+    logits include their logarithms.
     """
     m, n = problem.shape
     top, slack_per_logit = np.full(m, -np.inf), 16.0 * (problem.key.shape[1] + 4) * EPSILON
@@ -136,7 +137,7 @@ def _candidates(problem: Problem) -> tuple[Index, Index, Array, Array]:
 
 
 def _best(score: Array, start: Index, query: Index) -> Index:
-    """Return for each pair the index of its query's pair with the largest score, the first one of equals."""
+    """Return for each pair the index of its query's pair with the largest score; ties go to the first."""
     counts = np.diff(start, append=len(query))
     is_top = score == np.repeat(np.maximum.reduceat(score, start), counts)
     place = np.where(is_top, np.arange(len(score)), len(score))
@@ -144,7 +145,7 @@ def _best(score: Array, start: Index, query: Index) -> Index:
 
 
 def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Array, Array]:
-    """Return each pair's logit minus that of its query's best key, without key weights, and error bounds."""
+    """Return each pair's logit minus that of its query's best pair, without key weights, and bounds on the error."""
     similarity, d = problem.similarity, problem.key.shape[1]
     groups = [slice(a, a + 1) for a in range(d)] if is_product(similarity) else [slice(0, d)]
     gap, error = np.zeros(len(query)), np.zeros(len(query))
@@ -173,7 +174,7 @@ def _gaps(problem: Problem, query: Index, key: Index, best: Index) -> tuple[Arra
 
 
 def _distances(query: Array, key: Array, best: Array, bandwidth: Array) -> tuple[Array, Array, Array]:
-    """Return pairs' distances in bandwidths, the same minus the best key's distance, and the difference's error."""
+    """Return pairs' distances in bandwidths, their differences from the best key's distance, and error bounds."""
     d = len(bandwidth)
     factor, power = np.frexp(bandwidth[0] / bandwidth)
     rest = np.ldexp(weighted_least_squares.ratio(np.full(d, bandwidth[0]), bandwidth)[1], -power)
@@ -215,7 +216,7 @@ NEAREST_KEY_ROUNDS = 3  # of finding the nearest key among those that rounded lo
 
 
 def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Index, Array]:
-    """Return log-weights of some keys of each query, relative to its largest, and that one's index and value.
+    """Return log-weights of some keys per query minus the largest of them, and the index and value of the largest.
 
     Parameters
     ----------
@@ -274,7 +275,7 @@ def log_weights(problem: Problem, rows: Index, keys: Index) -> tuple[Array, Inde
 
 
 def _gap(kernel: Kernel, u: Array, nearer: Array, logit: Array, each: Index, best: Index) -> Array:
-    """Return each key's logit minus that of the query's best key, for some columns, accurate far from all keys.
+    """Return each key's logit minus that of the query's best key, over the columns of `u`, accurate far from all keys.
 
     `nearer` is u less that of the best key.
     """

@@ -26,7 +26,7 @@ SAME = 1e-8  # relative difference of sums that is taken for rounding
 
 
 class QueryResiduals(NamedTuple):
-    """Residuals, weights and slopes of local fits, the terms of gradients, one row per query-key pair.
+    """Residuals, linear weights and slopes of local fits, from which gradients follow; one row per query-key pair.
 
     Parameters
     ----------
@@ -72,7 +72,10 @@ def differentiate_far(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute gradients for queries that are all far from every key; parameters as in `Algorithm.pullback`."""
+    """Compute the gradients of pooling for queries that are all far from every key.
+
+    Parameters are as in `Algorithm.pullback`.
+    """
     m, n = problem.shape
     shapes = {"query": problem.query, "log_bandwidth": problem.query, "key": problem.key, "value": problem.value}
     found = {name: np.zeros(shapes[name].shape) for name in wanted}
@@ -127,7 +130,7 @@ def _terms(
 def _slopes(
     problem: Problem, u: Array, nearer: Array, best: NDArray[np.intp], centered: NDArray[np.bool_]
 ) -> tuple[Array, Array, Array]:
-    """Return slopes ``d log K / d u`` by pair and column; then these, and u times these, minus the nearest key's.
+    """Return, per pair, slopes ``d log K / d u``, and how slopes and slopes times u differ from the nearest key's.
 
     `nearer` is u less that of the nearest key. Pairs that are not `centered` keep theirs whole.
     """
@@ -151,7 +154,7 @@ def _slopes(
 
 
 def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.intp]) -> Array:
-    """Return the log-kernel's slope over distance minus that of the nearest key, avoiding cancellation."""
+    """Return (d log K / du) / u at each pair's distance u minus that of the nearest key, without cancellation."""
     distance = np.sqrt(np.sum(u * u, axis=1))
     nearest, steepness = distance[best], log_slope(distance)
     further = np.sum(nearer * (u + u[best]), axis=1) / (distance + nearest)
@@ -162,7 +165,7 @@ def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.
 
 
 def _fit(problem: Problem, pairs: FarPairs, state: PoolState, g: Array) -> QueryResiduals:
-    """Return residuals and weights of local fits to the pairs of each query.
+    """Return residuals, linear weights and slopes of local fits to the pairs of each query.
 
     Where the state belongs to other keys or values, the fit is that of the state.
     """
@@ -215,7 +218,7 @@ def _either(which: NDArray[np.bool_], a: NDArray[Any], b: NDArray[Any]) -> NDArr
 
 
 def _solve(pairs: FarPairs, value: Array, offset: Array, problem: Problem) -> LocalFit:
-    """Return local fits of the values; constant ones where all keys of relevant weight are at one point."""
+    """Return each query's local fit of the values; a constant where all keys of relevant weight are at one point."""
     d, c = offset.shape[1], value.shape[1]
     columns = [value, offset]
     columns += [offset[:, a] * offset[:, b] for a in range(d) for b in range(a, d)]
@@ -233,6 +236,6 @@ def _solve(pairs: FarPairs, value: Array, offset: Array, problem: Problem) -> Lo
 
 
 def _residual(pairs: FarPairs, value: Array, offset: Array, fit: LocalFit) -> Array:
-    """Return the values of pairs minus the local fit of their query at the key."""
+    """Return each pair's value minus its query's local fit at the pair's key."""
     plane = np.einsum("pd,pdc->pc", offset, pairs.spread(fit.slope))
     return np.asarray(value - pairs.spread(fit.intercept) - plane)

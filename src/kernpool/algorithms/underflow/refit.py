@@ -1,4 +1,4 @@
-"""Local fits computed again from the keys, for queries whose sums of offsets have lost the plane to rounding.
+"""Local fits recomputed from the keys, for queries whose moment sums are too inaccurate to determine a plane.
 
 A plane rests on few keys, those with the largest weights. They are searched for in growing numbers, until the total
 weight of all others cannot change any direction of the plane. `weighted_least_squares.py` fits it.
@@ -27,7 +27,7 @@ JITTER = 4.0 * EPSILON  # rounding of a key, relative to its size
 
 
 def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
-    """Recompute local linear fits from the keys, for queries whose sums have lost the plane to rounding.
+    """Recompute local linear fits from the keys, for queries whose moment sums are too inaccurate to fix a plane.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
     count = min(FEW * problem.key.shape[1], len(keys.kept))
     while rows.size:
         again = []
-        at_once = max(1, NUMBERS // keys.numbers(count))
+        at_once = max(1, NUMBERS // keys.floats_per_query(count))
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
             again.append(some[~keys.fit(some, count, parts)])
@@ -77,7 +77,7 @@ def fit_lost(problem: Problem, fit: LocalFit) -> LocalFit:
 
 
 class _Near(NamedTuple):
-    """Some keys of each query as arguments of `fit_planes`, with offsets from the heaviest of them.
+    """Some keys of each query as arguments of `fit_planes`: log-weights, and offsets from the key of largest weight.
 
     The offset of the query from the heaviest key is `at`.
     """
@@ -115,8 +115,8 @@ class _Keys:
         plain = problem.attn_mask is None and problem.logit_bias is None and problem.groups is None
         self.by_tree = plain and len(self.kept) > SCANNED
 
-    def numbers(self, count: int) -> int:
-        """Return how many floats a fit to `count` keys needs per query."""
+    def floats_per_query(self, count: int) -> int:
+        """Return the number of floats per query that a fit to `count` keys needs in memory."""
         width = 2 * self.problem.key.shape[1] + self.problem.value.shape[1] + 2
         return int(max(width * count, 0 if self.by_tree else len(self.problem.key)))
 
@@ -142,7 +142,7 @@ class _Keys:
         return rank
 
     def fit(self, rows: Index, count: int, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Fit some queries to `count` keys each, write reliable fits to `parts`, and return flags of reliable ones."""
+        """Fit a plane to `count` keys of each query, write reliable fits to `parts`, and return flags of those."""
         keys, others = self._nearest(rows, count)
         near = _near(self.problem, rows, keys)
         value, heaviest = self.problem.value[keys], self.problem.value[near.heaviest]
@@ -160,7 +160,7 @@ class _Keys:
         return np.asarray(sure)
 
     def _nearest(self, rows: Index, count: int) -> tuple[Index, Array]:
-        """Return each query's keys of largest weight, -1 for none, and a bound on the others' log total weight."""
+        """Return each query's keys of largest weight (-1: none), and bounds on the log total weight of all others."""
         if count == len(self.kept):
             return np.repeat(self.kept[None], len(rows), axis=0), np.full(len(rows), -np.inf)
         return self._by_tree(rows, count) if self.by_tree else self._by_scan(rows, count)

@@ -40,7 +40,7 @@ NOISE = 1e-12  # size of a difference, relative to its terms, that is treated as
 
 
 class LocalPlanes(NamedTuple):
-    """Local linear fits of B queries: values at the heaviest key, slopes and ranks.
+    """Local linear fits of B queries: values at the key of largest weight, slopes, numbers of determined directions.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
 
 
 class _Step(NamedTuple):
-    """One elimination step: the pivot's key and column, if found, its row, and what is left of the column.
+    """One step of Gaussian elimination: the pivot's key and column, its scaled row, and what remains of the column.
 
     The column is d for the intercept. `x` is what is left of the column, so that a row is the sum over the steps of x
     times `row`.
@@ -119,7 +119,7 @@ class _Step(NamedTuple):
 
 
 def _span(log_weight: Array, offset: Array, floor: Array) -> tuple[list[_Step], Array]:
-    """Choose pivot keys that span each plane; return the steps and the log of the least weighted squared pivot."""
+    """Choose pivot keys that span each plane; return elimination steps and the log of the least w * pivot**2."""
     count, _, d = offset.shape
     each = np.arange(count)
     dependent = np.abs(offset) <= floor
@@ -163,7 +163,7 @@ def _eliminate(
 
 
 def _equations(steps: list[_Step], log_weight: Array) -> tuple[Array, Array, Array]:
-    """Return keys' coordinates in terms of pivot keys, those times relative weights, and the normal equations."""
+    """Return keys' coefficients in terms of pivot keys, these times relative weights, and the normal matrix."""
     each, size = np.arange(len(log_weight)), len(steps)
     share = np.empty((*log_weight.shape, size))
     weighted = np.empty_like(share)

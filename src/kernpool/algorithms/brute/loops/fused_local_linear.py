@@ -1,4 +1,4 @@
-"""Fused loops of local linear fits and of gradients in one to three columns, in float64.
+"""Fused loops for local linear fits and for gradients, with keys of one to three columns, in float64.
 
 Local linear fits: distance, kernel and all sums of a pair stay in registers. In the staged tiles a pair of `degree=1`
 passes through the cache once for each sum, four in one column and ten in three. The fused loop takes a third to a
@@ -27,7 +27,7 @@ HALF_BIT, BIT = 0.5 / LN_2, 1.0 / LN_2
 
 @ordered_loop
 def weight_of(s, code, bounded):
-    """Return the kernel weight at squared distance `s`, in bandwidths, as a fraction of the weight at zero.
+    """Return the kernel's value at squared distance `s` (in bandwidths), as a fraction of its value at zero.
 
     Exponents out of range give zero and not a clamped weight, which large offsets would make visible.
     """
@@ -37,7 +37,7 @@ def weight_of(s, code, bounded):
 
 @bare_part
 def with_pair(sums, w, t, v, columns):
-    """Return the running sums of a local linear fit with one query-key pair added.
+    """Return the running moment sums that a local linear fit needs, with one query-key pair added.
 
     There are fourteen: of weights and values, then those of each column. Sums of columns beyond `columns` are
     unchanged.
@@ -55,8 +55,11 @@ def with_pair(sums, w, t, v, columns):
 
 
 @bare_part
-def put(sums, i, denominator, numerator, columns):
-    """Add the sums over a tile of keys to those of query `i`, in the column order of `kernpool.core.moments`."""
+def add_tile_sums(sums, i, denominator, numerator, columns):
+    """Add the moment sums over a tile of keys to row `i` of `denominator` and `numerator`.
+
+    Columns are in the order of `kernpool.core.moments`.
+    """
     weight, value, a, aa, av, b, ab, bb, bv, c, ac, bc, cc, cv = sums
     denominator[i] += weight
     row = numerator[i]
@@ -90,7 +93,7 @@ _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
 def specialise(code: int, columns: int, weighted: int, own: int, bounded: int) -> Callable[..., Any]:
-    """Return the compiled loop of local linear sums for a kernel, a number of columns and these options.
+    """Return the loop for local linear moment sums, compiled for one kernel, number of columns and set of flags.
 
     Parameters
     ----------
@@ -115,7 +118,7 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Cal
 
     @loop
     def block(query, key, value, weight, place, mine, mine_weight, scale, denominator, numerator):
-        """Add each query's local linear sums over a block of keys to `denominator` and `numerator`."""
+        """Add each query's local linear moment sums over a block of keys to `denominator` and `numerator`."""
         use_widest_vectors()
         n = key.shape[1]
         s0, s1, s2 = scale[0], scale[second], scale[third]
@@ -138,14 +141,14 @@ def _make(code: int, columns: int, weighted: int, own: int, bounded: int) -> Cal
                     if own == 1 or weighted == 1:
                         w *= count
                     sums = with_pair(sums, w, (t0, t1, t2), v[j], columns)
-                put(sums, i, denominator, numerator, columns)
+                add_tile_sums(sums, i, denominator, numerator, columns)
 
     return block
 
 
 @bare_part
-def add_per_key(out, changes, key, places, scale):
-    """Add the contributions of four queries to the gradients by one coordinate of a tile of keys."""
+def add_key_gradients(out, changes, key, places, scale):
+    """Add four queries' contributions to the gradient with respect to one coordinate of a tile of keys."""
     use_widest_vectors()
     c0, c1, c2, c3 = changes[0], changes[1], changes[2], changes[3]
     q0, q1, q2, q3 = places[0], places[1], places[2], places[3]
@@ -156,8 +159,8 @@ def add_per_key(out, changes, key, places, scale):
 
 
 @bare_part
-def add_shares(out, shares, slopes):
-    """Add the contributions of four queries to the gradients by the values of a tile of keys."""
+def add_value_gradients(out, shares, slopes):
+    """Add four queries' contributions to the gradient with respect to the values of a tile of keys."""
     use_widest_vectors()
     w0, w1, w2, w3 = shares[0], shares[1], shares[2], shares[3]
     s0, s1, s2, s3 = slopes[0], slopes[1], slopes[2], slopes[3]
@@ -165,13 +168,13 @@ def add_shares(out, shares, slopes):
         out[j] += s0 * w0[j] + s1 * w1[j] + s2 * w2[j] + s3 * w3[j]
 
 
-ROWS = 4  # queries that are added together, as `add_per_key` and `add_shares` are written
+ROWS = 4  # queries that are added together, as `add_key_gradients` and `add_value_gradients` are written
 
 
 def specialise_gradients(
     code: int, columns: int, weighted: int, own: int, bounded: int, per_key: int
 ) -> Callable[..., Any]:
-    """Return the compiled loop of gradients for a kernel, a number of columns and these options.
+    """Return the loop for gradients of weighted means, compiled for one kernel, number of columns and set of flags.
 
     Parameters
     ----------
@@ -199,7 +202,7 @@ def _make_gradients(code: int, columns: int, weighted: int, own: int, bounded: i
         query, key, value, weight, place, mine, mine_weight, scale, inverse, intercept, slope,
         by_query, by_bandwidth, by_key, by_value,
     ):  # fmt: skip
-        """Add the gradients of weighted means in a block to the `by_*` arrays, skipping empty ones.
+        """Add a block's contribution to the gradients of weighted means, in the `by_*` arrays that are not empty.
 
         See `reference.pullback` for the formula, and `kernpool.algorithms.brute.loops.tiles` for every kernel.
         """
@@ -264,10 +267,10 @@ def _make_gradients(code: int, columns: int, weighted: int, own: int, bounded: i
                             by_bandwidth[i, 2] += cc
                 if per_key == 1:
                     if by_value.size:
-                        add_shares(by_value[0, first:last], shares, slopes)
+                        add_value_gradients(by_value[0, first:last], shares, slopes)
                     if by_key.size:
-                        add_per_key(by_key[0, first:last], changes, k0, places[0], s0)
+                        add_key_gradients(by_key[0, first:last], changes, k0, places[0], s0)
                         for a in range(1, columns):
-                            add_per_key(by_key[a, first:last], changes, key[a, first:last], places[a], scale[a])
+                            add_key_gradients(by_key[a, first:last], changes, key[a, first:last], places[a], scale[a])
 
     return block

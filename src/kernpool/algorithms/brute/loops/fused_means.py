@@ -42,7 +42,7 @@ def center_rows(rows, center, multiplier, factor, out, square):
 
 @bare_part
 def with_column(s, q, k, scale, way):
-    """Return the exponent of a query-key pair's weight with the contribution of one coordinate added."""
+    """Return the exponent (scaled squared distance) of a query-key pair with one coordinate's contribution added."""
     if way == PRODUCTS:
         return s + q * k
     u = q - k if way == EVEN else (q - k) * scale
@@ -51,7 +51,10 @@ def with_column(s, q, k, scale, way):
 
 @bare_part
 def with_columns(s, q, k, scale, columns, way):
-    """Return the exponent of a pair's weight with one to eight coordinates added; arguments are tuples of eight."""
+    """Return a pair's exponent (scaled squared distance) with the contributions of one to eight coordinates added.
+
+    Coordinates come as tuples of eight.
+    """
     s = with_column(s, q[0], k[0], scale[0], way)
     if columns > 1:
         s = with_column(s, q[1], k[1], scale[1], way)
@@ -98,7 +101,7 @@ def keys_at(tiles, j):
 
 @bare_part
 def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, way):
-    """Write to `buffer` the exponents of two queries and a tile of keys, over the coordinates from `begin` on.
+    """Write what coordinates `begin` and later add to the exponents of two queries and a tile of keys to `buffer`.
 
     Eight coordinates are added at a time.
     """
@@ -172,7 +175,7 @@ def weight_of(s, factor, one, code, way, bounded):
 
 
 @ordered_loop
-def pair(s, offset, square, q, k, scale, place, mine, one, kind):
+def pair_weight(s, offset, square, q, k, scale, place, mine, one, kind):
     """Return the kernel weight of a query-key pair; zero if the key is the query's own (leave-one-out).
 
     The exponent `s` has the contributions of later columns; those of the columns in registers are added.
@@ -189,7 +192,7 @@ def pair(s, offset, square, q, k, scale, place, mine, one, kind):
 
 @ordered_loop
 def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator):
-    """Add each query's own key with the weight that remains after leave-one-out has excluded one unit."""
+    """Add each query's own key to its sums, with the weight left after leave-one-out has removed one unit."""
     code, _, _, way, _, bounded = kind
     for i in range(query.shape[0]):
         j = mine[i]
@@ -233,7 +236,7 @@ def specialise(
     code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
     rows: int,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return the compiled loop of weighted means for a kernel, numbers of columns, a float width and options.
+    """Return the loop for weighted means, compiled for one kernel, numbers of columns, float width and set of flags.
 
     Parameters
     ----------
@@ -302,18 +305,18 @@ def _make(
                 t0, t1, t2, t3, v0, v1, v2, v3 = zero, zero, zero, zero, zero, zero, zero, zero
                 for j in range(k0.size):
                     k, norm, here = keys_at(tiles, j), squares[j], place[j]
-                    u0 = pair(s0[j] if later == 1 else zero, o0, norm, q0, k, factors, here, m0, one, kind)
+                    u0 = pair_weight(s0[j] if later == 1 else zero, o0, norm, q0, k, factors, here, m0, one, kind)
                     t0, v0 = with_pair(t0, v0, u0, times, column, j, weighted, one_value)
                     if one_value == 0:
                         w0[j] = u0
                     if rows > 1:
-                        u1 = pair(s1[j] if later == 1 else zero, o1, norm, q1, k, factors, here, m1, one, kind)
+                        u1 = pair_weight(s1[j] if later == 1 else zero, o1, norm, q1, k, factors, here, m1, one, kind)
                         t1, v1 = with_pair(t1, v1, u1, times, column, j, weighted, one_value)
                         if one_value == 0:
                             w1[j] = u1
                     if rows > 2:
-                        u2 = pair(s2[j] if later == 1 else zero, o2, norm, q2, k, factors, here, m2, one, kind)
-                        u3 = pair(s3[j] if later == 1 else zero, o3, norm, q3, k, factors, here, m3, one, kind)
+                        u2 = pair_weight(s2[j] if later == 1 else zero, o2, norm, q2, k, factors, here, m2, one, kind)
+                        u3 = pair_weight(s3[j] if later == 1 else zero, o3, norm, q3, k, factors, here, m3, one, kind)
                         t2, v2 = with_pair(t2, v2, u2, times, column, j, weighted, one_value)
                         t3, v3 = with_pair(t3, v3, u3, times, column, j, weighted, one_value)
                         if one_value == 0:
@@ -337,7 +340,7 @@ def _make(
 
 @bare_part
 def add_values(weights, row, value, first, last, numerator, i):
-    """Add the weighted values of a tile of keys to the numerators of two consecutive queries."""
+    """Add the weighted sums of values over a tile of keys to `numerator`, for two consecutive queries."""
     use_widest_vectors()
     w, u, zero = weights[row], weights[row + 1], weights.dtype.type(0.0)
     for v in range(value.shape[0]):

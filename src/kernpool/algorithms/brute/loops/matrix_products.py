@@ -40,7 +40,7 @@ NEAR = 1.0 + 1e-6  # squared distance up to which a key may turn out to be in th
 
 @bare_part
 def center_queries(query, center, scale, left, offset):
-    """Write centered and scaled queries times -2 to `left`, and their squared norms without -2 to `offset`."""
+    """Write centered, scaled queries times -2 to `left`, and their squared norms before that factor to `offset`."""
     m, d = query.shape
     for i in range(m):
         squares = 0.0
@@ -84,7 +84,7 @@ def add_gaussian(distances, low, first, offset, square, weight, mask, no_mask, r
 
 @bare_part
 def add_others(distances, low, first, offset, square, weight, mask, no_mask, rest, code, exponent, near):
-    """Add the kernel sums of a tile of queries and keys, given products -2 q.k, for kernels but the Gaussian.
+    """Add the kernel sums of a tile of queries and keys, given products -2 q.k, for kernels other than the Gaussian.
 
     `near` gets the sum of key weights in the support of the kernel, or just outside of it.
     """
@@ -112,7 +112,7 @@ def add_others(distances, low, first, offset, square, weight, mask, no_mask, res
 def _make(gaussian: int) -> Callable[..., Any]:
     @loop
     def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
-        """Write a block's kernel sums to the last three arguments; return the largest squared norm of a key.
+        """Write a block's kernel sums to `denominator` and `numerator`; return the largest squared norm of a key.
 
         Products and weights have the width of the values; coordinates are centered and scaled in float64. `near` is the
         sum of key weights in the support, or just outside of it.
@@ -164,9 +164,10 @@ def slopes_of_pairs(
     ratio, low, first, offset, square, value, key_weight, mask, own, own_weight, inverse, middle,
     cotangent, weight, by_row, by_column, by_value,
 ):  # fmt: skip
-    """Replace a tile of products by R, the loss's derivatives by the logits, and write its row and column sums.
+    """Replace a tile's products -2 q.k by the loss's derivatives with respect to logits, and write their sums.
 
-    Write the gradient by values as well. R is defined in `algorithms/brute/matrix_products.py`.
+    The derivatives are R in `algorithms/brute/matrix_products.py`. Their sums go to `by_row` and `by_column`, the
+    gradient with respect to values to `by_value`.
     """
     zero, last = value.dtype.type(0.0), first + ratio.shape[1]
     by_column[:] = zero
@@ -219,7 +220,7 @@ def gradient_block(
     by_key,
     by_value,
 ):
-    """Add the gradients of Gaussian pooling in a block to the `by_*` arrays, skipping empty ones.
+    """Add a block's contribution to the gradients of Gaussian pooling, in the `by_*` arrays that are not empty.
 
     Those by queries and keys are in units of the scaled coordinates. Queries with an inverse of zero are excluded.
     """

@@ -1,4 +1,4 @@
-"""Staged tiles: compiled sums and gradients of one block, for every built-in kernel.
+"""Compiled sums and gradients of a block for every built-in kernel, in stages per tile of keys (staged tiles).
 
 Each query goes through the keys in tiles of 512, whose weights `kernpool.algorithms.loops.kernel_weights` computes
 stage by stage. Measured: 1.2e9 Gaussian pairs per second and core in float64. Arrays of keys and values are transposed,
@@ -159,7 +159,7 @@ def reduce_block(
 
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
-    """Add the moments of a local linear fit, over a tile of keys, to `total`, after the sums of the values.
+    """Add the moments that a local linear fit needs, over a tile of keys, to `total`, behind the sums of values.
 
     Their order is that of `kernpool.core.moments`.
     """
@@ -193,7 +193,7 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
 
 @bare_part
 def residuals(weight, residual, value, first, inverse, intercept, cotangent):
-    """Divide the weights of a tile by the denominator, and write each key's residual times the cotangent.
+    """Divide a tile's weights by the denominator, and write residuals (value minus intercept) times the cotangent.
 
     Residuals are from the intercept, and their products are summed over the columns of values.
     """
@@ -209,7 +209,7 @@ def residuals(weight, residual, value, first, inverse, intercept, cotangent):
 
 @bare_part
 def tilt_shares(share, residual, weight, q, key, first, bandwidth, base, tilt, along):
-    """Write the weight of each key's value in a local linear fit, and subtract the fit's slope from residuals."""
+    """Write each value's linear weight in a local linear fit to `share`, and subtract slopes from `residual`."""
     size = weight.size
     for j in range(size):
         share[j] = base
@@ -229,7 +229,7 @@ def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
     unit, inverse_denominator, intercept, base, slope, tilt, cotangent, by_query, by_bandwidth, by_key, by_value,
 ):  # fmt: skip
-    """Add the gradients of a block of queries and keys to the `by_*` arrays, skipping empty ones.
+    """Add a block's contribution to the gradients of pooling, in the `by_*` arrays that are not empty.
 
     See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
     """
@@ -330,7 +330,7 @@ def reduce_stack(
     denominator,
     numerator,
 ):
-    """Write the kernel sums of a stack of problems of one shape to `shift`, `denominator` and `numerator`.
+    """Write the kernel sums of several problems of equal shape to `shift`, `denominator` and `numerator`.
 
     Arrays are those of `reduce_block`, stacked along a first axis; all problems share bandwidth, kernel and degree.
     """

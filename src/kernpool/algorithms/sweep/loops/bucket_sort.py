@@ -10,7 +10,7 @@ from kernpool.execution.compilation import bare_loop, bare_part, loop, strict_lo
 
 @strict_loop
 def bin_of(x, low, scale, last):
-    """Return the index, at most `last`, of the bin of equal width that holds the number `x`.
+    """Return the index, at most `last`, of the equal-width bin that holds the number `x`.
 
     Rounding is monotone, so bins are in order whatever the last digit is.
     """
@@ -19,7 +19,7 @@ def bin_of(x, low, scale, last):
 
 @strict_loop
 def count(x, low, scale, last, shift, counts):
-    """Count the numbers in each bucket of 2**shift bins, adding to `counts`."""
+    """Add the number of elements of `x` in each bucket of 2**shift bins to `counts`."""
     for i in range(x.size):
         counts[bin_of(x[i], low, scale, last) >> shift] += 1
 
@@ -42,7 +42,7 @@ def count_below(ascending, x):
 
 @bare_loop
 def starts(place):
-    """Replace counts of numbers, per part and bin, by the index where each part starts to write into each bin."""
+    """Replace counts per part of the data and bucket by the output index where the part starts to fill the bucket."""
     total = 0
     for b in range(place.shape[1]):
         for i in range(place.shape[0]):
@@ -64,7 +64,7 @@ def scatter(x, first, low, scale, last, shift, place, order, ordered):
 
 @strict_loop
 def scatter_again(x, source, start, bucket, low, scale, last, shift, end, order, ordered):
-    """Write the numbers of one bucket, with original indices, to their bins; write where the bins end."""
+    """Write the numbers of one bucket, and their original indices, into its bins; write where bins end to `end`."""
     for i in range(start[bucket], start[bucket + 1]):
         end[bin_of(x[i], low, scale, last)] += 1
     total = start[bucket]

@@ -42,7 +42,7 @@ def find_cells(x, begin, size, low, scale, slots, edge, cell):
 
 @loop
 def add_keys(x, weight, value, low, scale, slots, edge, center, h, moment):
-    """Add the weighted powers of keys' positions, alone and times values, to the moments of their cells.
+    """Add weighted powers of keys' positions, and these times values, to the moments of the keys' cells.
 
     These are ``w s**p``, and that times the value. Moments are (columns, cells, terms, 2), of an even number of terms:
     four numbers that lie side by side are one vector. That, and indices without a sign, makes 10 terms take 12 ns;
@@ -98,7 +98,7 @@ def join_cells(low, high, width):
 
 @loop
 def accumulate(start, moment, prefix, suffix):
-    """Write cumulative sums of cell moments within blocks: from the start to `prefix`, from the end to `suffix`."""
+    """Write cumulative sums of moments within each block of cells, forward to `prefix` and backward to `suffix`."""
     for c in range(moment.shape[0]):
         for b in range(start.size - 1):
             for k in range(start[b], start[b + 1]):
@@ -113,7 +113,7 @@ def accumulate(start, moment, prefix, suffix):
 
 @part
 def make_series(series, d, side, half_width, polynomial, coefficient):
-    """Write the coefficients of the kernel ``K(d + side s)`` in powers of s; return a bound on its terms."""
+    """Write the power series in s of the kernel ``K(d + side * s)`` to `series`; return a bound on its terms."""
     terms = series.size
     if polynomial:
         # Near the edge of the support in powers of the distance from there: small weights keep their digits.
@@ -145,7 +145,7 @@ def pool_queries(
     query, first, middle, last, block, start, center, half_width, prefix, suffix, h, polynomial, coefficient,
     denominator, numerator,
 ):  # fmt: skip
-    """Write kernel sums of queries from moments of cells, by power series; flag those that need direct summation.
+    """Write kernel sums from moments of cells, by power series; flag queries that need direct summation.
 
     Cells ``first`` to ``middle`` are on the left of a query, ``middle`` to ``last`` on its right. Flagged queries have
     the denominator `UNDONE`, and are to be computed key by key.
@@ -182,7 +182,7 @@ def pool_queries(
 
 @loop
 def pool_laplace(query, first, middle, last, center, h, leftward, rightward, denominator, numerator):
-    """Write the Laplace-kernel sums of queries over cells, from one number per cell and direction.
+    """Write Laplace-kernel sums of queries, from two sums per cell: for queries on its left and on its right.
 
     Weights are ``exp(-|q - k| / h)``, times the height 1/2.
     """

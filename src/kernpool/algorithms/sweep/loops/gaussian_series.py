@@ -52,8 +52,8 @@ def join(low, high, offset, width, most):
 
 
 @bare_loop
-def sum_cells(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scratch, moment):
-    """Write the Taylor moments of a cell's keys and values to `moment`.
+def sum_cell(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scratch, moment):
+    """Write the Taylor moments of one cell, of its key weights and its weighted values, to `moment`.
 
     They are not used if the cell is a sparse bin wider than half a bandwidth.
     """
@@ -100,7 +100,10 @@ def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
 
 @bare_part
 def add_series(local, scratch, moment, cell, distance, terms):
-    """Add a cell's Gaussian sum times ``exp(t**2 / 2)`` to `local`, a power series about a query block's middle."""
+    """Add a cell's Gaussian sum to `local`, a power series in a query's offset t from the middle of its block.
+
+    The sum is multiplied by ``exp(t**2 / 2)``.
+    """
     base = exp2(-0.5 * LOG2_E * distance * distance)
     for c in range(moment.shape[1]):
         # Taylor coefficients of sum_p M_p (d + t)**p at t = 0, by repeated synthetic division.
@@ -121,7 +124,7 @@ def add_series(local, scratch, moment, cell, distance, terms):
 def pool_blocks(
     query, block, block_low, block_high, cell_low, cell_high, cell_offset, moment, h, total, tol, scratch, local, found
 ):
-    """Write Gaussian sums of queries to `found`, by a power series per block; flag those that need direct summation.
+    """Write Gaussian sums to `found` by a power series per block of queries; flag those that need direct summation.
 
     Queries of a block with few of them have a series each. Flagged queries, whose sum of weights is `UNDONE`, are to be
     computed key by key.
@@ -191,7 +194,7 @@ def add_products(local, terms, t, size, found, column):
 
 @part
 def mark_near(columns, width, h, size, found, column):
-    """Flag queries whose keys are so near that their fourth-order moments lose digits."""
+    """Flag queries so near to all their keys that fourth-order moments have lost digits."""
     ratio = width / h
     least = NEAR_FOURTH * ratio * ratio * ratio * ratio
     for j in range(column, column + size):
@@ -200,8 +203,8 @@ def mark_near(columns, width, h, size, found, column):
 
 
 @part
-def take_own_out(columns, own_value, mine, removed, u, found, i):
-    """Subtract a query's own key (leave-one-out) from its higher moments; flag the query if little remains."""
+def subtract_own_key(columns, own_value, mine, removed, u, found, i):
+    """Subtract a query's own key (leave-one-out) from its higher-order moments; flag the query if little remains."""
     second, third, fourth = columns + 1, 2 * columns + 1, 2 * columns + 2
     square = u * u
     # Those of second order have been taken out already.
@@ -273,7 +276,7 @@ def pool_run(
 
 @part
 def add_moments(local, terms, t, size, found, column):
-    """Write the moments of local linear fits, for a tile of queries, to `found` by differentiating series.
+    """Write the moments that local linear fits need, for a tile of queries, to `found` by differentiating series.
 
     For a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F.
     """
@@ -299,7 +302,7 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
     moment, runs, first_run, last_run, h, total, tol, leave_out, quadratic, denominator, numerator,
 ):  # fmt: skip
-    """Write Gaussian sums for local fits of groups of queries; flag those that need direct summation.
+    """Write Gaussian moment sums for local fits at groups of queries; flag queries that need direct summation.
 
     Flagged queries are to be computed key by key. `quadratic` is None if there is no local quadratic fit; its code is
     not compiled then.
@@ -340,7 +343,7 @@ def pool_groups(
             found[columns, i] += removed * u
             found[columns + 1, i] -= removed * u * u
             if quadratic is not None:
-                take_own_out(columns, value, mine, removed, u, found, i)
+                subtract_own_key(columns, value, mine, removed, u, found, i)
         denominator[row] = found[0, i]
         for c in range(1, found.shape[0]):
             numerator[row, c - 1] = found[c, i]

@@ -26,7 +26,7 @@ UNDERFLOW = 1e-280
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
-    """Write each bin's Laplace-kernel sums at its right end and at its left end, and its plain sums.
+    """Write Laplace-kernel sums over each bin's keys at its right and its left end, and sums without the kernel.
 
     Sums are of weights, and of weights times each value. Plain ones have no kernel.
     """
@@ -65,7 +65,7 @@ def scan(low, high, first_bin, last_bin, h, leftward, rightward):
 
 @bare_loop
 def find_runs(low, high, block_low, block_high, runs):
-    """Write, for each block of queries, the range of bins that are neither left nor right of all its queries."""
+    """Write, for each block of queries, the range of bins that are neither left nor right of the whole block."""
     near, end = 0, 0
     for k in range(runs.shape[0]):
         near = walk(high, block_low[k], near)
@@ -76,7 +76,7 @@ def find_runs(low, high, block_low, block_high, runs):
 
 @bare_loop
 def finish(low, high, runs, block, query, h, leftward, rightward, found):
-    """Add the decayed sums of all bins left and right to the sums over near keys; flag queries that underflow."""
+    """Add sums over all bins left and right of a query block to those over near keys; flag queries that underflow."""
     rate = LOG2_E / h
     for k in range(runs.shape[0]):
         near, end = runs[k, NEAR], runs[k, END]
@@ -99,21 +99,21 @@ TIED = 32  # equal keys of a bin, from which on they are summed as one
 
 
 @part
-def add_key(sums, weight, value, j, times, t):
-    """Add a key at offset `t`, with kernel weight `times`, to a row of local linear sums."""
+def add_key(sums, weight, value, j, kernel_weight, t):
+    """Add the key `j`, at offset `t` and with `kernel_weight`, to the moment sums for local linear fits."""
     values = value.shape[0]
-    times *= weight[j] if weight.size else 1.0
-    sums[0] += times
-    sums[1 + values] += times * t
-    sums[2 + values] += times * t * t
+    kernel_weight *= weight[j] if weight.size else 1.0
+    sums[0] += kernel_weight
+    sums[1 + values] += kernel_weight * t
+    sums[2 + values] += kernel_weight * t * t
     for c in range(values):
-        sums[1 + c] += times * value[c, j]
-        sums[3 + values + c] += times * t * value[c, j]
+        sums[1 + c] += kernel_weight * value[c, j]
+        sums[3 + values + c] += kernel_weight * t * value[c, j]
 
 
 @part
 def add_moved(sums, source, decay, distance, side, values):
-    """Add the local linear sums of all keys on one side, as seen from `distance` farther away, to a row.
+    """Add the moment sums of all keys on one side of a point, moved to a point `distance` farther away, to `sums`.
 
     The side is -1 or 1; `source` has sums of distances, without a sign.
     """
@@ -128,7 +128,7 @@ def add_moved(sums, source, decay, distance, side, values):
 
 @loop
 def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
-    """Write each bin's local linear sums about its right end and about its left end, and plain sums.
+    """Write local linear moment sums over each bin's keys about its right and left end, and sums without the kernel.
 
     The plain ones are of weights and values alone.
     """
@@ -150,7 +150,7 @@ def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h,
 
 @loop
 def scan_moments(low, high, first_bin, last_bin, h, leftward, rightward):
-    """Accumulate decaying local linear sums from bin to bin, in both directions, in place.
+    """Accumulate exponentially decaying local linear moment sums from bin to bin, in both directions, in place.
 
     Bins are counted from either end.
     """
@@ -165,7 +165,7 @@ def scan_moments(low, high, first_bin, last_bin, h, leftward, rightward):
 
 @part
 def add_run(sums, x, weight, value, start, stop, q, h, own, own_weight, times):
-    """Add consecutive keys one by one to a query's local linear sums; its own key has weight `own_weight`."""
+    """Add consecutive keys to a query's local linear moment sums; the query's own key has the weight `own_weight`."""
     values = value.shape[0]
     for first in range(start, stop, times.size):
         size = min(times.size, stop - first)
@@ -202,7 +202,7 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, offset, low, high,
     first_group, last_group, h, leftward, rightward, total, leave_out, denominator, numerator,
 ):  # fmt: skip
-    """Write Laplace-kernel sums for local linear fits of queries; flag those that need direct summation.
+    """Write Laplace-kernel moment sums for local linear fits; flag queries that need direct summation.
 
     Flagged queries underflow, or lose digits by the subtraction of their own key. They are to be computed key by key.
     """

@@ -1,4 +1,4 @@
-"""Compiled sums over near keys: the pairs that the queries of a block visit one by one.
+"""Compiled sums over near keys, which every query of a block visits one by one.
 
 Near keys are copied next to each other, up to a multiple of 16, so that the loops over pairs run in full vectors. The
 loops are short, and half of their time went into remainders. Several queries per load of a key were no faster. A bin
@@ -77,7 +77,7 @@ def is_tied(offset, low, high, b):
 
 @bare_loop
 def reserve(offset, runs, near):
-    """Write where the near keys of each query block start in a buffer, and where the last ones stop.
+    """Write where each query block's near keys start in a buffer, and where those of the last block stop, to `near`.
 
     Starts are multiples of `WIDTH`.
     """
@@ -92,7 +92,7 @@ def reserve(offset, runs, near):
 
 @bare_part
 def copy(source, out):
-    """Copy as many elements of `source` into the array `out` as it holds."""
+    """Fill the array `out` with the first elements of `source`."""
     for j in range(out.size):
         out[j] = source[j]
 
@@ -145,8 +145,8 @@ def collect(x, weight, value, offset, low, high, total, runs, near, near_x, time
 
 
 @lru_cache
-def pairs(inner: int, outer: int) -> Callable[..., Any]:
-    """Build the loop over near pairs for the kernel ``(1 - |u|**inner)**outer``, or for the Laplace kernel.
+def near_pair_loop(inner: int, outer: int) -> Callable[..., Any]:
+    """Build the loop that sums near pairs, for the kernel ``(1 - |u|**inner)**outer`` or for the Laplace kernel.
 
     A polynomial kernel is zero outside of its support. `inner` and `outer` are compile-time constants, so that only one
     of the branches is compiled.
@@ -195,7 +195,7 @@ def pairs(inner: int, outer: int) -> Callable[..., Any]:
 
 @strict_loop
 def weight_of(q, x, h, inner, outer):
-    """Return the kernel weight of a pair, up to a constant factor, with the support as NumPy rounds it."""
+    """Return the kernel weight of a query-key pair up to a constant factor, with its support as NumPy rounds it."""
     u = abs(q - x) / h
     if inner == LAPLACE:
         return exp2(-LOG2_E * u)
@@ -207,8 +207,8 @@ def weight_of(q, x, h, inner, outer):
 
 
 @bare_loop
-def take_own_out(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
-    """Subtract each query's own key (leave-one-out); recompute or flag queries that lose more than half.
+def subtract_own_keys(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
+    """Subtract each query's own key (leave-one-out); recompute or flag queries that lose over half of their weight.
 
     A sum of a polynomial kernel over few keys is recomputed here; all others are flagged, to be computed key by key.
     """

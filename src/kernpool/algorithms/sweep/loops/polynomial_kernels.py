@@ -69,11 +69,12 @@ def join(offset, low, high, width, start, cell_of):
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
-    """Write the moments of each bin of keys about the center of its cell, ``sum w (-s)**p / p!``.
+    """Write the moments of each bin's keys, about the center of the bin's cell, to `moment`.
 
-    They are written twice, as prefix and as suffix. Moments of the weights come first, then those of weight times
-    value, column by column. `scratch` has a row for powers, one for positions and one for each column of values, of a
-    tile of keys that is filled up with weights of zero.
+    They are ``sum w (-s)**p / p!``, with the position s of a key in bandwidths. They are written twice, as prefix and
+    as suffix. Moments of the weights come first, then those of weight times value, column by column. `scratch` has a
+    row for powers, one for positions and one for each column of values, of a tile of keys that is filled up with
+    weights of zero.
     """
     power, s = scratch[0], scratch[1]
     tile = s.size
@@ -112,7 +113,7 @@ def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, 
 
 @bare_loop
 def add_up(moment, cell_of, side, first, last):
-    """Accumulate the moments of bins within each cell, in place, from the left end or the right (`side`)."""
+    """Replace moments of bins by cumulative sums within each cell, from the left or the right as `side` says."""
     for k in range(max(first, 1), last):
         b, before = (k, k - 1) if side == PREFIX else (cell_of.size - 1 - k, cell_of.size - k)
         if cell_of[b] == cell_of[before]:
@@ -123,9 +124,9 @@ def add_up(moment, cell_of, side, first, last):
 
 @bare_loop
 def find_runs(offset, low, high, block_low, block_high, h, split, runs):
-    """Write, for every block of queries, the bins at which the runs of near and far keys start.
+    """Write the first bin of each run of near or far keys, for every block of queries, to `runs`.
 
-    See the sketch in the docstring of the module.
+    The docstring of the module has a sketch of the runs.
     """
     near, far_left, hole, far_right, right, end = 0, 0, 0, 0, 0, 0
     for k in range(runs.shape[0]):
@@ -170,7 +171,7 @@ def count_terms(t, terms):
 def add_far(
     low, high, start, cell_of, moment, runs, block_low, block_high, h, polynomial, slope, local, degree, far_weight
 ):
-    """Write each query block's power series for the sums over its far keys, its degree, and the keys' weight.
+    """Write, for each query block, a power series for sums over far keys, its degree, and the far keys' weight.
 
     With ``s`` the position of a key about the center of its cell, ``d`` the distance of the centers and ``t`` the
     position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times
@@ -232,7 +233,10 @@ def finish(
     x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
     near_weight, found,
 ):  # fmt: skip
-    """Add sums over far keys to those over near keys; flag queries that need direct summation, zero empty ones."""
+    """Add sums over far keys, from power series, to those over near keys; flag queries that need direct summation.
+
+    Sums of queries without a key in their window become zero.
+    """
     for k in range(runs.shape[0]):
         middle, least = middle_of(block_low[k], block_high[k]), LEAST_SHARE * far_weight[k]
         for i in range(block[k] - block[0], block[k + 1] - block[0]):
@@ -257,7 +261,7 @@ MOST, PAIRS = 256, 1 << 20  # queries of a run, and pairs: a few milliseconds
 
 @loop
 def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, weight):
-    """Write the distance and weight of each query's nearest included key; infinite distance if none.
+    """Write the distance (infinite if none) and the weight of each query's nearest key of positive weight.
 
     With `elsewhere`, of the keys that do not coincide with the query: they alone determine a slope, however small their
     weight.

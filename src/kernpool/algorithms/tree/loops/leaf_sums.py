@@ -1,4 +1,4 @@
-"""Compiled sums over visited leaves and nodes: pairs in float64 or float32, and whole nodes by moments.
+"""Compiled sums over tree leaves, key by key in float64 or float32, and over whole nodes by their moments.
 
 **Pairs.** Fused loops serve the most used kernels, radial, in two or three columns; all others run by the stages of
 brute force. Specialisations close over integers alone. Coordinates are those of `LeafCopies` in
@@ -60,7 +60,7 @@ from kernpool.algorithms.tree.loops.traversal import (
     TAXICAB,
     add_component,
     ceiling,
-    node_name,
+    node_index,
 )
 from kernpool.execution.compilation import bare_loop, loop
 
@@ -90,7 +90,7 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
     def sum_near(
         pairs, count, key, key_weight, value, center, factor, query, own, own_weight, denominator, numerator, buffers
     ):  # fmt: skip
-        """Add keys of leaves to sums of queries, for listed query-leaf pairs; return how many were not summed."""
+        """Add leaves' keys to queries' sums for the listed query-leaf pairs; return the number of pairs not summed."""
         size, current, edgy = key.shape[2], -1, 0
         weight, buffer = buffers[0], buffers[1]
         for r in range(count):
@@ -235,7 +235,7 @@ def list_pairs(
     visits, place, count, query, lower, upper, scale, norm, code, infinite, far_leaf, budget, lowest, log_mass, unit,
     least, spent, pairs, sizes,
 ):  # fmt: skip
-    """List query-leaf pairs by the loop that sums them, until a list is full; return the index of the next visit.
+    """List query-leaf pairs by the loop that sums them, until a list is full; return the row of `visits` to go on from.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def sum_stages(
     pairs, count, key, key_weight, value, query, own, own_weight, unit, bandwidth, code, infinite, product,
     denominator, numerator,
 ):  # fmt: skip
-    """Add keys of leaves to sums of queries, for listed query-leaf pairs, in stages that support every kernel."""
+    """Add keys of leaves to sums of queries, for listed query-leaf pairs, by the loop that supports every kernel."""
     size, current, keys = key.shape[2], 0, key[0]
     weight, s, exponent, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for r in range(count):
@@ -325,7 +325,7 @@ def sum_stages(
 def add_nodes(
     nodes, count, visits, visit_count, query, own, size, center, moments, scale, code, denominator, numerator, collapsed
 ):  # fmt: skip
-    """Add whole tree nodes to the sums of queries by their moments; return the new number of leaf visits.
+    """Add whole tree nodes to queries' sums by moments; return the length of the list of leaves still to be summed.
 
     Leaves with the own key of a query are added to the visits. On the way down to the own key of a query, if it is
     there, the other halves are added.
@@ -352,7 +352,7 @@ def add_nodes(
                         low, last = middle, middle
                     else:
                         high, first = middle, middle
-                node, squared = node_name(low, high, leaves), 0.0
+                node, squared = node_index(low, high, leaves), 0.0
                 for a in range(d):
                     t[a] = (query[i, a] - center[node, a]) * scale[a]
                     squared += t[a] * t[a]

@@ -1,7 +1,7 @@
-"""Compiled tree traversal: kd order, distances between boxes, and lists of nodes and leaves to visit.
+"""Compiled tree traversal: kd order, distances between boxes, and lists of the nodes and leaves to sum.
 
 **Order.** The tree has no pointers. All leaves but the last are full, so a node is a range of leaves. It is split in
-the middle of the range, at a leaf whose number names the node: see `node_names` in `algorithms/tree/kd_tree.py`.
+the middle of the range, at a leaf whose number names the node: see `node_indices` in `algorithms/tree/kd_tree.py`.
 
 **Boxes.** Bounds of the distance and of the weight between two boxes. Arrays are passed one by one and not as the
 records that hold them, because unpacking a record takes longer than computing the distance.
@@ -30,7 +30,7 @@ ROUNDING = 1e-13
 
 @part
 def add_component(total, x, norm):
-    """Return a squared norm with one more component added; for the norm `TAXICAB` the plain norm."""
+    """Return the squared norm of a vector with one more component `x`; for the taxicab norm, the norm itself."""
     if norm == EUCLIDEAN:
         return total + x * x
     return max(total, x * x) if norm == MAXIMUM else total + x
@@ -57,10 +57,10 @@ def largest(low, high, node, lower, upper, scale, norm):
 
 
 @part
-def node_name(first, last, leaves):
+def node_index(first, last, leaves):
     """Return the array index of the tree node that has the leaves `first` to ``last - 1``.
 
-    As `kd_tree.node_names` does.
+    As `kd_tree.node_indices` does.
     """
     return first if last - first == 1 else leaves + (first + last) // 2
 
@@ -113,7 +113,7 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
         while height > 0:
             height -= 1
             first, last = stack[height, 0], stack[height, 1]
-            node = node_name(first, last, leaves)
+            node = node_index(first, last, leaves)
             if smallest(low, high, node, lower, upper, scale, norm) > 1.0 + MARGIN:
                 continue
             if collapse and largest(low, high, node, lower, upper, scale, norm) < 1.0 - MARGIN:
@@ -163,7 +163,7 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
         while height > 0:
             height -= 1
             first, last = stack[height, 0], stack[height, 1]
-            bound = ceiling(smallest(low, high, node_name(first, last, leaves), lower, upper, scale, norm), code)
+            bound = ceiling(smallest(low, high, node_index(first, last, leaves), lower, upper, scale, norm), code)
             if bound * (1.0 - ROUNDING) < cut[t]:
                 continue
             if last - first > 1:
@@ -194,7 +194,7 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
 def find_nearest_key(
     rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, buffer, out
 ):  # fmt: skip
-    """Write to `out` the base-2 logit of each query's nearest key, and a lower bound on the log2 of its weight.
+    """Write the base-2 logit of each query's nearest key, and a lower bound on the log2 of that key's weight, to `out`.
 
     The logit is without the key weight and the bounded factor that some kernels have. Both are minus infinity if no key
     is included.
@@ -211,14 +211,14 @@ def find_nearest_key(
             height -= 1
             first, last = stack[height, 0], stack[height, 1]
             # a rounding of the far distance must not hide the nearest key
-            if ceiling(smallest(q, q, node_name(first, last, leaves), lower, upper, scale, norm), code) < best * (
+            if ceiling(smallest(q, q, node_index(first, last, leaves), lower, upper, scale, norm), code) < best * (
                 1.0 + ROUNDING
             ):
                 continue
             if last - first > 1:
                 middle = (first + last) // 2
-                left = smallest(q, q, node_name(first, middle, leaves), lower, upper, scale, norm)
-                right = smallest(q, q, node_name(middle, last, leaves), lower, upper, scale, norm)
+                left = smallest(q, q, node_index(first, middle, leaves), lower, upper, scale, norm)
+                right = smallest(q, q, node_index(middle, last, leaves), lower, upper, scale, norm)
                 swap = 1 if left <= right else 0  # the nearer half goes on top
                 stack[height + swap, 0], stack[height + swap, 1] = first, middle
                 stack[height + 1 - swap, 0], stack[height + 1 - swap, 1] = middle, last
