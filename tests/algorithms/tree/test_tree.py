@@ -93,7 +93,7 @@ def test_far_leaves_in_float32_have_six_digits(kernel, d, generator):
         sums = []
         for far_leaf in (-np.inf, np.inf):
             block.denominator[:], block.far[:], block.numerator[:] = 0.0, 0.0, 0.0
-            list(block.follow(visits[leaf : leaf + 1], 0, 1, 0.0, far_leaf))
+            list(block.add_leaves(visits[leaf : leaf + 1], 0, 1, 0.0, far_leaf))
             sums.append(np.column_stack([block.denominator + block.far, block.numerator]))
         rows = block.far > 0.0
         errors.append((np.abs(sums[1] - sums[0])[rows] / sums[0][rows, :1]).ravel())  # values are less than 1 in size
