@@ -92,7 +92,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 
 def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the training and test rows of each fold; folds are stratified by class, and do not split clusters."""
+    """Return indices of the training and test rows of each fold, stratified by class; folds do not split clusters."""
     y, groups = training.target, training.groups
     n = len(y) if groups is None else len(np.unique(groups))
     if folds > n:

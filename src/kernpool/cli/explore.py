@@ -101,7 +101,7 @@ def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) 
 
 
 def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
-    """Return Python code that loads features and target; only a comment if pandas would read the table differently."""
+    """Return Python code that loads features and target; only a comment if pandas may read the table differently."""
     readers = {".csv": "read_csv", ".parquet": "read_parquet"}
     suffix = Path(options.data).suffix.lower()
     is_plain = suffix in readers and not training.notes and options.missing != "drop"

@@ -272,7 +272,10 @@ QUERIES = Advice(
 
 
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
-    """Read the rows to predict: return the feature columns that the model needs, and the whole table."""
+    """Read the rows to predict: return the feature columns that the model needs, and the table with all columns.
+
+    With --missing drop, rows with missing features are in neither.
+    """
     table = open_table(options)
     table.need(header["features"])
     kept = [] if not options.keep else listed(options.keep)

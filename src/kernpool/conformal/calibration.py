@@ -325,7 +325,10 @@ class ConformalProblem:
 
     @cached_property
     def left_out(self) -> Array:
-        """Leave-one-out predictions of the training rows, of shape (n, c); leave-cluster-out if clusters calibrate."""
+        """Leave-one-out predictions of the training rows, of shape (n, c).
+
+        Leave-cluster-out if clustered training rows calibrate.
+        """
         if self.known is not None:
             return self.known
         code = self.training_code

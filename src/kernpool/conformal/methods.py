@@ -124,7 +124,9 @@ def _with_ends(bounds: Bounds, value: Array) -> Bounds:
 
 
 def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:
-    """Return the record of a conformal method; raise ValueError if it is unknown or cannot use these rows.
+    """Return the record of a conformal method; raise ValueError if it is unknown or not for such rows.
+
+    The rows are training or other rows (`own`), and clustered or not.
 
     Examples
     --------

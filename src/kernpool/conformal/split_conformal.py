@@ -185,7 +185,7 @@ def _with_nan(smoother: Smoother) -> Smoother:
 
 
 class _ConditionalQuantiles:
-    """Estimator of conditional quantiles of the outputs; for local linear fits, of residuals around the fit.
+    """Estimator of conditional quantiles of the outputs; for a local linear fit, the fit plus quantiles of residuals.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary file to write to; rename it to `path` if the `with` block succeeds, else remove it.
+    """Yield the path of a temporary file; rename this file to `path` if the `with` block succeeds, else remove it.
 
     The file lies next to `path`, and its temporary name keeps the suffix, because writers choose the format by it. A
     file that is replaced passes its permissions on.
@@ -234,7 +234,10 @@ def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", priv
 
 @contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock on a file or folder during the `with` block, if possible; wait while others hold it."""
+    """Hold a lock on a file or folder during the `with` block, if possible.
+
+    Wait while another thread or process holds it.
+    """
     lock = acquire_lock(path, wait=True)
     try:
         yield

@@ -186,7 +186,7 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
 
 
 def read_json(folder: Path) -> dict[str, Any]:
-    """Read ``model.json`` in a folder without checking its entries; return an empty dict if it is no JSON object."""
+    """Read ``model.json`` in a folder without checking its entries; return an empty dict if its JSON is no object."""
     path = folder / HEADER
     if not path.is_file():
         raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")

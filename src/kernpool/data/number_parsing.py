@@ -253,7 +253,7 @@ def take_cells(cells: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def words(cell: Any) -> str:
-    """Describe a non-numeric cell for a message: that it is empty, or what it holds, shortened if it is long.
+    """Describe a cell for a message: that it is empty, or what it holds, shortened if it is long.
 
     Examples
     --------

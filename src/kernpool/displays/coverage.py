@@ -127,6 +127,8 @@ def is_training(estimator: Any, X: Any) -> bool:
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
     """Return the values of a column of X, which is given by number or name, and its axis label.
 
+    Dates stay dates.
+
     Examples
     --------
     >>> column_of([[1.0, 2.0], [3.0, 4.0]], 1)

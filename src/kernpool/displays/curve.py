@@ -35,7 +35,7 @@ REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y ax
 
 
 def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
-    """Compute an estimator's pointwise and, if requested, simultaneous confidence intervals along one column.
+    """Compute an estimator's confidence intervals along one column: none, pointwise, or simultaneous and pointwise.
 
     Parameters
     ----------

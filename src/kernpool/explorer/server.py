@@ -403,7 +403,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Send the page to clients with the access token; redirect a client with the one-time ticket to it."""
+        """Send the page to a client with the access token; redirect a client with the one-time ticket to the page."""
         if self.path.startswith("/?once="):
             if not self._is_elsewhere():
                 self._let_in(self.path.removeprefix("/?once="))

@@ -194,8 +194,8 @@ def _need_rows(of: Probabilities) -> None:
 def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
     """Return which queries have training rows near enough for standard errors, and warn of other queries.
 
-    These have no key in the kernel's support (no warning if `warn` is false), or are far from all keys but within their
-    range: estimators warn of queries beyond the range.
+    The others have no key in the kernel's support, or are far from all keys. There is no warning of the former if
+    `warn` is false, nor of far queries beyond the range of the keys, of which estimators warn.
     """
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)

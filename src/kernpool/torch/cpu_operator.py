@@ -66,7 +66,10 @@ class Sequences(NamedTuple):
         return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
 
     def parts(self) -> Iterator[Part]:
-        """Yield a `Part` for each sequence, or for each block of its queries; skip a part if no key can be used."""
+        """Yield a `Part` for each sequence, or for each block of its queries; skip a part without keys.
+
+        These are the parts for which `counts`, or a mask with one row for all queries, excludes every key.
+        """
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
         for b in range(len(query)):

@@ -401,7 +401,7 @@ class Participants:
 
     @property
     def adds_to_logits(self) -> bool:
-        """Whether the attention mask is of floating point and so is added to the logits."""
+        """Whether the attention mask holds floating-point numbers, which are added to the logits."""
         return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
 
     @property
@@ -445,7 +445,7 @@ class Participants:
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:
-        """Return for each query a number n: it may use only the first n keys; None without lengths and causality.
+        """Return, for each query, how many of the first keys it may use at most; None without lengths and causality.
 
         Of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone.
         """

@@ -353,7 +353,10 @@ class KernelSimilarity(nn.Module):
 
     @property
     def inverse_bandwidth(self) -> Tensor:
-        """Differentiable inverse bandwidth ``1 / h`` of shape () or (size,); 1 if the similarity has a linear map."""
+        """Differentiable inverse bandwidth ``1 / h`` of shape () or (size,); 1 if the similarity has a linear map.
+
+        Its dtype is float32 at least.
+        """
         learned = at_least_single(self._learned)
         if self.form == "linear":
             return torch.ones((), device=learned.device, dtype=learned.dtype)

@@ -1,4 +1,4 @@
-"""Compiled loops for bandwidth criteria of small tables: kernel sums over all pairs of rows, and their derivatives.
+"""Compiled loops of the fast bandwidth criteria: kernel sums over pairs of rows, and their derivatives.
 
 Two sets of loops. The first passes a block of rows over all rows as keys: weights, moments, and the derivatives of
 the fit by each weight. Its tables have shape (rows of the block, n) and stay in the cache; every stage runs along
@@ -247,7 +247,7 @@ def _weigh(columns, i, stop, kernel):
 
 @bare_part
 def _add(kernel, weighted, i, stop, sums):
-    """Add the weighted values of row `i` to the sums of rows ``i + 1`` to ``stop - 1``, and vice versa."""
+    """Add the kernel-weighted values of row `i` to the sums of rows ``i + 1`` to ``stop - 1``, and vice versa."""
     for c in range(weighted.shape[0]):
         theirs, their_sums = weighted[c, i + 1 : stop], sums[c, i + 1 : stop]
         own, total = weighted[c, i], 0.0

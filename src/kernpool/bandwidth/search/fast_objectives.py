@@ -403,7 +403,7 @@ class AllPairsObjective(FastObjective):
     def _weigh(
         self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
     ) -> Array:
-        """Return a block's pair weights, with derivatives as factors of categorical column `skipped` (-1: none)."""
+        """Return a block's pair weights; derivatives replace the factors of categorical column `skipped` (-1: none)."""
         kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
         self._loops.weigh(
             exponents,

@@ -666,12 +666,12 @@ class Objective:
 
     @cached_property
     def alone(self) -> Array:
-        """Deviations of each row's outputs from the mean of the other rows, times the root of its normalised weight."""
+        """Each row's deviation from the mean of the other rows, times the square root of its normalised weight."""
         return np.asarray((self.value - self._mean_of_others()) * self._share)
 
     @cached_property
     def bound(self) -> Array:
-        """Largest residuals that count for rows of leverage one, times the roots of their normalised weights."""
+        """Bounds on the residuals of rows of leverage one, times the square roots of the rows' normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 

@@ -372,7 +372,7 @@ def _open(file: Path) -> Any:
 
 
 def name_in(folder: Path, file: Path) -> str:
-    """Return the path of a data file relative to `folder`, as text; just the file name if `folder` is the file."""
+    """Return the path of a data file relative to `folder`, as text; just the file name if `folder` is no folder."""
     return file.relative_to(folder).as_posix() if file != folder and folder.is_dir() else file.name
 
 

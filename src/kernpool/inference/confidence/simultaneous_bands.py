@@ -314,7 +314,7 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
 
 
 class _NeighbourWeights(NamedTuple):
-    """Linear weights of two fits at neighbouring grid points, as polynomials of offsets from one center.
+    """Linear weights of two fits at pairs of neighbouring grid points, as polynomials about a center of each pair.
 
     They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
     """

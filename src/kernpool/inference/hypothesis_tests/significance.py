@@ -257,7 +257,7 @@ class SlopeStatistic:
 
 
 def slope_norms(planes: SmootherMatrix) -> Array:
-    """Return the norm of the linear weights of each local slope, times its bandwidth: shape (m, d)."""
+    """Return the norm of the linear weights of each local slope, times its column's bandwidth: shape (m, d)."""
     recipe, problem = planes.recipe, planes.problem_with(np.zeros((len(planes.problem.key), 1)))
 
     def sums(problem: Problem) -> PoolState:

@@ -108,9 +108,9 @@ class SmootherMatrix:
         return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
 
     def report_empty(self, value: Array) -> None:
-        """Warn of queries without a key in the kernel's support, or raise ValueError if the recipe asks for that.
+        """Warn of queries without a key in the kernel's support, or raise ValueError, as the recipe's `empty` says.
 
-        `fit` does neither.
+        With "mean" and "zero" there is neither. `fit` does neither.
         """
         if self.recipe.empty in ("nan", "raise", "nearest"):
             found = self.local(value[:, :1])

@@ -100,7 +100,7 @@ def _category_coordinates(code: NDArray[np.int64], points: Array) -> Array:
 def _on_a_line(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for a single input column.
+    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for a single coordinate.
 
     The row itself is included. A run of points around each row is grown by the nearer end, or by both if they are
     equally far.
@@ -125,7 +125,7 @@ def _on_a_line(
 def _in_space(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for several input columns.
+    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for several coordinates.
 
     The row itself is included, and so are all ties with the farthest neighbour needed. They are found with a tree.
     """

@@ -393,7 +393,7 @@ def as_device(device: Any) -> torch.device:
 
 
 def as_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
-    """Return the torch dtype of this name; for None, float64 on the CPU and float32 on other devices."""
+    """Return the torch dtype of a given name; for None, float64 on the CPU and float32 on other devices."""
     if dtype is None:
         dtype = "float64" if device.type == "cpu" else "float32"
     found: torch.dtype = getattr(torch, dtype)
