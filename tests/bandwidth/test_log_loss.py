@@ -10,7 +10,7 @@ from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import log_loss
 from kernpool.bandwidth.search.log_loss import LogLoss
 from kernpool.bandwidth.search.progress import TimeLimit
-from kernpool.bandwidth.search.settings import SearchConfig
+from kernpool.bandwidth.search.setup import SearchConfig
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 

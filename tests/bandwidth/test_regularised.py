@@ -7,7 +7,7 @@ from sklearn.datasets import make_friedman1
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.bandwidth import CRITERIA, canonical_rows
 from kernpool.bandwidth.search.objective import FARTHEST, Objective, Penalty
-from kernpool.bandwidth.search.settings import WithRidge
+from kernpool.bandwidth.search.setup import WithRidge
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel, get_kernel
 

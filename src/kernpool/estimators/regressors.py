@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from kernpool.bandwidth.search.settings import is_flat
+from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared, fill_empty
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.chunked_fit import as_chunks, fit_chunks

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, choose, pool
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.sweep import cells, few_queries, sweep, windows
-from kernpool.algorithms.sweep.cells import cut_line, window_ends
+from kernpool.algorithms.sweep import few_queries, line_cells, sweep, windows
+from kernpool.algorithms.sweep.line_cells import cut_line, window_ends
 from tests.support.lines import FAR_SUMS, SITUATIONS, assert_right, line_problem
 from tests.support.thinning import thinned
 
@@ -26,8 +26,8 @@ def always(monkeypatch):
         return undone
 
     monkeypatch.setattr(few_queries, "pool_cells", noted)
-    monkeypatch.setattr(cells, "KEYS_PER_CELL", 1e-3)
-    monkeypatch.setattr(cells, "KEYS_PER_PART", 500)
+    monkeypatch.setattr(line_cells, "KEYS_PER_CELL", 1e-3)
+    monkeypatch.setattr(line_cells, "KEYS_PER_PART", 500)
     monkeypatch.setattr(sweep, "are_few", lambda *_: True)
     return left
 
@@ -82,7 +82,7 @@ def test_what_is_left_is_done_key_by_key(kernel, few, generator, always, monkeyp
 @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "laplace"])
 def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, situation, generator, always, monkeypatch):
     monkeypatch.setattr(few_queries, "QUERIES_PER_CALL", 7)
-    monkeypatch.setattr(cells, "KEYS_PER_CALL", 100)
+    monkeypatch.setattr(line_cells, "KEYS_PER_CALL", 100)
     problem = line_problem(kernel, situation, generator)
     first = choose(problem, "sweep").reduce(problem, n_jobs=1)
     for n_jobs in (2, 8):
@@ -97,7 +97,7 @@ def test_moments_of_chunks_of_keys_add_up(kernel, generator, always):
     key, value = generator.random(3000), generator.normal(size=(3000, 2))
     problem = Problem.from_arrays([0.2, 0.5], key, value, kernel=kernel, bandwidth=0.3)
     low, stop = window_ends(problem.query[:, 0], 0.3, edge_belongs=True)
-    made = cells.Cells.make(problem, low, stop, len(key), key.min(), key.max())
+    made = line_cells.Cells.make(problem, low, stop, len(key), key.min(), key.max())
     whole = made.sum_moments(key, None, problem.value, 1)
     chunks = [made.sum_moments(key[i : i + 1000], None, problem.value[i : i + 1000], 1) for i in range(0, 3000, 1000)]
     np.testing.assert_allclose(sum(chunks), whole, rtol=1e-12, atol=1e-12)

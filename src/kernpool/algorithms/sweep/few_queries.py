@@ -1,8 +1,8 @@
 """Kernel sums at few queries over many keys in one column, such as a curve to be drawn.
 
-The line is cut into cells at the queries and at the ends of their windows (`cells.py`). One pass over the keys adds
-each to the moments of its cell, and a query is a sum over the cells of its window (`loops/cells.py`). Keys are not
-moved, and each is visited once.
+The line is cut into cells at the queries and at the ends of their windows (`line_cells.py`). One pass over the keys
+adds each to the moments of its cell, and a query is a sum over the cells of its window (`loops/line_cells.py`). Keys
+are not moved, and each is visited once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import radius
-from kernpool.algorithms.sweep.cells import Cells, window_ends
-from kernpool.algorithms.sweep.loops import cells as loops
+from kernpool.algorithms.sweep.line_cells import Cells, window_ends
+from kernpool.algorithms.sweep.loops import line_cells as loops
 from kernpool.algorithms.sweep.moment_columns import clear, pop_flags
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress

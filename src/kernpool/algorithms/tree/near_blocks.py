@@ -1,4 +1,4 @@
-"""Sums over blocks of queries and keys within each other's reach: local linear fits, and gradients.
+"""Sums for local linear fits and gradients, over blocks of queries and keys within each other's reach.
 
 Both are in kd order, and only blocks that reach each other are visited, in the tiles of brute force. How far a query
 reaches depends on its sum of weights, which the tree finds first, without moments. What is left out is at most the

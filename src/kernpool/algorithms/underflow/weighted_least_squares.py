@@ -1,4 +1,4 @@
-"""Weighted least squares for weights that may differ by any factor, without forming sums of squares.
+"""Weighted least squares for weights that may differ by any factor, and arithmetic in double-double precision.
 
 For a query far from all keys weights fall off like 1, e^-20, e^-60 from the nearest key on. The plane of least
 squares is well defined all the same: as weights draw apart it becomes the one through the nearest keys, where a key

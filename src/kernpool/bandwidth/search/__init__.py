@@ -3,7 +3,7 @@
 Read `search.py` first: it chooses the rows and the strategy, and reports the result. `objective.py` is the
 criterion with its derivatives, `fast_objectives.py` the same by quicker sums for small tables, `log_loss.py` the
 criterion and the search for class probabilities. `common_scale.py` searches one common factor, `per_column.py` one
-bandwidth per column, by the minimiser in `gauss_newton.py`. `settings.py` has the settings and the start of every
+bandwidth per column, by the minimiser in `gauss_newton.py`. `setup.py` has the settings and the start of every
 search, and the ridge; `progress.py` its progress, its time limit, and the choice between the criterion and its quicker
 versions.
 """

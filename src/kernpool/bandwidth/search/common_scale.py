@@ -15,7 +15,7 @@ from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.bandwidth.search.fast_objectives import PairwiseObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.progress import SearchState, choose_way
-from kernpool.bandwidth.search.settings import SearchConfig
+from kernpool.bandwidth.search.setup import SearchConfig
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel
 

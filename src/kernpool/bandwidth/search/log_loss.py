@@ -31,7 +31,7 @@ from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
 from kernpool.bandwidth.search.objective import Evaluation, Objective, cost_of_empty
 from kernpool.bandwidth.search.progress import OutOfTimeError, TimeLimit, choose_way_of_log_loss
 from kernpool.bandwidth.search.search import BandwidthSearch, Passes, warn_of_stop
-from kernpool.bandwidth.search.settings import SearchConfig, SearchStart, begin
+from kernpool.bandwidth.search.setup import SearchConfig, SearchStart, begin
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import one_thread

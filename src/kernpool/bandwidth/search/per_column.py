@@ -29,7 +29,7 @@ from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.bandwidth.search.gauss_newton import GaussNewton, Iterate, SumOfSquares, descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.progress import EvaluationMethod, SearchState, TimedObjective, choose_way
-from kernpool.bandwidth.search.settings import SearchConfig, find_ridge
+from kernpool.bandwidth.search.setup import SearchConfig, find_ridge
 
 Array = NDArray[np.float64]
 

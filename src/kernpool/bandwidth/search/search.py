@@ -19,7 +19,7 @@ from kernpool.bandwidth.rules_of_thumb import canonical_ratio, rate_factor
 from kernpool.bandwidth.search import common_scale, per_column
 from kernpool.bandwidth.search.objective import Objective, Penalty, TrainingRows, Trial
 from kernpool.bandwidth.search.progress import OutOfTimeError, SearchState, TimeLimit, choose_way
-from kernpool.bandwidth.search.settings import SearchConfig, SearchStart, begin
+from kernpool.bandwidth.search.setup import SearchConfig, SearchStart, begin
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import one_thread

@@ -102,7 +102,7 @@ class CalibrationSplit(NamedTuple):
     searched: bool
 
     def part(self, start: int, stop: int | None = None) -> CalibrationSplit:
-        """Return the split with only the calibration rows from `start` to `stop`; all remain held out of the fit."""
+        """Return the split restricted to calibration rows `start` to `stop`; the others stay held out, too."""
         return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
 
 

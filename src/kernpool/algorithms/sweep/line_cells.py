@@ -17,7 +17,7 @@ from math import factorial, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.sweep.loops import cells as loops
+from kernpool.algorithms.sweep.loops import line_cells as loops
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels.registry import Exponential, Form, Polynomial
