@@ -89,7 +89,7 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
 
 
 def mean_weighted_residual(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Return, for each query, the mean over a cell's keys of residual times equivalent-kernel factor times `cotangent`.
+    r"""Return for each query the mean over a cell's keys of residual times equivalent-kernel factor times `cotangent`.
 
     It is the mean of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`,
     a factor of the gradient by the smoothings.
