@@ -14,11 +14,7 @@ import numpy as np
 from kernpool.cli.info import describe_columns
 from kernpool.cli.out_of_core import fit_in_chunks
 from kernpool.cli.prediction_columns import named_summary
-from kernpool.cli.tables import (
-    TrainingTable,
-    print_json,
-    training_rows,
-)
+from kernpool.cli.tables import TrainingTable, print_json, training_rows
 from kernpool.cli.terminal import (
     UsageError,
     need_output,

@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 
 from kernpool.cli.prediction_columns import named_summary, need_rows
-from kernpool.cli.tables import (
-    print_json,
-)
-from kernpool.cli.terminal import (
-    need_output,
-)
+from kernpool.cli.tables import print_json
+from kernpool.cli.terminal import need_output
 from kernpool.data.model_format import read_header
 from kernpool.estimators import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother

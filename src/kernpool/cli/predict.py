@@ -14,12 +14,7 @@ from kernpool.cli.tables import (
     say_notes,
     say_notes_of_records,
 )
-from kernpool.cli.terminal import (
-    UsageError,
-    need_output,
-    parse_memory,
-    progress_bar,
-)
+from kernpool.cli.terminal import UsageError, need_output, parse_memory, progress_bar
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.tables.file_formats import write_table

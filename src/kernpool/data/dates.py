@@ -77,10 +77,7 @@ class Times:
         """
         if self.cells.dtype.kind == "f":
             return self.cells
-        letter, (unit, _) = self.cells.dtype.kind, np.datetime_data(self.cells.dtype)
-        unit = unit if unit in PER_DAY else "D"
-        ticks = self.cells.astype(f"{letter}8[{unit}]").view(np.int64)
-        per_day = PER_DAY.get(unit, 1)
+        ticks, per_day = ticks_of(self.cells)
         if per_day < 1 << 62:
             whole, rest = np.divmod(ticks, per_day)
             days = whole + rest / per_day
@@ -200,6 +197,16 @@ def _of_polars(label: str, column: Any) -> Times | None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     kind: TimeKind = "duration" if name == "Duration" else "date" if zone is None else "date with a time zone"
     return Times(kind, column.to_numpy())
+
+
+def ticks_of(cells: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    """Return dates or durations of NumPy as whole ticks, and the number of ticks in a day; one for days and longer.
+
+    Missing cells hold `NOT_A_TIME`.
+    """
+    unit = np.datetime_data(cells.dtype)[0]
+    unit = unit if unit in PER_DAY else "D"
+    return cells.astype(f"{cells.dtype.kind}8[{unit}]").view(np.int64), PER_DAY.get(unit, 1)
 
 
 def arrow_kind(form: Any) -> TimeKind | None:

@@ -23,7 +23,7 @@ LEVELS_SHOWN = 20
 
 
 def is_pair(column: Column) -> bool:
-    """Return whether a column is unordered and has exactly two categories, both of which occur."""
+    """Return whether a column is unordered and has exactly two categories, and both occur."""
     return column.kind == "unordered" and len(levels_of(column, False)) == len(set(column.items())) == 2
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import LARGEST_INTEGER, find_inexact, is_missing
-from kernpool.data.dates import PER_DAY, arrow_kind
+from kernpool.data.dates import NOT_A_TIME, arrow_kind, ticks_of
 
 Array = NDArray[np.float64]
 
@@ -218,11 +218,8 @@ def time_words(cells: Any) -> list[str | None]:
     if _is_arrow(cells) and arrow_kind(cells.type) == "duration":
         cells = cells.to_numpy()
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "m":
-        unit = np.datetime_data(cells.dtype)[0]
-        unit = unit if unit in PER_DAY else "D"
-        ticks, missing = cells.astype(f"timedelta64[{unit}]").astype(np.int64).tolist(), np.isnat(cells)
-        per_day = PER_DAY.get(unit, 1)
-        return [None if none else _iso_duration(tick, per_day) for tick, none in zip(ticks, missing, strict=True)]
+        ticks, per_day = ticks_of(cells)
+        return [None if tick == NOT_A_TIME else _iso_duration(tick, per_day) for tick in ticks.tolist()]
     written = cells.cast("string").to_pylist() if _is_arrow(cells) else np.datetime_as_string(cells).tolist()
     return [None if cell in (None, "NaT") else _iso(cell) for cell in written]
 

@@ -195,7 +195,7 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
     """Return which queries have training rows near enough for standard errors, and warn of other queries.
 
     The others have no key in the kernel's support, or are far from all keys. There is no warning of the former if
-    `warn` is false, nor of far queries beyond the range of the keys, of which estimators warn.
+    `warn` is false, nor of far queries beyond the range of the keys: estimators warn of those.
     """
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)

@@ -83,7 +83,7 @@ class WithRidge:
         return Joint(theta, self.objective.evaluate(theta[:-1]))
 
     def jacobian(self, at: Joint) -> Array:
-        """Return derivatives of the residuals with respect to all parameters, of which the log ridge is the last.
+        """Return derivatives of the residuals with respect to all parameters, the log ridge last.
 
         Of shape (n c, p + 1).
         """
