@@ -13,6 +13,7 @@ from kernpool.torch import (
     BilinearSimilarity,
     DotProductSimilarity,
     GaussianSimilarity,
+    KernelSimilarity,
     attention_pool,
     masked_softmax,
 )
@@ -54,6 +55,52 @@ def test_the_numbers_of_pool(parameterization, width, offset, generator):
     tolerance = 1e-12 if width > 0.1 else 1e-10  # at 100 bandwidths and more the promise is 8 eps (1 + u^2 / 2)
     np.testing.assert_allclose(pooled.detach().numpy(), expected, rtol=0, atol=tolerance)
     np.testing.assert_allclose(weights.detach().numpy(), alpha, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("keys", [50, 3000, 40_000])
+@pytest.mark.parametrize("route", ["dense", "weights", "fused"])
+def test_values_far_from_zero_keep_their_digits(route, keys, rows, generator):
+    """One column near 10 000: rounding is that of single precision, not of a sum over the keys."""
+    arrays = [generator.normal(size=(size, 1)) for size in (rows, keys)]
+    arrays.append(np.column_stack([generator.normal(size=keys), generator.normal(10_000.0, size=keys)]))
+    query, key, value = (array.astype(np.float32) for array in arrays)
+    tensors = [torch.from_numpy(array).requires_grad_() for array in (query, key, value)]
+    more = {"return_weights": True} if route == "weights" else {"algorithm": route}
+    pooled = attention_pool(*tensors, similarity=GaussianSimilarity(3.0, dtype=torch.float32), **more)
+    pooled = pooled[0] if route == "weights" else pooled
+    expected = pool(*(array.astype(np.float64) for array in (query, key, value)), bandwidth=3.0)
+    np.testing.assert_allclose(pooled.detach().numpy(), expected, rtol=2e-6, atol=2e-6)
+    pooled[:, 1].sum().backward()
+    slope = tensors[0].grad.numpy()
+    np.testing.assert_allclose(slope, attention_slope(query, key, value[:, 1], 3.0), rtol=0, atol=2e-5)
+    np.testing.assert_allclose(tensors[2].grad.sum().item(), rows, rtol=1e-5)
+
+
+def attention_slope(query, key, value, width):
+    """The derivative of the weighted mean by the query: the covariance of keys and values over the squared width."""
+    query, key, value = query.astype(np.float64), key.astype(np.float64)[:, 0], value.astype(np.float64)
+    weights = pooling_weights(query, key[:, None], bandwidth=width)
+    mean = weights @ value
+    return np.sum(weights * (key - query) * (value - mean[:, None]), axis=1, keepdims=True) / width**2
+
+
+def test_many_keys_without_weight_or_with_infinite_values(generator):
+    """What centering the values must not change: zeros of empty rows, and infinity where it is."""
+    key = torch.tensor(generator.normal(size=(700, 1)))
+    value = torch.tensor(generator.normal(50.0, size=(700, 2)))
+    layer = AttentionPooling(KernelSimilarity("epanechnikov", 1.0, dtype=torch.float64), algorithm="dense")
+    query = torch.tensor([[0.0], [100.0]], dtype=torch.float64)
+    pooled = layer(query, key, value)
+    assert pooled[1].tolist() == [0.0, 0.0]
+    value[key[:, 0].abs().argmin(), 0] = torch.inf
+    smooth = AttentionPooling(GaussianSimilarity(1.0, dtype=torch.float64), algorithm="dense")
+    assert smooth(query[:1], key, value)[0, 0] == torch.inf
+    np.testing.assert_allclose(layer(query[:1], key, value)[0, 1].item(), pooled[0, 1].item(), rtol=1e-14)
+    huge = torch.full((700, 1), torch.finfo(torch.float16).max, dtype=torch.float16)
+    huge[0] *= -1
+    half = AttentionPooling(GaussianSimilarity(1.0), algorithm="dense")
+    assert torch.isfinite(half(query[:1].half(), key.half(), huge)).all()
 
 
 def test_leave_one_out_by_index(generator):
