@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
     from kernpool.estimators import (
+        ConditionalDistribution,
         LearnedPoolingClassifier,
         LearnedPoolingRegressor,
         LocalLinearRegressor,
@@ -65,6 +66,7 @@ __all__ = [
     "BandwidthPathDisplay",
     "ClassSetDisplay",
     "ClassSummary",
+    "ConditionalDistribution",
     "CoverageDisplay",
     "CurveComparisonDisplay",
     "DaskNadarayaWatsonRegressor",
@@ -150,6 +152,7 @@ _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
     "ClassSetDisplay": "kernpool.displays",
+    "ConditionalDistribution": "kernpool.estimators",
     "CoverageDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
     "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask.regressor",

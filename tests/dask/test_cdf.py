@@ -41,18 +41,33 @@ def test_a_model_on_a_cluster():
     model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
     local = NadarayaWatsonRegressor(bandwidth=0.2).fit(key, value)
     for ask in (
-        lambda one: one.cdf(query, THRESHOLDS),
-        lambda one: one.cdf(query, 0.2),
-        lambda one: one.cdf(query, THRESHOLDS, y_bandwidth=0.3),
-        lambda one: one.density(query, THRESHOLDS, y_bandwidth=0.3),
+        lambda one: one.conditional_distribution(query).cdf(THRESHOLDS),
+        lambda one: one.conditional_distribution(query).cdf(0.2),
+        lambda one: one.conditional_distribution(query, y_bandwidth=0.3).cdf(THRESHOLDS),
+        lambda one: one.conditional_distribution(query, y_bandwidth=0.3).pdf(THRESHOLDS),
+        lambda one: one.conditional_distribution(query).pit(query[:, 0], random_state=0),
+        lambda one: one.conditional_distribution(query, y_bandwidth=0.3).pit(query[:, 0]),
+        lambda one: one.conditional_distribution(query).quantile([0.1, 0.9]),
+        lambda one: one.conditional_distribution(query).interval(0.8)[1],
     ):
         found, expected = ask(model), ask(local)
         assert found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    with pytest.raises(TypeError, match="X and y must be in memory"):
-        model.cdf(X, 0.0)
+    with pytest.raises(TypeError, match="X must be in memory for distributions"):
+        model.conditional_distribution(X).cdf(0.0)
     with pytest.raises(TypeError, match="y_bandwidth must be a number where rows are not in memory"):
-        model.density(query, 0.0, y_bandwidth="rule")
+        model.conditional_distribution(query, y_bandwidth="rule").pdf(0.0)
+    with pytest.raises(TypeError, match="leave-one-out distributions of its training rows need the rows themselves"):
+        model.conditional_distribution(None)
+    y_at = model.conditional_distribution(query)
+    for ask, what in (
+        (y_at.sample, "draws need"),
+        (y_at.quantile_interval, "intervals of quantiles need"),
+        (lambda: y_at.crps(query[:, 0]), "scores need"),
+        (model.conditional_distribution(query, y_bandwidth=0.3).quantile, "smoothed quantiles need"),
+    ):
+        with pytest.raises(TypeError, match=f"keeps references to its rows, and {what} the rows themselves"):
+            ask()
 
 
 def test_what_is_refused():

@@ -148,7 +148,7 @@ def test_what_dask_recommends_of_our_graphs_is_not_told_to_the_caller():
             np.testing.assert_allclose(model.predict(Q), expected, **SAME)
             model.score(cut(X, 40), cut(Y, 40))
             model.quantile(Q)
-            model.cdf(Q, [0.0])
+            model.conditional_distribution(Q).cdf([0.0])
             model.prediction_interval(Q)
             model.bootstrap(Q, n_resamples=9)
             model.leave_one_out_error(max_rows=20)

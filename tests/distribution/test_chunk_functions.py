@@ -132,13 +132,13 @@ def test_models_of_chunks_are_those_of_arrays(outputs):
     width = 0.3 if outputs == 1 else [0.3, 0.5]
     for y in (0.2, THRESHOLDS, own):
         for options in ({}, {"y_bandwidth": width}):
-            one, other = (model.cdf(query, y, **options) for model in (found, expected))
+            one, other = (model.conditional_distribution(query, **options).cdf(y) for model in (found, expected))
             assert one.shape == other.shape
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-13)
-        one, other = (model.density(query, y, y_bandwidth=width) for model in (found, expected))
+        one, other = (model.conditional_distribution(query, y_bandwidth=width).pdf(y) for model in (found, expected))
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
     seen = value[:30]
-    one, other = (model.pit(query, seen, random_state=3) for model in (found, expected))
+    one, other = (model.conditional_distribution(query).pit(seen, random_state=3) for model in (found, expected))
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-13)
 
 
@@ -155,10 +155,10 @@ def test_models_of_parquet_files(tmp_path):
     query = pd.DataFrame(query, columns=["a", "b"])
     seen = generator.normal(size=30)
     for ask in (
-        lambda model: model.cdf(query, THRESHOLDS),
-        lambda model: model.cdf(query, seen[:, None], y_bandwidth=0.2),
-        lambda model: model.density(query, THRESHOLDS, y_bandwidth=0.2),
-        lambda model: model.pit(query, seen),
+        lambda model: model.conditional_distribution(query).cdf(THRESHOLDS),
+        lambda model: model.conditional_distribution(query, y_bandwidth=0.2).cdf(seen[:, None]),
+        lambda model: model.conditional_distribution(query, y_bandwidth=0.2).pdf(THRESHOLDS),
+        lambda model: model.conditional_distribution(query).pit(seen),
     ):
         np.testing.assert_allclose(ask(found), ask(expected), rtol=0, atol=1e-12)
 
@@ -182,10 +182,14 @@ def test_what_is_refused():
             call()
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(cut(key, value))
     with pytest.raises(TypeError, match=r"where rows are not in memory, got 'rule'.*sample"):
-        model.density(query, 0.0)
+        model.conditional_distribution(query, y_bandwidth="rule").pdf(0.0)
     with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
-        model.cdf(None, 0.0)
+        model.conditional_distribution().cdf(0.0)
     planes = LocalLinearRegressor(bandwidth=0.4).fit(cut(key, value))
-    for ask in (lambda: planes.cdf(query, 0.0), lambda: planes.density(query, 0.0), lambda: planes.pit(query, value)):
+    for ask in (
+        lambda: planes.conditional_distribution(query).cdf(0.0),
+        lambda: planes.conditional_distribution(query, y_bandwidth="rule").pdf(0.0),
+        lambda: planes.conditional_distribution(query).pit(value),
+    ):
         with pytest.raises(TypeError, match=r"residuals of planes.*fit it to arrays"):
             ask()

@@ -198,7 +198,7 @@ def test_a_model_that_was_fitted_to_chunks():
     with pytest.raises(TypeError, match=r"fitted to chunks.*fit it to arrays"):
         LocalLinearRegressor(bandwidth=0.3).fit(cut(key, value)).quantile(query)
     with pytest.raises(TypeError, match="fitted to chunks"):
-        chunked.sample(query)
+        chunked.conditional_distribution(query).sample()
 
 
 def test_progress_counts_the_rows_of_each_pass():

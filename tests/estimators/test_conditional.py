@@ -51,13 +51,19 @@ def test_the_function_the_density_and_the_scores_are_those_of_weights(regressor)
     own = generator.normal(size=(20, 2))
     for thresholds in (THRESHOLDS, own):
         expected = dense_cdf(weights, value, thresholds, center)
-        np.testing.assert_allclose(model.cdf(at, thresholds), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(model.conditional_distribution(at).cdf(thresholds), expected, rtol=0, atol=1e-12)
         expected = dense_smooth(weights, value, thresholds, 0.2, center)
-        np.testing.assert_allclose(model.cdf(at, thresholds, y_bandwidth=0.2), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            model.conditional_distribution(at, y_bandwidth=0.2).cdf(thresholds), expected, rtol=0, atol=1e-12
+        )
         expected = dense_smooth(weights, value, thresholds, 0.2, center, density=True)
-        np.testing.assert_allclose(model.density(at, thresholds, y_bandwidth=0.2), expected, rtol=0, atol=2e-12)
-    np.testing.assert_allclose(model.crps(at, seen), dense_crps(weights, value, seen, center), rtol=1e-11)
-    found = model.pit(at, seen, random_state=0)
+        np.testing.assert_allclose(
+            model.conditional_distribution(at, y_bandwidth=0.2).pdf(thresholds), expected, rtol=0, atol=2e-12
+        )
+    np.testing.assert_allclose(
+        model.conditional_distribution(at).crps(seen), dense_crps(weights, value, seen, center), rtol=1e-11
+    )
+    found = model.conditional_distribution(at).pit(seen, random_state=0)
     np.testing.assert_allclose(found, dense_pit(weights, value, seen - center, 0.0), rtol=0, atol=1e-12)
 
 
@@ -70,11 +76,13 @@ def test_the_function_is_the_inverse_of_quantiles(regressor, dtype):
     at = X[:40].astype(dtype)
     found = model.quantile(at, LEVELS)
     assert found.dtype == dtype
-    assert (model.cdf(at, found) >= np.array(LEVELS) - 1e-13).all()
-    assert (model.cdf(at, np.nextafter(found, dtype(-np.inf))) < np.array(LEVELS) + 1e-13).all()
+    assert (model.conditional_distribution(at).cdf(found) >= np.array(LEVELS) - 1e-13).all()
+    assert (
+        model.conditional_distribution(at).cdf(np.nextafter(found, dtype(-np.inf))) < np.array(LEVELS) + 1e-13
+    ).all()
     smooth = model.quantile(at, LEVELS, y_bandwidth=0.2)
     assert smooth.dtype == dtype
-    back = model.cdf(at, smooth, y_bandwidth=0.2)
+    back = model.conditional_distribution(at, y_bandwidth=0.2).cdf(smooth)
     np.testing.assert_allclose(back, np.tile(LEVELS, (40, 1)), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6)
 
 
@@ -96,15 +104,22 @@ def test_training_rows_are_left_out_of_their_own_distribution(regressor, with_gr
     if regressor is NadarayaWatsonRegressor:
         assert_quantiles(model.quantile(None, LEVELS), weights, y, LEVELS)
     np.testing.assert_allclose(
-        model.cdf(None, THRESHOLDS), dense_cdf(weights, value, THRESHOLDS, center), rtol=0, atol=1e-12
+        model.conditional_distribution().cdf(THRESHOLDS),
+        dense_cdf(weights, value, THRESHOLDS, center),
+        rtol=0,
+        atol=1e-12,
     )
     expected = dense_smooth(weights, value, y[:, None], 0.2, center, density=True)
-    np.testing.assert_allclose(model.density(None, y[:, None], y_bandwidth=0.2), expected, rtol=0, atol=2e-12)
-    np.testing.assert_allclose(model.crps(), dense_crps(weights, value, y, center), rtol=1e-11)
+    np.testing.assert_allclose(
+        model.conditional_distribution(y_bandwidth=0.2).pdf(y[:, None]), expected, rtol=0, atol=2e-12
+    )
+    np.testing.assert_allclose(
+        model.conditional_distribution().crps(), dense_crps(weights, value, y, center), rtol=1e-11
+    )
     # With a weight of two the other unit of a row is among its neighbours, and ties with it.
     uniform = np.random.RandomState(5).uniform(size=(90, 1))[:, 0]
     expected = dense_pit(weights, value, value, uniform)
-    np.testing.assert_allclose(model.pit(random_state=5), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.conditional_distribution().pit(random_state=5), expected, rtol=0, atol=1e-12)
 
 
 def test_levels_and_ranks_weigh_as_they_do_for_means():
@@ -112,12 +127,21 @@ def test_levels_and_ranks_weigh_as_they_do_for_means():
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("abc"), len(y)))})
     model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3], scale="rank").fit(frame, y)
     weights = model.attention_weights(frame[:20])
-    np.testing.assert_allclose(model.cdf(frame[:20], THRESHOLDS), dense_cdf(weights, y, THRESHOLDS), rtol=0, atol=1e-12)
     np.testing.assert_allclose(
-        model.pit(frame[:20], y[:20] + 0.01), dense_pit(weights, y, y[:20] + 0.01, 0.0), atol=1e-12
+        model.conditional_distribution(frame[:20]).cdf(THRESHOLDS),
+        dense_cdf(weights, y, THRESHOLDS),
+        rtol=0,
+        atol=1e-12,
     )
-    np.testing.assert_allclose(model.crps(frame[:20], y[:20]), dense_crps(weights, y, y[:20]), rtol=1e-11)
-    assert model.quantile_interval(frame[:20]).center.shape == (20,)
+    np.testing.assert_allclose(
+        model.conditional_distribution(frame[:20]).pit(y[:20] + 0.01),
+        dense_pit(weights, y, y[:20] + 0.01, 0.0),
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        model.conditional_distribution(frame[:20]).crps(y[:20]), dense_crps(weights, y, y[:20]), rtol=1e-11
+    )
+    assert model.conditional_distribution(frame[:20]).quantile_interval().center.shape == (20,)
 
 
 @both_regressors
@@ -130,24 +154,36 @@ def test_several_outputs_each_have_their_own(regressor):
         alone = regressor(bandwidth=0.4).fit(X, two[:, number])
         np.testing.assert_allclose(alone.y_bandwidth(), widths[number], rtol=1e-12)
         pairs = [
-            (together.cdf(at, THRESHOLDS)[:, number], alone.cdf(at, THRESHOLDS)),
             (
-                together.cdf(at, 0.3, y_bandwidth=[0.1, 0.2])[:, number],
-                alone.cdf(at, 0.3, y_bandwidth=0.1 + 0.1 * number),
+                together.conditional_distribution(at).cdf(THRESHOLDS)[:, number],
+                alone.conditional_distribution(at).cdf(THRESHOLDS),
             ),
-            (together.density(at, THRESHOLDS)[:, number], alone.density(at, THRESHOLDS)),
+            (
+                together.conditional_distribution(at, y_bandwidth=[0.1, 0.2]).cdf(0.3)[:, number],
+                alone.conditional_distribution(at, y_bandwidth=0.1 + 0.1 * number).cdf(0.3),
+            ),
+            (
+                together.conditional_distribution(at, y_bandwidth="rule").pdf(THRESHOLDS)[:, number],
+                alone.conditional_distribution(at, y_bandwidth="rule").pdf(THRESHOLDS),
+            ),
             (
                 together.quantile(at, LEVELS, y_bandwidth="rule")[:, number],
                 alone.quantile(at, LEVELS, y_bandwidth="rule"),
             ),
-            (together.crps()[:, number], alone.crps()),
-            (together.pit(at, two[:7] + 0.01)[:, number], alone.pit(at, two[:7, number] + 0.01)),
-            (together.quantile_interval(at, LEVELS).upper[:, number], alone.quantile_interval(at, LEVELS).upper),
+            (together.conditional_distribution().crps()[:, number], alone.conditional_distribution().crps()),
+            (
+                together.conditional_distribution(at).pit(two[:7] + 0.01)[:, number],
+                alone.conditional_distribution(at).pit(two[:7, number] + 0.01),
+            ),
+            (
+                together.conditional_distribution(at).quantile_interval(LEVELS).upper[:, number],
+                alone.conditional_distribution(at).quantile_interval(LEVELS).upper,
+            ),
         ]
         for found, expected in pairs:
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    each = together.cdf(at, np.array([[[0.0], [5.0]]]))
-    np.testing.assert_allclose(each[:, 1, 0], together.cdf(at, 5.0)[:, 1])
+    each = together.conditional_distribution(at).cdf(np.array([[[0.0], [5.0]]]))
+    np.testing.assert_allclose(each[:, 1, 0], together.conditional_distribution(at).cdf(5.0)[:, 1])
 
 
 @pytest.mark.parametrize("noise", ["normal", "skew"])
@@ -161,7 +197,11 @@ def test_transforms_of_new_values_are_uniform(noise):
         return x, np.sin(3 * x[:, 0]) + (0.2 + x[:, 0]) * error
 
     model = LocalLinearRegressor(bandwidth=0.05).fit(*draw(1500))
-    for found in (model.pit(*draw(2000), random_state=0), model.pit(random_state=0)):
+    X_new, y_new = draw(2000)
+    for found in (
+        model.conditional_distribution(X_new).pit(y_new, random_state=0),
+        model.conditional_distribution().pit(random_state=0),
+    ):
         share = np.histogram(found, bins=10, range=(0, 1))[0] / len(found)
         assert np.abs(share - 0.1).max() < 0.03
 
@@ -170,13 +210,14 @@ def test_draws_have_uniform_transforms():
     X, y, _ = make_rows(n=60)
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, np.round(y, 1))
     at = np.zeros((4000, 1))
-    found = model.pit(at, model.sample(at, random_state=0)[:, 0], random_state=1)
+    y_at = model.conditional_distribution(at)
+    found = y_at.pit(y_at.sample(random_state=0)[:, 0], random_state=1)
     assert np.abs(np.histogram(found, bins=10, range=(0, 1))[0] - 400).max() < 5 * np.sqrt(400)
 
 
 def test_draws_at_training_rows_are_of_other_rows():
     X, y, _ = make_rows(n=12)
-    drawn = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).sample(None, 200, random_state=0)
+    drawn = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).conditional_distribution().sample(200, random_state=0)
     assert drawn.shape == (12, 200)
     assert not (drawn == y[:, None]).any()
     assert np.isin(drawn, y).all()
@@ -191,7 +232,7 @@ def test_intervals_are_between_quantiles_at_levels_around(regressor):
     weights = pooling_weights(at, X, bandwidth=0.3, key_weight=weight)
     squares = np.sum(weights[:, kept] ** 2 / weight[kept], axis=1)
     value, center = weighed_by(model, at, y)
-    found = model.quantile_interval(at, [0.5, 0.02], level=0.9)
+    found = model.conditional_distribution(at).quantile_interval([0.5, 0.02], level=0.9)
     np.testing.assert_allclose(found.effective_rows, 1 / squares, rtol=1e-9)
     np.testing.assert_array_equal(found.center, model.quantile(at, [0.5, 0.02]))
     for number, tau in enumerate([0.5, 0.02]):
@@ -213,7 +254,12 @@ def test_intervals_are_between_quantiles_at_levels_around(regressor):
 def test_intervals_of_few_rows_cover(n, tau):
     """Rows at one place are a plain sample, of which binomial probabilities say how often the quantile is inside."""
     values = np.arange(1.0, n + 1)
-    found = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.zeros((n, 1)), values).quantile_interval([[0.0]], tau)
+    found = (
+        NadarayaWatsonRegressor(bandwidth=1.0)
+        .fit(np.zeros((n, 1)), values)
+        .conditional_distribution([[0.0]])
+        .quantile_interval(tau)
+    )
     low = 0.0 if np.isinf(found.lower[0]) else found.lower[0]
     high = n + 1.0 if np.isinf(found.upper[0]) else found.upper[0]
     inside = sum(comb(n, k) * tau**k * (1 - tau) ** (n - k) for k in range(n + 1) if low <= k < high)
@@ -226,7 +272,7 @@ def test_nothing_is_known_of_a_quantile_in_an_empty_window(empty):
         np.arange(30.0)[:, None] / 30, np.arange(30.0)
     )
     with pytest.warns(EmptyWindowWarning, match="1 of 2") if empty == "nearest" else nullcontext():
-        found = model.quantile_interval([[1.5], [0.5]])
+        found = model.conditional_distribution([[1.5], [0.5]]).quantile_interval()
     assert found.effective_rows[0] == 0
     assert (found.lower[0], found.upper[0]) == (-np.inf, np.inf)
     assert np.isfinite(found.center).all()
@@ -256,24 +302,30 @@ def test_the_rule_of_weights_is_that_of_repeated_rows():
 @pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning", "ignore::kernpool.RankDeficiencyWarning")
 def test_a_single_row_has_no_spread_and_is_told_so(make):
     model = make(bandwidth=2.0).fit([[3.0]], [5.0])
-    for ask in (lambda: model.density([[3.0]], [5.0]), model.y_bandwidth):
+    for ask in (lambda: model.conditional_distribution([[3.0]], y_bandwidth="rule").pdf([5.0]), model.y_bandwidth):
         with pytest.raises(ValueError, match="y_bandwidth cannot be found: no row has another one in its window; give"):
             ask()
-    for ask in (model.cdf, model.density, model.crps):
-        options = {"y_bandwidth": 1.0} if ask == model.density else {}
-        assert np.shape(ask([[3.0]], [5.0], **options)) in ((1,), (1, 1))
+    steps, smooth = (model.conditional_distribution([[3.0]], y_bandwidth=width) for width in (None, 1.0))
+    assert steps.cdf([5.0]).tolist() == [[1.0]]
+    assert steps.crps([5.0]).tolist() == [0.0]
+    assert smooth.pdf(5.0) == pytest.approx([1.0 / np.sqrt(2.0 * np.pi)])
 
 
 def test_an_interval_says_what_it_is():
     X, y, _ = make_rows()
-    found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, y])).quantile_interval(X, [0.5, 0.9])
+    found = (
+        NadarayaWatsonRegressor(bandwidth=0.3)
+        .fit(X, np.column_stack([y, y]))
+        .conditional_distribution(X)
+        .quantile_interval([0.5, 0.9])
+    )
     text = str(found).splitlines()
     assert isinstance(found, QuantileInterval)
     assert text[:2] == ["points  150, the first below", "level   0.95, pointwise"]
     assert text[3].split() == ["point", "output", "quantile", "center", "lower", "upper", "n_eff"]
     assert text[-1] == "  ..."
     assert len(text) == 11
-    one = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).quantile_interval(X[:1])
+    one = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).conditional_distribution(X[:1]).quantile_interval()
     assert len(str(one).splitlines()) == 5
 
 
@@ -286,7 +338,9 @@ def test_intervals_cover(regressor):
         generator = np.random.default_rng(seed)
         x = generator.uniform(-1, 1, (300, 1))
         y = 0.5 * x[:, 0] + generator.normal(size=300)
-        found = regressor(bandwidth=0.25).fit(x, y).quantile_interval([[0.0]], [0.25, 0.5, 0.8])
+        found = (
+            regressor(bandwidth=0.25).fit(x, y).conditional_distribution([[0.0]]).quantile_interval([0.25, 0.5, 0.8])
+        )
         truth = np.array([-0.6744897501960817, 0.0, 0.8416212335729143])
         covered += (found.lower[0] <= truth) & (truth <= found.upper[0])
     assert (np.abs(covered / 400 - 0.95) < 0.035).all(), covered / 400
@@ -301,24 +355,34 @@ def test_empty_windows_have_what_is_asked_for(regressor):
     for empty, value in (("mean", y), ("nearest", y[-1:]), ("zero", np.zeros(1))):
         model = regressor("epanechnikov", 0.2, empty=empty).fit(X, y + 0.001 * np.cos(1e4 * y))
         even = np.full((1, len(value)), 1 / len(value))
-        np.testing.assert_allclose(model.cdf(far, [3.005, -1.0]), dense_cdf(even, value, [3.005, -1.0]), atol=1e-9)
+        np.testing.assert_allclose(
+            model.conditional_distribution(far).cdf([3.005, -1.0]), dense_cdf(even, value, [3.005, -1.0]), atol=1e-9
+        )
         expected = dense_smooth(even, value, [3.0, 0.4], 0.5)
-        np.testing.assert_allclose(model.cdf(far, [3.0, 0.4], y_bandwidth=0.5), expected, atol=1e-3)
+        np.testing.assert_allclose(
+            model.conditional_distribution(far, y_bandwidth=0.5).cdf([3.0, 0.4]), expected, atol=1e-3
+        )
         expected = dense_smooth(even, value, [3.0, 0.4], 0.5, density=True)
-        np.testing.assert_allclose(model.density(far, [3.0, 0.4], y_bandwidth=0.5), expected, atol=2e-3)
-        np.testing.assert_allclose(model.crps(far, seen), dense_crps(even, value, seen), atol=2e-3)
-        np.testing.assert_allclose(model.pit(far, [3.005]), dense_cdf(even, value, [3.005])[0], atol=1e-9)
+        np.testing.assert_allclose(
+            model.conditional_distribution(far, y_bandwidth=0.5).pdf([3.0, 0.4]), expected, atol=2e-3
+        )
+        np.testing.assert_allclose(
+            model.conditional_distribution(far).crps(seen), dense_crps(even, value, seen), atol=2e-3
+        )
+        np.testing.assert_allclose(
+            model.conditional_distribution(far).pit([3.005]), dense_cdf(even, value, [3.005])[0], atol=1e-9
+        )
         median = model.quantile(far, y_bandwidth=0.5)
         np.testing.assert_allclose(median, np.median(value), atol=2e-3)
-        assert model.quantile_interval(far).effective_rows.tolist() == [0.0]
+        assert model.conditional_distribution(far).quantile_interval().effective_rows.tolist() == [0.0]
     model = regressor("epanechnikov", 0.2, empty="nan").fit(X, y)
     for ask in (
-        lambda: model.cdf(far, 1.0),
-        lambda: model.density(far, 1.0, y_bandwidth=0.1),
-        lambda: model.crps(far, seen),
-        lambda: model.pit(far, seen),
+        lambda: model.conditional_distribution(far).cdf(1.0),
+        lambda: model.conditional_distribution(far, y_bandwidth=0.1).pdf(1.0),
+        lambda: model.conditional_distribution(far).crps(seen),
+        lambda: model.conditional_distribution(far).pit(seen),
         lambda: model.quantile(far, y_bandwidth=0.1),
-        lambda: model.quantile_interval(far).center,
+        lambda: model.conditional_distribution(far).quantile_interval().center,
     ):
         with pytest.warns(EmptyWindowWarning, match="1 of 1 queries"):
             assert np.isnan(ask()).all()
@@ -327,7 +391,7 @@ def test_empty_windows_have_what_is_asked_for(regressor):
 def test_a_value_of_zero_meets_zero_by_chance():
     X, y, _ = make_rows()
     model = NadarayaWatsonRegressor("boxcar", 0.1, empty="zero").fit(X, y)
-    found = model.pit(np.full((3, 1), 9.0), [-1.0, 0.0, 1.0], random_state=0)
+    found = model.conditional_distribution(np.full((3, 1), 9.0)).pit([-1.0, 0.0, 1.0], random_state=0)
     assert found[[0, 2]].tolist() == [0.0, 1.0]
     assert 0 < found[1] < 1
 
@@ -339,9 +403,13 @@ def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
     width = model.y_bandwidth("ml")
     assert isinstance(width, float)
     np.testing.assert_array_equal(
-        model.density(X[:3], [0.0], y_bandwidth="ml"), model.density(X[:3], [0.0], y_bandwidth=width)
+        model.conditional_distribution(X[:3], y_bandwidth="ml").pdf([0.0]),
+        model.conditional_distribution(X[:3], y_bandwidth=width).pdf([0.0]),
     )
-    np.testing.assert_array_equal(model.density(X[:3], [0.0]), model.density(X[:3], [0.0], y_bandwidth="rule"))
+    np.testing.assert_array_equal(
+        model.conditional_distribution(X[:3], y_bandwidth="rule").pdf([0.0]),
+        model.conditional_distribution(X[:3], y_bandwidth="rule").pdf([0.0]),
+    )
     np.testing.assert_allclose(model.fit(X, 10 * y).y_bandwidth("ml"), 10 * width, rtol=1e-3)
 
 
@@ -375,27 +443,52 @@ def test_bandwidths_for_the_distribution_of_a_frame():
     found = model.distribution_bandwidth()
     assert found.smoothing[0] < 0.1
     again = NadarayaWatsonRegressor(bandwidth=found.bandwidth, smoothing=found.smoothing).fit(frame, y)
-    assert again.crps().mean() < model.crps().mean()
+    assert again.conditional_distribution().crps().mean() < model.conditional_distribution().crps().mean()
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda model, X: model.cdf(X, np.zeros((3, 1))), r"y\[:, None\]"),
-        (lambda model, X: model.cdf(X, [np.nan]), "y"),
-        (lambda model, X: model.cdf(X, 0.0, y_bandwidth=-1.0), "y_bandwidth must be a positive number or one for each"),
-        (lambda model, X: model.density(X, 0.0, y_bandwidth=[0.1, 0.2]), "y_bandwidth must be a positive number"),
-        (lambda model, X: model.density(X, 0.0, y_bandwidth="scott"), "y_bandwidth must be a positive number, 'rule'"),
+        (lambda model, X: model.conditional_distribution(X).cdf(np.zeros((3, 1))), r"y\[:, None\]"),
+        (lambda model, X: model.conditional_distribution(X).cdf([np.nan]), "y"),
+        (
+            lambda model, X: model.conditional_distribution(X, y_bandwidth=-1.0).cdf(0.0),
+            "y_bandwidth must be a positive number or one for each",
+        ),
+        (
+            lambda model, X: model.conditional_distribution(X, y_bandwidth=[0.1, 0.2]).pdf(0.0),
+            "y_bandwidth must be a positive number",
+        ),
+        (
+            lambda model, X: model.conditional_distribution(X, y_bandwidth="scott").pdf(0.0),
+            "y_bandwidth must be a positive number, 'rule'",
+        ),
         (lambda model, _: model.y_bandwidth("cv"), "'rule' or 'ml', got 'cv'"),
         (lambda model, _: model.y_bandwidth(0.3), "method must be 'rule' or 'ml', got 0.3"),
         (lambda model, X: model.quantile(X, 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
-        (lambda model, X: model.pit(X), "X needs y: pass both"),
-        (lambda model, X: model.crps(None, X[:, 0]), "y needs X: pass both"),
-        (lambda model, X: model.pit(X, X[:5, 0]), r"one value for each row of X, shape \(150,\), got shape \(5,\)"),
-        (lambda model, X: model.crps(X, np.full(150, np.nan)), "y"),
-        (lambda model, X: model.quantile_interval(X, 50), "levels must be between 0 and 1, got 50"),
-        (lambda model, X: model.quantile_interval(X, level=95), "level must lie between 0 and 1, got 95"),
-        (lambda model, _: model.cdf(np.ones((2, 3)), 0.0), "features"),
+        (lambda model, X: model.conditional_distribution(X).pit(), "pit needs y, the value observed at each row"),
+        (
+            lambda model, X: model.conditional_distribution().crps(X[:, 0]),
+            "crps at the training rows takes their own y",
+        ),
+        (lambda model, X: model.conditional_distribution(X).pdf(0.0), "a density needs a bandwidth in y"),
+        (lambda model, X: model.conditional_distribution(X, y_bandwidth=1.0).crps(X[:, 0]), "without smoothing"),
+        (lambda model, X: model.conditional_distribution(X, y_bandwidth=1.0).quantile_interval(), "without smoothing"),
+        (lambda model, X: model.conditional_distribution(X).interval(90), "level must lie between 0 and 1, got 90"),
+        (
+            lambda model, X: model.conditional_distribution(X).pit(X[:5, 0]),
+            r"one value for each row of X, shape \(150,\), got shape \(5,\)",
+        ),
+        (lambda model, X: model.conditional_distribution(X).crps(np.full(150, np.nan)), "y"),
+        (
+            lambda model, X: model.conditional_distribution(X).quantile_interval(50),
+            "levels must be between 0 and 1, got 50",
+        ),
+        (
+            lambda model, X: model.conditional_distribution(X).quantile_interval(level=95),
+            "level must lie between 0 and 1, got 95",
+        ),
+        (lambda model, _: model.conditional_distribution(np.ones((2, 3))).cdf(0.0), "features"),
         (lambda model, _: model.distribution_bandwidth("aicc"), "criterion must be 'loo' or 'regularised'"),
         (lambda model, _: model.distribution_bandwidth(thresholds=0), "thresholds must be a positive number"),
     ],
@@ -410,7 +503,7 @@ def test_what_is_of_another_type():
     X, y, _ = make_rows()
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y)
     with pytest.raises(TypeError, match="y_bandwidth must be a positive number, 'rule' or 'ml', got"):
-        model.cdf(X, 0.0, y_bandwidth={})
+        model.conditional_distribution(X, y_bandwidth={}).cdf(0.0)
     with pytest.raises(ValueError, match="distribution_bandwidth is for local constants"):
         LocalLinearRegressor(bandwidth=0.4).fit(X, y).distribution_bandwidth()
 
@@ -419,15 +512,44 @@ def test_chunks_are_refused_with_the_remedy():
     X, y, _ = make_rows()
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
     for ask in (
-        lambda: model.cdf(None, 0.0),
-        lambda: model.pit(),
-        lambda: model.crps(),
-        lambda: model.crps(X, y),
-        lambda: model.sample(X),
+        lambda: model.conditional_distribution().cdf(0.0),
+        lambda: model.conditional_distribution().pit(),
+        lambda: model.conditional_distribution().crps(),
+        lambda: model.conditional_distribution(X).crps(y),
+        lambda: model.conditional_distribution(X).sample(),
         lambda: model.quantile(X, y_bandwidth=0.1),
-        lambda: model.quantile_interval(X),
+        lambda: model.conditional_distribution(X).quantile_interval(),
         lambda: model.y_bandwidth(),
         lambda: model.distribution_bandwidth(),
     ):
         with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
             ask()
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_draws_and_transforms_of_a_smoothed_distribution_follow_it(make):
+    X, y, _ = make_rows()
+    model = make(bandwidth=0.4).fit(X, y)
+    y_at = model.conditional_distribution(X[:2], y_bandwidth=0.5)
+    drawn = y_at.sample(20_000, random_state=0)
+    shares = (drawn[:, :, None] <= THRESHOLDS).mean(axis=1)
+    np.testing.assert_allclose(shares, y_at.cdf(THRESHOLDS), atol=0.015)  # four standard errors
+    np.testing.assert_array_equal(y_at.pit(y[:2]), y_at.cdf(y[:2, None])[:, 0])
+    own = model.conditional_distribution(y_bandwidth=0.5)
+    np.testing.assert_allclose(own.pit(), own.cdf(y[:, None])[:, 0], rtol=0, atol=1e-14)
+
+
+def test_an_object_says_what_it_is_and_keeps_its_rows():
+    X, y, _ = make_rows()
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, np.column_stack([y, -y]))
+    y_at = model.conditional_distribution(X[:3], y_bandwidth=[0.5, 0.25])
+    assert repr(y_at) == "ConditionalDistribution of y at 3 rows, 2 outputs, y_bandwidth 0.5, 0.25"
+    before = y_at.cdf(THRESHOLDS)
+    lower, upper = y_at.interval(0.8)
+    np.testing.assert_array_equal(np.stack([lower, upper], axis=2), y_at.quantile([0.5 - 0.4, 0.5 + 0.4]))
+    model.partial_fit(X[:1] + 0.01, [[50.0, 50.0]])
+    np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
+    assert (model.conditional_distribution(X[:3], y_bandwidth=[0.5, 0.25]).cdf(THRESHOLDS) != before).any()
+    assert len(y_at) == 3
+    own = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y).conditional_distribution()
+    assert repr(own) == f"ConditionalDistribution of y at {len(y)} training rows, each left out"

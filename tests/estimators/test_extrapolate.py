@@ -193,12 +193,12 @@ REGRESSION = AT | {
         X, method="split", X_calibration=np.vstack([X5[::3], [[50.0]]]), y_calibration=np.zeros(21)
     ),
     "quantile": lambda m, X: m.quantile(X),
-    "quantile_interval": lambda m, X: m.quantile_interval(X),
-    "sample": lambda m, X: m.sample(X),
-    "cdf": lambda m, X: m.cdf(X, 0.0),
-    "density": lambda m, X: m.density(X, 0.0),
-    "pit": lambda m, X: m.pit(X, [0.0]),
-    "crps": lambda m, X: m.crps(X, [0.0]),
+    "conditional_distribution, quantile_interval": lambda m, X: m.conditional_distribution(X).quantile_interval(),
+    "conditional_distribution, sample": lambda m, X: m.conditional_distribution(X).sample(),
+    "conditional_distribution, cdf": lambda m, X: m.conditional_distribution(X).cdf(0.0),
+    "conditional_distribution, density": lambda m, X: m.conditional_distribution(X, y_bandwidth="rule").pdf(0.0),
+    "conditional_distribution, pit": lambda m, X: m.conditional_distribution(X).pit([0.0]),
+    "conditional_distribution, crps": lambda m, X: m.conditional_distribution(X).crps([0.0]),
     "bootstrap": lambda m, X: m.bootstrap(X, n_resamples=9),
     "slope_map": lambda m, X: m.slope_map(X, bandwidths=[0.5]),
 }

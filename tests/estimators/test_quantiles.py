@@ -68,18 +68,20 @@ def test_several_outputs_each_have_their_own():
 def test_draws_have_the_conditional_distribution():
     X, y, _ = make_rows(n=30)
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
-    drawn = model.sample(X[:2], 20000, random_state=0)
+    drawn = model.conditional_distribution(X[:2]).sample(20000, random_state=0)
     assert drawn.shape == (2, 20000)
     for row, weights in zip(drawn, model.attention_weights(X[:2]), strict=True):
         share = np.array([np.mean(row == value) for value in y])
         np.testing.assert_allclose(share, weights, atol=5 * np.sqrt(0.25 / 20000))
-    np.testing.assert_array_equal(drawn, model.sample(X[:2], 20000, random_state=0))
+    np.testing.assert_array_equal(drawn, model.conditional_distribution(X[:2]).sample(20000, random_state=0))
 
 
 def test_draws_of_several_outputs_are_rows():
     X, y, _ = make_rows()
     both = np.column_stack([y, -y])
-    drawn = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, both).sample(X[:3], 50, random_state=1)
+    drawn = (
+        NadarayaWatsonRegressor(bandwidth=0.4).fit(X, both).conditional_distribution(X[:3]).sample(50, random_state=1)
+    )
     assert drawn.shape == (3, 50, 2)
     np.testing.assert_array_equal(drawn[..., 0], -drawn[..., 1])
     assert np.isin(drawn[..., 0], y).all()
@@ -112,7 +114,7 @@ def test_types_are_those_of_predictions():
         model = regressor(bandwidth=0.4).fit(X.astype(np.float32), y.astype(np.float32))
         at = X[:3].astype(np.float32)
         assert model.quantile(at).dtype == model.predict(at).dtype == np.float32
-        assert model.sample(at, 2, random_state=np.random.default_rng(0)).dtype == np.float32
+        assert model.conditional_distribution(at).sample(2, random_state=np.random.default_rng(0)).dtype == np.float32
 
 
 def test_what_is_refused():
@@ -121,17 +123,19 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="levels must be between 0 and 1, got 90"):
         model.quantile(X, 90)
     with pytest.raises(ValueError, match="size must be a positive number of draws, got 0"):
-        model.sample(X, 0)
+        model.conditional_distribution(X).sample(0)
     with pytest.raises(ValueError, match="features"):
         model.quantile(np.ones((2, 3)))
     chunked = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match="quantiles at its own rows need the rows themselves"):
+    with pytest.raises(TypeError, match="leave-one-out distributions of its training rows need the rows themselves"):
         chunked.quantile(None)
     planes = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match="residuals, of which planes have quantiles, need the rows themselves"):
+    with pytest.raises(
+        TypeError, match="residuals of planes, which conditional distributions are made of, need the rows themselves"
+    ):
         planes.quantile(X)
     with pytest.raises(TypeError, match="draws need the rows themselves"):
-        chunked.sample(X)
+        chunked.conditional_distribution(X).sample()
 
 
 def test_rows_in_chunks_have_the_quantiles_of_rows_in_memory():

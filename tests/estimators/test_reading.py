@@ -139,7 +139,7 @@ ENTRANCES = {
     "X of score": lambda spoil: MODEL.score(spoil(X), Y),
     "y of score": lambda spoil: MODEL.score(X, spoil(Y)),
     "sample_weight of score": lambda spoil: CLASSES.score(X, SIDE, spoil(Y + 2)),
-    "y of cdf": lambda spoil: MODEL.cdf(X, spoil(Y)),
+    "y of cdf": lambda spoil: MODEL.conditional_distribution(X).cdf(spoil(Y)),
     "X_calibration": lambda spoil: MODEL.prediction_interval(
         X, method="split", level=0.5, X_calibration=spoil(X), y_calibration=Y
     ),

@@ -35,7 +35,7 @@ plt.show()
 
 at = pd.DataFrame({"income": [500.0, 1000.0, 1500.0]})
 levels = [0.1, 0.5, 0.9]
-interval = model.quantile_interval(at, levels)
+interval = model.conditional_distribution(at).quantile_interval(levels)
 for income, lower, middle, upper in zip(
     at["income"], interval.lower, model.quantile(at, levels), interval.upper, strict=True
 ):

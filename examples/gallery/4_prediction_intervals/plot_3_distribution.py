@@ -32,7 +32,7 @@ X_new, y_new = rows(new)
 fig, ax = plt.subplots(figsize=(8.5, 5), layout="constrained")
 grid = np.linspace(17.5, 29.5, 240)
 for at, color in ((3, "#bd1f01"), (6, "#e08a00"), (9, "#3f90da"), (12, "#5f6f52")):
-    density = model.density([[float(at)]], grid)[0]
+    density = model.conditional_distribution([[float(at)]], y_bandwidth="rule").pdf(grid)[0]
     name = ("March", "June", "September", "December")[at // 3 - 1]
     ax.plot(grid, density, color=color, linewidth=2, label=name)
     ax.plot(new[:, at - 1], np.full(len(new), -0.012 * (at // 3)), "|", color=color, markersize=8)
@@ -46,17 +46,18 @@ plt.show()
 # The continuous ranked probability score (CRPS) generalises the absolute error to forecasts that are distributions; it
 # is in degrees. Beside it, a normal distribution with the mean and standard deviation of the month:
 
+forecast = model.conditional_distribution(X_new)
 mean, std = model.predict(X_new, return_std=True)
 z = (y_new - mean) / std
 normal = std * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
-print(f"kernel distribution: {np.mean(model.crps(X_new, y_new)):.3f} degrees")
+print(f"kernel distribution: {np.mean(forecast.crps(y_new)):.3f} degrees")
 print(f"normal distribution: {np.mean(normal):.3f} degrees")
 print(f"the mean alone:      {np.mean(np.abs(y_new - mean)):.3f} degrees")
 
 # %%
 # The PIT is where each new value falls in its forecast, from 0 to 1. Were the forecasts right it would be uniform.
 
-pit = model.pit(X_new, y_new)
+pit = forecast.pit(y_new)
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.hist(pit, bins=10, range=(0, 1), color="#3f90da", edgecolor="white")
 ax.axhline(len(pit) / 10, color="black", linestyle="--", label="if forecasts were right")

@@ -624,16 +624,8 @@ def pool_quantile(
     """
     recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=1)
     partitions = as_partitions(key, value, key_weight, target=target, features=features)
-    return partition_quantiles(recipe, query, partitions, as_levels(levels), client, retries)
-
-
-def partition_quantiles(
-    recipe: Recipe, query: ArrayLike, partitions: Partitions, level: Array, client: Any, retries: int
-) -> Array:
-    """Compute conditional quantiles of pairs in partitions; shapes and parameters as in `pool_quantile`."""
-    found = counted_quantiles(
-        asked_of(recipe, query, partitions.names), AskPartitions(partitions, client, retries), level.ravel()
-    )
+    level, asked = as_levels(levels), asked_of(recipe, query, partitions.names)
+    found = counted_quantiles(asked, AskPartitions(partitions, client, retries), level.ravel())
     return without_axes(found, partitions.flat, level.ndim > 0)
 
 
@@ -737,38 +729,7 @@ def pool_cdf(
         raise TypeError("y must be given: the thresholds, such as y=0.0")
     recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=1)
     partitions = as_partitions(key, value, key_weight, target=target, features=features)
-    return partition_functions(recipe, query, partitions, y, client, retries)
-
-
-def partition_functions(
-    recipe: Recipe,
-    query: ArrayLike,
-    partitions: Partitions,
-    y: ArrayLike,
-    client: Any,
-    retries: int,
-    *,
-    widths: Array | None = None,
-    density: bool = False,
-) -> Array:
-    """Compute conditional distribution functions or densities of pairs in partitions; result shapes as in `pool_cdf`.
-
-    Parameters
-    ----------
-    recipe, query, partitions, y, client, retries
-        As of `pool_cdf`.
-    widths : ndarray of shape (c,), optional
-        Bandwidths in y.
-    density : bool, default=False
-        Whether densities are wanted.
-
-    Returns
-    -------
-    ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
-        The functions.
-    """
     asked = asked_of(recipe, query, partitions.names)
     threshold, with_axis = as_thresholds(y, len(asked), partitions.outputs, several=not partitions.flat)
-    ask = AskPartitions(partitions, client, retries)
-    found = counted_functions(asked, ask, Function(threshold, widths, density))
+    found = counted_functions(asked, AskPartitions(partitions, client, retries), Function(threshold))
     return without_axes(found, partitions.flat, with_axis)

@@ -84,15 +84,27 @@ class Function:
 
     def known(self, recipe: Recipe, problem: Problem, value: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Evaluate the function, (m, c, t), on arrays; also return which queries have a key of positive weight."""
-        found = []
-        for number, column in enumerate(value.T):
-            threshold = self.threshold[:, number]
-            if self.widths is None:
-                found.append(known_cdf(recipe, problem, column, threshold))
-            else:
-                width = float(self.widths[number])
-                found.append(known_smooth(recipe, problem, column, threshold, width, density=self.density))
+        found = [self.known_of(number, recipe, problem, column) for number, column in enumerate(value.T)]
         return np.stack([one for one, _ in found], axis=1), found[0][1]
+
+    def known_of(
+        self,
+        number: int,
+        recipe: Recipe,
+        problem: Problem,
+        value: Array,
+        center: Array | None = None,
+        dtype: Any = np.float64,
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Evaluate the function of one value column, (m, t).
+
+        A center of shape (m,) is added to the values at each query; sums are rounded to `dtype` (`known_cdf`).
+        """
+        threshold = self.threshold[:, number]
+        if self.widths is None:
+            return known_cdf(recipe, problem, value, threshold, center, dtype)
+        width = float(self.widths[number])
+        return known_smooth(recipe, problem, value, threshold, width, density=self.density, center=center)
 
 
 @dataclass(frozen=True, eq=False)

@@ -213,7 +213,8 @@ class QuantileInterval:
     --------
     >>> from kernpool import NadarayaWatsonRegressor
     >>> X, y = [[0.0]] * 100, [float(i) for i in range(100)]
-    >>> print(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).quantile_interval([[0.0]], [0.01, 0.5]))
+    >>> y_at = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).conditional_distribution([[0.0]])
+    >>> print(y_at.quantile_interval([0.01, 0.5]))
     points  1
     level   0.95, pointwise
     <BLANKLINE>

@@ -13,9 +13,11 @@ regressor for clusters; in `learned` the similarity is learned.
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
+from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 
 __all__ = [
+    "ConditionalDistribution",
     "LearnedPoolingClassifier",
     "LearnedPoolingRegressor",
     "LocalLinearRegressor",

@@ -15,7 +15,6 @@ from kernpool.data import TableError, is_frame
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.encoding import Encoding
-from kernpool.distribution import chunk_quantiles, without_axes
 from kernpool.estimators.bandwidth import (
     DEFAULT_SEARCH_ROWS,
     SearchDraw,
@@ -24,7 +23,7 @@ from kernpool.estimators.bandwidth import (
     draw,
     seed_of,
 )
-from kernpool.estimators.fitted_model import check_unchanged, numeric_query, recipe_of, refuse_unable
+from kernpool.estimators.fitted_model import refuse_unable
 from kernpool.estimators.parameter_validation import check_parameters, search_parameters
 from kernpool.estimators.training_rows import keep_labels, refuse_formula, selection
 from kernpool.execution.error_messages import abbreviate
@@ -115,26 +114,3 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     model._replace_fit(found | {"chunks_": chunks, "reference_": reference, "encoding_": encoding})
     model.n_features_in_ = columns
     keep_labels(model, chunks.labels)
-
-
-def quantile_of_chunks(model: Any, X: Any, level: Array) -> Array:
-    """Compute conditional quantiles for a regressor fitted to chunks, by reading the chunks again.
-
-    Parameters
-    ----------
-    model : NadarayaWatsonRegressor
-        Fitted to chunks.
-    X : array_like of shape (m, d)
-        Queries.
-    level : ndarray of shape () or (l,)
-        Between 0 and 1.
-
-    Returns
-    -------
-    ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
-        As of ``model.quantile``.
-    """
-    query = numeric_query(model, X)
-    check_unchanged(model)
-    found = chunk_quantiles(recipe_of(model), query, model.chunks_, level.ravel(), current_progress())
-    return without_axes(found, bool(model.chunks_.flat), level.ndim > 0)

@@ -20,7 +20,7 @@ from kernpool.estimators.chunked_fit import as_chunks, fit_chunks
 from kernpool.estimators.fitted_model import RankNotes, fit_of, per_unit, problem_of, recipe_of, scaled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
-from kernpool.estimators.methods.distribution import ConditionalDistribution, std_of_new
+from kernpool.estimators.methods.distribution import ConditionalDistributions, std_of_new
 from kernpool.estimators.methods.inference import Diagnostics, Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.parameter_validation import check_parameters
@@ -46,7 +46,7 @@ Array = NDArray[np.float64]
 @answers_by_snapshots
 class KernelRegressor(
     Inference,
-    ConditionalDistribution,
+    ConditionalDistributions,
     PredictionIntervals,
     Diagnostics,
     BootstrapMethods,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -26,6 +27,7 @@ from kernpool.core.state import PoolState, empty_state
 from kernpool.dask.partitions import Partitions, as_dask_array, as_partitions, in_days, is_frame, read_block, select
 from kernpool.dask.pool import (
     RETRIES,
+    AskPartitions,
     LeaveOneOutError,
     PartitionPairs,
     block_state,
@@ -36,8 +38,6 @@ from kernpool.dask.pool import (
     joined,
     leave_one_out_error,
     merge_tree,
-    partition_functions,
-    partition_quantiles,
     pool_partitions,
     sent_once,
 )
@@ -46,7 +46,7 @@ from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.columns import Kind
 from kernpool.data.encoding import Encoding
-from kernpool.distribution import as_levels
+from kernpool.distribution import asked_of
 from kernpool.estimators.bandwidth import (
     DEFAULT_SEARCH_ROWS,
     SearchDraw,
@@ -65,6 +65,7 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
+from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, ReadOutcomes
 from kernpool.estimators.methods.distribution import given_y_bandwidths
 from kernpool.estimators.methods.prediction_intervals import ChunksWithout, UniformRange, interval_of_source
 from kernpool.estimators.parameter_validation import NamedCalls, check_parameters, search_parameters
@@ -557,6 +558,48 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
 
     confidence_interval = summary = significance_test = standard_error
 
+    def conditional_distribution(self, X: ArrayLike, *, y_bandwidth: Any = None) -> ConditionalDistribution:
+        """Return the conditional distribution of y at new rows, whose questions are passes over all partitions.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Evaluation points, in memory.
+        y_bandwidth : float or array_like of shape (c,), optional
+            Smooths the distribution in y; a sample of the rows in memory finds one.
+
+        Returns
+        -------
+        ConditionalDistribution
+            With the methods `cdf`, `pdf`, `quantile`, `interval` and `pit`; others need the rows in memory.
+
+        Raises
+        ------
+        TypeError
+            If X is None or a Dask collection, or `y_bandwidth` the name of a rule.
+        ValueError
+            If `y_bandwidth` is not positive.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+        """
+        check_is_fitted(self)
+        if X is None:
+            refuse_without_rows(self, "leave-one-out distributions of its training rows need")
+        if is_dask_collection(X):
+            raise TypeError(
+                "X must be in memory for distributions, which take several passes; compute it, or some of it"
+            )
+        model: Any = self
+        partitions = model.partitions_
+        widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, partitions.outputs)
+        asked = asked_of(model._recipe(model.bandwidth_), read_query(self, X), partitions.names)
+        ask = AskPartitions(partitions, model.client_, RETRIES)
+        outcomes = ReadOutcomes(asked, ask, partitions.outputs, partial(refuse_without_rows, self))
+        return ConditionalDistribution(outcomes, partitions.flat, widths)
+
     def quantile(self, X: ArrayLike, levels: ArrayLike = 0.5) -> Array:
         """Compute conditional quantiles of y at new rows, in a few passes over all partitions.
 
@@ -565,7 +608,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         X : array_like of shape (m, d)
             Evaluation points, in memory.
         levels : float or array_like of shape (l,), default=0.5
-            Probabilities, in any order; by default the conditional median.
+            Quantile orders, probabilities in any order; by default the conditional median.
 
         Returns
         -------
@@ -586,84 +629,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         ExtrapolationWarning
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
-        check_is_fitted(self)
-        if is_dask_collection(X):
-            raise TypeError("X must be in memory for quantiles, which take several passes; compute it, or some of it")
-        query, recipe = read_query(self, X), self._recipe(self.bandwidth_)
-        return partition_quantiles(recipe, query, self.partitions_, as_levels(levels), self.client_, RETRIES)
-
-    def cdf(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any = None) -> Array:
-        """Compute the conditional distribution function of y at new rows, in one pass over all partitions.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Evaluation points, in memory.
-        y : float, or array_like of shape (t,), (m, t) or (m, c, t)
-            Thresholds, as of `NadarayaWatsonRegressor.cdf`.
-        y_bandwidth : float or array_like of shape (c,), optional
-            Smooths the distribution in y.
-
-        Returns
-        -------
-        ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
-            As of `NadarayaWatsonRegressor.cdf`, up to rounding.
-
-        Raises
-        ------
-        TypeError
-            If X is a Dask collection, or `y_bandwidth` the name of a rule.
-        ValueError
-            If y holds NaN or has another shape.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
-        """
-        return self._functions(X, y, y_bandwidth, density=False)
-
-    def density(self, X: ArrayLike, y: ArrayLike, *, y_bandwidth: Any) -> Array:
-        """Estimate the conditional density of y at new rows, in one pass over all partitions.
-
-        Parameters
-        ----------
-        X, y
-            As of `cdf`.
-        y_bandwidth : float or array_like of shape (c,)
-            The bandwidth in y; a sample of the rows in memory finds one.
-
-        Returns
-        -------
-        ndarray of shape (m,), (m, t), (m, c) or (m, c, t)
-            As of `NadarayaWatsonRegressor.density`, up to rounding.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As for `cdf`.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
-        """
-        if y_bandwidth is None:
-            raise TypeError("y_bandwidth must be a positive number, got None; find one on a sample of rows in memory")
-        return self._functions(X, y, y_bandwidth, density=True)
-
-    def _functions(self, X: ArrayLike, y: ArrayLike, y_bandwidth: Any, *, density: bool) -> Array:
-        check_is_fitted(self)
-        if is_dask_collection(X) or is_dask_collection(y):
-            raise TypeError("X and y must be in memory for distribution functions; compute them, or some of them")
-        model: Any = self
-        width = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, model.partitions_.outputs)
-        recipe, of = model._recipe(model.bandwidth_), (model.partitions_, y, model.client_, RETRIES)
-        return partition_functions(recipe, read_query(self, X), *of, widths=width, density=density)
+        return self.conditional_distribution(X).quantile(levels)
 
 
 Places = list[NDArray[np.intp]]
