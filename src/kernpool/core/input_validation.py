@@ -206,7 +206,10 @@ def in_unit(weight: Array) -> tuple[Array, float]:
 
 
 def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
-    """Return the upper median of each value column, over the included keys or an evenly spaced sample of them."""
+    """Return the upper median of each value column, over the included keys or an evenly spaced sample of them.
+
+    It is zero if no key is included.
+    """
     if weight is not None or mask is not None:
         takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
         if mask is not None:

@@ -161,7 +161,7 @@ def find_lost_precision(covariance: Array, inverse: Array, offset: Array, rank: 
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Return reciprocals of eigenvalues, shrunk for eigenvalues near zero, and the rank (number of larger ones).
+    r"""Return reciprocals of eigenvalues, shrunk for eigenvalues near zero, and the rank: the number above `tolerance`.
 
     For NumPy arrays and torch tensors.
 
@@ -507,7 +507,7 @@ LARGEST_EXPONENT = 300.0  # of a ridge relative to a window; slopes are zero to 
 
 
 def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
-    """Add a ridge penalty on the slopes to the sums of squared offsets; return the changed `PoolState`.
+    """Return a `PoolState` with a ridge penalty on the slopes added to the sums of squared offsets.
 
     Parameters
     ----------
@@ -567,7 +567,7 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
 
 
 def diagonal(layout: Layout) -> NDArray[np.intp]:
-    """Return the columns of the weighted sums, `PoolState.numerator`, that hold sums of squared offsets.
+    """Return the indices of the columns of `PoolState.numerator` that hold sums of squared offsets.
 
     Examples
     --------
@@ -734,7 +734,10 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
-    """Convert the coefficients base and tilt from offsets from the query to offsets from the mean of the keys."""
+    """Convert the coefficients base and tilt from offsets from the query to offsets from the mean of the keys.
+
+    Products of two offsets are taken less their mean, so that the first result is the mean of ``base + tilt . z``.
+    """
     d = layout.columns
     level = base + np.sum(tilt[:, :d] * offset, axis=1)
     if layout.degree == 1:

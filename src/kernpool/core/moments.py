@@ -116,7 +116,7 @@ class Layout:
 
     @property
     def regressors(self) -> int:
-        """Number of regressors of a local fit: the offsets, and with degree 2 also products of two offsets."""
+        """Number of regressors of a local fit: offsets with degree 1 or 2, products of two offsets with degree 2."""
         return (0, self.columns, self.columns * (self.columns + 3) // 2)[self.degree]
 
     def places(self, order: int) -> dict[Monomial, int]:

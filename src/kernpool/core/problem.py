@@ -207,7 +207,10 @@ class Problem:
 
     @property
     def own_weight(self) -> Array:
-        """Weight left on each query's own key when one observation of it is excluded: ``max(w - 1, 0)``, (m,)."""
+        """Weight left on each query's own key when one observation of it is excluded: ``max(w - 1, 0)``, (m,).
+
+        In units of `weight_unit`; zero for a query without an own key.
+        """
         if self.self_index is None or self.key_weight is None:
             return np.zeros(len(self.query))
         left = np.maximum(self.key_weight[self.self_index] - 1.0 / self.weight_unit, 0.0)

@@ -160,7 +160,7 @@ class PoolState:
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
 
     def columns(self, width: int) -> PoolState:
-        """Keep the first `width` columns of weighted sums, which suffice for a fit of lower degree."""
+        """Return a `PoolState` with the first `width` columns of weighted sums, enough for a fit of lower degree."""
         if width == self.numerator.shape[-1]:
             return self
         return PoolState(self.shift, self.denominator, self.numerator[..., :width])

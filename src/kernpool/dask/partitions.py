@@ -136,7 +136,7 @@ def select(frame: Any, labels: Sequence[Any] | None) -> Any:
 
 
 def time_kinds(frame: Any) -> dict[Any, Kind]:
-    """Map the label of each date or duration column of a Dask dataframe to its kind, "date" or "duration"."""
+    """Map the label of each date or duration column of a Dask dataframe to its kind, one of `TimeKind`."""
     sample = frame._meta_nonempty
     columns = ((label, Columns.of(sample[label].to_frame("X")).columns[0]) for label in frame.columns)
     return {label: column.kind for label, column in columns if column.times is not None}

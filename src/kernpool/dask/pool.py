@@ -147,7 +147,7 @@ def _same(value: Any) -> Any:
 
 
 def center_task(partitions: Partitions) -> Any:
-    """Return the Dask task that computes a center for all values from the first partition with rows.
+    """Return the Dask task that computes a center for all values from the first partition with rows of positive weight.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Function:
         return normal_density(u) / self.widths[:, None] if self.density else np.asarray(ndtr(u))
 
     def at(self, rows: Index) -> Function:
-        """Restrict the thresholds to those of the queries with these indices."""
+        """Return the function with only the thresholds of the queries with these indices."""
         return replace(self, threshold=rows_of(self.threshold, rows))
 
     def checked(self, chunk: Chunk) -> Chunk:

@@ -270,7 +270,7 @@ class WeightHistogram:
 
 @dataclass(frozen=True, eq=False)
 class RowsInRange:
-    """Map-reduce query for the rows of positive weight with a value in given ranges; the answer is a list of chunks.
+    """Map-reduce query for the rows of positive weight with a value in given ranges: a list of one-column chunks.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ class NearestKeys(NamedTuple):
     rows: Chunk
 
     def kept(self) -> NearestKeys:
-        """Drop pairs of negligible weight, and rows without other pairs; raise ValueError if too many rows remain."""
+        """Drop pairs of negligible weight, and rows left without pairs; raise ValueError if too many rows remain."""
         keep = self.logit >= self.largest[self.query] - (MARGIN + ROUNDING * np.abs(self.largest[self.query]))
         row, place = np.unique(self.row[keep], return_inverse=True)
         if len(row) > MOST_NEAREST:

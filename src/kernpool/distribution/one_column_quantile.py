@@ -262,7 +262,10 @@ class SortedLine:
         return np.append(np.flatnonzero(place % QUERIES_PER_BLOCK == 0), len(query)).astype(np.int64)
 
     def _own(self, rows: Index, place: Index) -> tuple[NDArray[np.int64], Array, Array]:
-        """Return each query's own key, the frequency left of it, and the kernel weight that its exclusion removes."""
+        """Return the index of each query's own key, the frequency left of it, and the weight that exclusion removes.
+
+        Indices are those in `place`, -1 for none. The weight removed is frequency times kernel.
+        """
         problem = self.problem
         own, removed = np.full(len(rows), -1), np.zeros(len(rows))
         if problem.self_index is None:

@@ -289,7 +289,7 @@ def _spread(residual: Array, weight: Array) -> float:
 
 
 def _likeliest(share: Array, away: Array, weight: Array, rule: float) -> float:
-    """Maximize leave-one-out likelihood over bandwidths in y from 1/30 to 10 times that of the reference rule."""
+    """Return the bandwidth in y that maximizes leave-one-out likelihood, from 1/30 to 10 times the bandwidth `rule`."""
     with np.errstate(divide="ignore"):
         log_share, squares = np.log(share), -0.5 * away**2
 

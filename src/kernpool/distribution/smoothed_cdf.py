@@ -32,7 +32,7 @@ Look = Callable[[tuple[Any, ...], Index], None]
 
 
 def run_over_queries(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
-    """Run a compiled loop over blocks of queries; return those not handled, and which have a key of positive weight.
+    """Run a compiled loop over blocks of queries; return queries left over, and at which queries any key has weight.
 
     Parameters
     ----------

@@ -382,7 +382,7 @@ class KernelWeights:
 
     @cached_property
     def state(self) -> PoolState:
-        """Kernel sums over all keys at each query, computed on first use."""
+        """Sum of the kernel weights of all keys at each query, as a `PoolState`, computed on first use."""
         return self._sum(self.problem)
 
     @property

@@ -345,7 +345,10 @@ def _cells(problem: Problem) -> list[Cell]:
 def _blocks(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
 ) -> Iterator[CellBlock]:
-    """Yield each cell of keys, with the queries for which at most `zeros` of its categorical kernels are zero."""
+    """Yield cells of keys, each with the queries for which at most `zeros` categorical kernels are zero.
+
+    Cells without such queries are skipped.
+    """
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
         report = None

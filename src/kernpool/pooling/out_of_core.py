@@ -168,7 +168,7 @@ class QueryBatch:
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Wrap the sums over all chunks as `Sums`, ready for division; `more` are further fields of `Sums`."""
+        """Wrap the sums over all chunks as `Sums`, ready for `finalize`; `more` are further fields of `Sums`."""
         layout, m = self.layout(len(center)), len(self)
         shape = (m,) if flat else (m, len(center))
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)

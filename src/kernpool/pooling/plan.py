@@ -143,7 +143,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
 
 
 def near_one(state: PoolState, below: float = FAINT) -> PoolState:
-    """Rescale kernel sums so that a tiny sum of weights becomes about 1, and adjust their `shift` to match.
+    """Rescale kernel sums so that each sum of weights less than `below` becomes about 1, and adjust `shift` to match.
 
     Parameters
     ----------

@@ -332,7 +332,7 @@ def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> 
 
 
 def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
-    """Choose the plan for one part of a problem with groups: "auto" if the requested algorithm supports no mask.
+    """Choose the plan for one part of a problem with groups: "auto" if the requested algorithm cannot apply its mask.
 
     A part with few pairs has a mask.
     """

@@ -75,7 +75,10 @@ def interpolate(q, node, weight, basis):
 
 @bare_part
 def find_zones(low, high, reach, h, edge, kink, between, zone):
-    """Write key ranges into `zone`: in reach of a block of queries, where the kernel is smooth, and at its kink."""
+    """Write three ranges of key values into `zone`: in reach of queries, where the kernel is smooth, and at its kink.
+
+    The kernel is smooth at keys in the second range and outside the third.
+    """
     doubt = MARGIN * h + ULPS * max(abs(low), abs(high))
     zone[0], zone[1] = low - reach - doubt, high + reach + doubt
     zone[2], zone[3] = zone[0], zone[1]

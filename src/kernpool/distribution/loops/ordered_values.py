@@ -110,7 +110,10 @@ def smooth_block(
 
 @bare_part
 def place_in_tile(weight, before, need):
-    """Return the index in a tile of keys at which cumulative weight, which starts from `before`, reaches `need`."""
+    """Return the index in a tile of keys at which cumulative weight, which starts from `before`, reaches `need`.
+
+    If it is not reached, the last key of positive weight; -1 if there is none.
+    """
     total, last = before, -1
     for j in range(weight.size):
         if weight[j] > 0.0:
@@ -126,7 +129,7 @@ def select_block(
     query, key, key_weight, mask, own, own_weight, query_level, level, tables, bandwidth, code, infinite, product,
     unit, low, high, request, need, found,
 ):  # fmt: skip
-    """Write into `found`, for each request, the key in [low, high) at which cumulative weight reaches `need`.
+    """Write into `found`, for each request, the key index in [low, high) at which cumulative weight reaches `need`.
 
     Weights are in units of ``2**unit``. Requests of query i are ``request[i]`` to ``request[i + 1]``, by rising need. A
     target that no key reaches, due to rounding of sums in another order, is assigned to the last key of positive
