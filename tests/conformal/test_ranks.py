@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool.conformal import as_level, least_rows
+from kernpool.conformal import as_fraction, least_rows
 from kernpool.conformal.order_statistics import lower_rank, lower_statistic, upper_rank, upper_statistic, warn_of_few
 from kernpool.inference import InferenceWarning
 
@@ -15,21 +15,21 @@ from kernpool.inference import InferenceWarning
 @given(st.integers(1, 999), st.integers(0, 100_000))
 def test_ranks_are_those_of_decimal_levels(thousandths, n):
     level = Fraction(thousandths, 1000)
-    rank = upper_rank(as_level(thousandths / 1000), n)
+    rank = upper_rank(as_fraction(thousandths / 1000), n)
     assert rank == -((-thousandths * (n + 1)) // 1000)
     assert lower_rank(level, n) == n + 1 - rank == ((1000 - thousandths) * (n + 1)) // 1000
 
 
 def test_floats_would_be_off_by_one():
-    assert upper_rank(as_level(0.55), 99) == 55.0
+    assert upper_rank(as_fraction(0.55), 99) == 55.0
     assert np.ceil(0.55 * 100) == 56.0
 
 
 @given(st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99, 0.999]))
 def test_the_least_number_of_rows_is_least(level):
-    n = least_rows(as_level(level))
-    assert upper_rank(as_level(level), n) <= n
-    assert upper_rank(as_level(level), n - 1) > n - 1
+    n = least_rows(as_fraction(level))
+    assert upper_rank(as_fraction(level), n) <= n
+    assert upper_rank(as_fraction(level), n - 1) > n - 1
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 40))
@@ -54,5 +54,5 @@ def test_fractions_of_rows_are_counted():
 
 def test_too_few_rows_are_said_to_be():
     with pytest.warns(InferenceWarning, match="needs at least 19 clusters to calibrate it, got 18"):
-        warn_of_few(as_level(0.95), 18.0, "clusters")
-    warn_of_few(as_level(0.95), 19.0)
+        warn_of_few(as_fraction(0.95), 18.0, "clusters")
+    warn_of_few(as_fraction(0.95), 19.0)

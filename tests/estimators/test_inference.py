@@ -2,6 +2,8 @@
 
 import pickle
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -240,3 +242,31 @@ def test_more_than_three_columns_and_levels_alone_have_the_robust_correction(gen
     levels = pd.DataFrame({"kind": pd.Categorical(list("abcd") * 20)})
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.2).fit(levels, y)
     assert model.confidence_interval(levels[:4]).method == "robust"
+
+
+@pytest.mark.parametrize(
+    "given", [np.float32(0.9), np.array(0.9), np.array(0.9, np.float32), Fraction(9, 10), Decimal("0.9")]
+)
+def test_a_level_may_be_a_number_of_any_kind(given, generator):
+    """float32 has a number near .9 that is not .9: intervals of ranks would be those of another level."""
+    X = generator.normal(size=(79, 1))
+    y = X[:, 0] + generator.normal(size=79)
+    model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)
+    classifier = NadarayaWatsonClassifier(bandwidth=0.8).fit(X, y > 0)
+    distribution = model.conditional_distribution(X[:3])
+    for ask in (
+        lambda level: model.confidence_interval(X[:3], level=level),
+        lambda level: model.prediction_interval(X[:3], level=level),
+        lambda level: classifier.probability_interval(X[:3], level=level),
+        lambda level: distribution.quantile_interval(level=level),
+    ):
+        found, expected = ask(given), ask(0.9)
+        np.testing.assert_array_equal(found.lower, expected.lower)
+        np.testing.assert_array_equal(found.upper, expected.upper)
+        assert type(found.level) is float
+        assert found.level == 0.9
+    np.testing.assert_array_equal(
+        classifier.predict_set(X[:3], level=given).member, classifier.predict_set(X[:3], level=0.9).member
+    )
+    np.testing.assert_array_equal(distribution.interval(given), distribution.interval(0.9))
+    np.testing.assert_array_equal(distribution.quantile(given), distribution.quantile(0.9))

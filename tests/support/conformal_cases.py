@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernpool.conformal import Calibration, ConformalProblem, as_level
+from kernpool.conformal import Calibration, ConformalProblem, as_fraction
 from kernpool.conformal.calibration import predict, predict_without_clusters, predict_without_each
 from kernpool.smoother import EvaluationPoints
 from tests.support.inference_cases import pair
@@ -21,7 +21,7 @@ def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, 
         which=kept,
         group=None if group is None else group[kept],
     )
-    return ConformalProblem(smoother, places, as_level(level), rows, np.random.default_rng(seed), **options)
+    return ConformalProblem(smoother, places, as_fraction(level), rows, np.random.default_rng(seed), **options)
 
 
 def other_setting(smoother, places, calibration_places, value, level=0.9, *, group=None):
@@ -29,7 +29,7 @@ def other_setting(smoother, places, calibration_places, value, level=0.9, *, gro
     n = len(value)
     prediction = predict(smoother, calibration_places)
     rows = Calibration(calibration_places, value, prediction, np.ones(n), own=False, group=group)
-    return ConformalProblem(smoother, places, as_level(level), rows, np.random.default_rng(0))
+    return ConformalProblem(smoother, places, as_fraction(level), rows, np.random.default_rng(0))
 
 
 def case(kernel, situation, degree, n=30, m=4):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernpool.conformal import Calibration, ConformalProblem, as_level
+from kernpool.conformal import Calibration, ConformalProblem, as_fraction
 from kernpool.conformal.calibration import predict, predict_without_each
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
 from kernpool.smoother import EvaluationPoints
@@ -26,7 +26,7 @@ def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
         where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
         y = y.reshape(len(y), -1)
         rows = Calibration(where, y, predict(smoother, where), np.ones(len(y)), False, **options)
-    return ConformalProblem(smoother, places_of(model, X), as_level(level), rows, np.random.default_rng(seed))
+    return ConformalProblem(smoother, places_of(model, X), as_fraction(level), rows, np.random.default_rng(seed))
 
 
 def smallest_reaching(score, weight, need):

@@ -23,7 +23,7 @@ from kernpool.conformal.methods import METHODS
 from kernpool.data.array_validation import COUNTED, TableError
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.regressors import KernelRegressor, NadarayaWatsonRegressor
-from kernpool.inference import ClassSummary, Summary, check_level
+from kernpool.inference import ClassSummary, Summary, as_level
 from kernpool.tables.column_types import levels_in
 from kernpool.tables.table import Advice, Table
 
@@ -103,7 +103,7 @@ class UncertaintyColumns:
 def checked_level(option: str, level: float) -> None:
     """Raise UsageError, naming the option, if a confidence level is invalid."""
     try:
-        check_level(level)
+        as_level(level)
     except ValueError as error:
         text = str(error).replace("level=", f"{option} ").replace("level ", f"{option} ")
         raise UsageError(text) from None

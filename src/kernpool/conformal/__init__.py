@@ -18,7 +18,7 @@ from kernpool.conformal.calibration import (
 )
 from kernpool.conformal.covariate_shift import DensityRatio, density_ratio
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
-from kernpool.conformal.order_statistics import as_level, least_rows
+from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.conformal.sets.prediction_sets import PredictionSet
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "Origin",
     "PredictionInterval",
     "PredictionSet",
-    "as_level",
+    "as_fraction",
     "check_method",
     "density_ratio",
     "least_rows",

@@ -291,7 +291,7 @@ class ConformalProblem:
     places : EvaluationPoints
         Points of the intervals.
     level : Fraction
-        Coverage level, from `kernpool.conformal.order_statistics.as_level`.
+        Coverage level, from `kernpool.conformal.order_statistics.as_fraction`.
     calibration : Calibration
         Calibration rows.
     random : numpy.random.Generator

@@ -32,14 +32,14 @@ from numpy.typing import NDArray
 
 from kernpool.core.pair_factors import sums_of_groups
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference import InferenceWarning, check_level
+from kernpool.inference import InferenceWarning, as_level
 
 Array = NDArray[np.float64]
 
 SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to rounding
 
 
-def as_level(level: Any) -> Fraction:
+def as_fraction(level: Any) -> Fraction:
     """Convert a coverage level to the exact fraction of its decimal digits, such as 0.9 to 9/10.
 
     Parameters
@@ -59,11 +59,10 @@ def as_level(level: Any) -> Fraction:
 
     Examples
     --------
-    >>> as_level(0.9)
+    >>> as_fraction(0.9)
     Fraction(9, 10)
     """
-    check_level(level)
-    return Fraction(str(level))
+    return Fraction(str(as_level(level)))
 
 
 def upper_rank(level: Fraction, n: float) -> float:
@@ -72,7 +71,7 @@ def upper_rank(level: Fraction, n: float) -> float:
     Parameters
     ----------
     level : Fraction
-        From `as_level`.
+        From `as_fraction`.
     n : float
         Number of unit rows; if fractional, so is the rank.
 

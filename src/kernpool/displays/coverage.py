@@ -16,7 +16,7 @@ from scipy.special import betaincinv
 from kernpool.data import refuse_foreign, with_days
 from kernpool.displays import drawing
 from kernpool.execution.error_messages import abbreviate, explain_calls
-from kernpool.inference.confidence.intervals import check_level
+from kernpool.inference.confidence.intervals import as_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ class CoveredRows:
                 "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
                 f"{x.shape}, {y.shape}, {lower.shape} and {upper.shape}"
             )
-        check_level(level)
+        level = as_level(level)
         known = ~(np.isnan(lower) | np.isnan(upper))
         for name, array in (("x", x[known]), ("y", y)):
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
@@ -435,7 +435,7 @@ class CoverageDisplay:
             If lengths differ, y or numbers x are NaN, an upper end is below its lower one, no row has an interval, or a
             level or `slices` is invalid.
         """
-        _check("confidence", confidence)
+        confidence = as_level(confidence, "confidence")
         if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
             raise ValueError(f"slices must be a positive number of slices, got {abbreviate(slices)}")
         days, kinds = with_days("x", x)
@@ -522,10 +522,3 @@ class CoverageDisplay:
 def _sizes(rows: NDArray[np.int64]) -> str:
     low, high = int(rows.min()), int(rows.max())
     return f"{low}" if low == high else f"{low} to {high}"
-
-
-def _check(name: str, level: Any) -> None:
-    try:
-        check_level(level)
-    except ValueError as error:
-        raise ValueError(str(error).replace("level", name)) from None

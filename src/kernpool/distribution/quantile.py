@@ -14,6 +14,7 @@ single row has all weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Rational
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,9 @@ def as_levels(levels: ArrayLike) -> Array:
     ValueError
         If an order is out of range, or there are none, or they have two dimensions.
     """
-    given = as_real_array("levels", levels)
+    if isinstance(levels, bool):
+        raise ValueError(f"levels must be between 0 and 1, got {levels}; a median is 0.5")
+    given = as_real_array("levels", float(levels) if isinstance(levels, Rational) else levels)
     # The float32 next to .1 is above .1, and three of 30 equal weights would not reach it.
     level: Array = np.asarray(given.astype(np.str_) if given.dtype.itemsize < 8 else given, dtype=np.float64)
     if level.ndim > 1 or not level.size:

@@ -8,7 +8,7 @@ slopes. Variances are sums over squared linear weights; the subpackage `smoother
 """
 
 from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
-from kernpool.inference.confidence.intervals import Interval, check_level, interval, intervals
+from kernpool.inference.confidence.intervals import Interval, as_level, interval, intervals
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
 from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
@@ -34,9 +34,9 @@ __all__ = [
     "Summary",
     "TestResult",
     "Training",
+    "as_level",
     "as_random",
     "bootstrap",
-    "check_level",
     "compare_curves",
     "fit_clusters",
     "fit_training",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import EmptyWindowWarning, RankDeficiencyWarning
 from kernpool.execution.error_messages import abbreviate
-from kernpool.inference.confidence.intervals import check_level, check_method, interval
+from kernpool.inference.confidence.intervals import as_level, check_method, interval
 from kernpool.inference.variance.residuals import fit_training
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
@@ -113,7 +113,7 @@ def slope_map(
     ValueError
         If `level`, `method` or `fewest_rows` is invalid, or there are fewer than five rows.
     """
-    check_level(level)
+    level = as_level(level)
     check_method(method)
     if isinstance(fewest_rows, bool) or not isinstance(fewest_rows, Real) or not fewest_rows >= 0:
         raise ValueError(

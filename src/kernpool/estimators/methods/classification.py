@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
-from kernpool.conformal.order_statistics import as_level
+from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets.class_scores import ClassRows
 from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
 from kernpool.core.input_validation import Prepared
@@ -30,7 +30,7 @@ from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
-from kernpool.inference import ClassSummary, as_random, check_level
+from kernpool.inference import ClassSummary, as_level, as_random
 from kernpool.inference.class_probabilities import (
     Probabilities,
     ProbabilityInterval,
@@ -189,11 +189,11 @@ class ClassProbabilities:
         >>> found.effective_rows.round(6), found.lower.round(3), found.upper.round(3)
         (array([4.]), array([[0.  , 0.51]]), array([[0.49, 1.  ]]))
         """
-        check_level(level)
+        level = as_level(level)
         model: Any = self
         center, rows = effective_rows(_independent(model, "intervals"), places_of(model, X))
-        lower, upper = wilson_interval(center, rows[:, None], float(level))
-        return ProbabilityInterval(center, lower, upper, rows, model.classes_.copy(), float(level))
+        lower, upper = wilson_interval(center, rows[:, None], level)
+        return ProbabilityInterval(center, lower, upper, rows, model.classes_.copy(), level)
 
     def leave_one_out(self) -> LeaveOneOutProbabilities:
         """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.
@@ -430,7 +430,7 @@ class ClassSets:
             if not isinstance(value, bool | np.bool_):
                 raise ValueError(f"{name} must be True or False, got {abbreviate(value)}")
         model: Any = self
-        exact, of = as_level(level), probabilities_of(model)
+        exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":
             _check_full(of, X_calibration, y_calibration)
         places = places_of(model, X)

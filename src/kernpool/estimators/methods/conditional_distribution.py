@@ -37,7 +37,7 @@ from kernpool.distribution.smoothed_cdf import known_smooth_quantiles
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
-from kernpool.inference import as_random, check_level
+from kernpool.inference import as_level, as_random
 from kernpool.pooling import QueryBatch
 from kernpool.pooling.recipe import Recipe
 from kernpool.smoother import EvaluationPoints, LinearWeights, Smoother, log_mass, squared_norm
@@ -524,8 +524,8 @@ class ConditionalDistribution:
         >>> model.conditional_distribution([[0.1]]).interval(0.5)
         (array([1.]), array([9.]))
         """
-        check_level(level)
-        ends = self.quantile([0.5 - 0.5 * float(level), 0.5 + 0.5 * float(level)])
+        half = 0.5 * as_level(level)
+        ends = self.quantile([0.5 - half, 0.5 + half])
         return ends[..., 0], ends[..., 1]
 
     def quantile_interval(self, levels: ArrayLike = 0.5, *, level: float = 0.95) -> QuantileInterval:
@@ -584,8 +584,7 @@ class ConditionalDistribution:
         >>> found.center, found.lower, found.upper
         (array([49.]), array([39.]), array([60.]))
         """
-        tau = as_levels(levels)
-        check_level(level)
+        tau, level = as_levels(levels), as_level(level)
         weighed = self._in_steps("intervals of quantiles")
         problem, smoother = weighed.problem, weighed.smoother
         mass = log_mass(smoother.sums(problem))
@@ -593,13 +592,13 @@ class ConditionalDistribution:
         squared = squared_norm([(1.0, share)], smoother.sums)
         occupied = np.isfinite(mass)
         rows = np.divide(1.0, squared, where=occupied, out=np.zeros(len(mass)))
-        low, high = levels_around(tau.ravel(), rows, float(level))
+        low, high = levels_around(tau.ravel(), rows, level)
         wanted = np.concatenate([np.broadcast_to(tau.ravel(), low.shape), low, high], axis=1).clip(0.0, 1.0)
         found, occupied = known_quantiles(weighed.recipe, problem, weighed.value, wanted)
         center, lower, upper = np.split(weighed.filled(weighed.added(found), occupied, wanted), 3, axis=2)
         lower, upper = without_ends(low, high, (lower, upper))
         center, lower, upper = (without_axes(array, self.flat, tau.ndim > 0) for array in (center, lower, upper))
-        return QuantileInterval(center, lower, upper, tau.copy(), float(level), rows)
+        return QuantileInterval(center, lower, upper, tau.copy(), level, rows)
 
     def sample(self, size: int = 1, *, random_state: Any = None) -> Array:
         """Draw values of y.

@@ -31,7 +31,7 @@ from kernpool.estimators.fitted_model import (
 )
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.execution.error_messages import abbreviate
-from kernpool.inference import Interval, Summary, intervals, summarise
+from kernpool.inference import Interval, Summary, as_level, intervals, summarise
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.sizer import SlopeMap, slope_map
@@ -258,7 +258,8 @@ class Inference:
         >>> wave.df.round(1)
         array([2.4, 2.6])
         """
-        check_options(level, method, variance, simultaneous)
+        level = as_level(level)
+        check_options(method, variance, simultaneous)
         smoother, places, training = read_places(self, X, quantity)
         method = default_method(self, quantity) if method == "auto" else method
         found = intervals(

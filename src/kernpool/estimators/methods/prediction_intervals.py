@@ -22,7 +22,7 @@ from kernpool.conformal import (
     ConformalProblem,
     Origin,
     PredictionInterval,
-    as_level,
+    as_fraction,
     check_method,
     least_rows,
     prediction_interval,
@@ -327,7 +327,7 @@ def interval_of_source(
     ``"adaptive"`` holds back as many rows for its scale, which has their bandwidth: that of the fit, made larger by the
     rate :math:`n^{-1/(4 + d)}`, and three times that.
     """
-    fraction, others = as_level(level), check_rows(X_calibration, y_calibration, calibration)
+    fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
     _check_out_of_core(model, method, weights, groups, others)
     place, scaled = source.read(X), method == "adaptive"
     there, held = np.empty((0, place.shape[1])), None
@@ -575,7 +575,7 @@ class PredictionIntervals:
                 self, ChunkSource(self), X, level=level, method=method, weights=weights, X_calibration=X_calibration,
                 y_calibration=y_calibration, calibration=calibration, groups=groups,
             )  # fmt: skip
-        fraction, others = as_level(level), check_rows(X_calibration, y_calibration, calibration)
+        fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
         check_method(method, not others, groups is not None)
         smoother, places = smoother_of(self), places_of(self, X)
         known, origin = None, origin_of(self)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -211,7 +212,8 @@ def intervals(
         If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
         bias correction of the robust method exceeds two standard errors somewhere.
     """
-    check_options(level, method, variance, simultaneous)
+    level = as_level(level)
+    check_options(method, variance, simultaneous)
     check_variance(variance, clustered=clusters is not None)
     kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
     found = estimates(smoother, places, method, columns)
@@ -251,28 +253,48 @@ def _ends(center: Array, error: Array, df: Array, level: float, critical: Array 
     return center - half, center + half
 
 
-def check_options(level: Any, method: Any, variance: Any, simultaneous: Any) -> None:
-    """Raise ValueError if `level`, `method`, `variance` or `simultaneous` of an interval is invalid."""
-    check_level(level)
+def check_options(method: Any, variance: Any, simultaneous: Any) -> None:
+    """Raise ValueError if `method`, `variance` or `simultaneous` of an interval is invalid."""
     check_method(method, ("auto", *METHODS))  # models replace "auto"
     check_variance(variance)
     check_band(simultaneous)
 
 
-def check_level(level: Any) -> None:
-    """Raise ValueError unless the level lies between 0 and 1.
+def as_level(level: Any, name: str = "level") -> float:
+    """Convert a confidence level to a float with the same decimal digits; raise unless it lies between 0 and 1.
+
+    Parameters
+    ----------
+    level : float
+        A number of any kind, or an array of no dimensions.
+    name : str, default="level"
+        What messages call it.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If it is no such number.
 
     Examples
     --------
-    >>> check_level(95)
+    >>> as_level(np.float32(0.9))
+    0.9
+    >>> as_level(95)
     Traceback (most recent call last):
     ValueError: level must lie between 0 and 1, got 95; 95 percent is level=0.95
     """
-    number = isinstance(level, Real) and not isinstance(level, bool)
-    if not number or not 0.0 < level < 1.0:
-        percent = number and 1.0 < level < 100.0
-        hint = f"; {level:g} percent is level={level / 100:g}" if percent else "; the usual one is level=0.95"
-        raise ValueError(f"level must lie between 0 and 1, got {abbreviate(level)}{hint}")
+    given = level[()] if isinstance(level, np.ndarray) and level.ndim == 0 else level
+    number = isinstance(given, Real | Decimal) and not isinstance(given, bool)
+    if not number or not 0 < given < 1:
+        percent = number and 1 < given < 100
+        hint = f"; {given:g} percent is {name}={float(given) / 100:g}" if percent else f"; the usual one is {name}=0.95"
+        raise ValueError(f"{name} must lie between 0 and 1, got {abbreviate(given)}{hint}")
+    return float(str(given)) if isinstance(given, np.floating) else float(given)
 
 
 def check_method(method: Any, known: Sequence[str] = METHODS) -> None:

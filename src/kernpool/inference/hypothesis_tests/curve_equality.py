@@ -36,7 +36,7 @@ from kernpool.core import Factors, Keys
 from kernpool.data.encoding import labels_and_codes, named
 from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference.confidence.intervals import check_level
+from kernpool.inference.confidence.intervals import as_level
 from kernpool.inference.hypothesis_tests.base import (
     KINDS,
     TestResult,
@@ -455,7 +455,7 @@ class GroupCurves:
         ValueError
             If `level` is invalid.
         """
-        check_level(level)
+        level = as_level(level)
         from scipy.special import stdtrit
 
         known = np.isfinite(self.standard_error)
