@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -299,15 +299,25 @@ def test_no_parameter_is_printed_whole(kind, value):
 
 
 @pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["confidence_interval", "prediction_interval", "quantile", "sample", "cdf"])
+@pytest.mark.parametrize("name", ["confidence_interval", "prediction_interval", "conditional_distribution"])
 def test_no_argument_of_a_method_is_printed_whole(name, value):
     model = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(9.0)[:, None], np.arange(9.0) % 4)
-    for argument in inspect.signature(getattr(model, name)).parameters:
+    check_messages(partial(getattr(model, name), X[:, None]), value)
+
+
+@pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", ["quantile", "interval", "quantile_interval", "sample"])
+def test_no_argument_of_a_distribution_is_printed_whole(name, value):
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(9.0)[:, None], np.arange(9.0) % 4)
+    check_messages(getattr(model.conditional_distribution(X[:, None]), name), value)
+
+
+def check_messages(call, value):
+    for argument in inspect.signature(call).parameters:
         if argument in ("X", "y", "X_calibration", "y_calibration", "groups"):
             continue
-        arguments = {"y": [0.5]} if name == "cdf" else {}
         try:
-            getattr(model, name)(X[:, None], **arguments | {argument: value})
+            call(**{argument: value})
         except Exception as error:
             message = str(error)
             assert len(message) < 450, (argument, message)

@@ -73,8 +73,6 @@ NEEDED = {
     "monotonicity_test": {"n_resamples": 9},
     "specification_test": {"n_resamples": 19},
     "slope_map": {"bandwidths": [0.5, 1.0]},
-    "sample": {"random_state": 0},
-    "DaskNadarayaWatsonRegressor.density": {"y_bandwidth": 0.25},
     "prediction_interval": {"method": "split", "level": 0.8},
     "DaskNadarayaWatsonRegressor.prediction_interval": {"method": "split", "level": 0.8},
     "predict_set": {"level": 0.8},
@@ -184,6 +182,11 @@ def call_of(name):
         if method == "fit":
             return Call(lambda **data: fit(owner, (ESTIMATORS | OPTIONAL)[owner](), **data), data, others)
         return Call(getattr(fitted(owner), method), data, others)
+    if owner == "ConditionalDistribution":
+        y_at = fitted("LocalLinearRegressor").conditional_distribution(
+            POINTS["X"], y_bandwidth=0.25 if method == "pdf" else None
+        )
+        return Call(getattr(y_at, method), {argument: POINTS[argument] for argument in given}, others)
     if owner == "RunningPool" or name == "RunningPool":
         known = PAIRS | {"query": AT}
         data = {argument: known[argument] for argument in given}
@@ -202,6 +205,8 @@ def numbers_of(result):
         return numbers_of(result.compute())
     if isinstance(result, RunningPool):
         return [result.values()]
+    if isinstance(result, kernpool.ConditionalDistribution):
+        return [result.cdf([0.0, 0.5])]
     if hasattr(result, "predict"):
         predict = getattr(result, "predict_proba", result.predict)
         return numbers_of(predict(POINTS["X"]))

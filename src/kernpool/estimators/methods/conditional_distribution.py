@@ -35,6 +35,7 @@ from kernpool.distribution.quantile import levels_around, without_ends
 from kernpool.distribution.scoring_rules import known_crps, known_pit
 from kernpool.distribution.smoothed_cdf import known_smooth_quantiles
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
+from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
@@ -271,7 +272,7 @@ class ReadOutcomes:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConditionalDistribution:
+class ConditionalDistribution(NamedCalls):
     r"""Conditional distribution of y at given rows, made by ``model.conditional_distribution(X)``.
 
     .. math:: F(y \mid x) = \sum_{j:\, v_j \le y} \alpha_j(x) \qquad \text{or} \qquad
