@@ -24,7 +24,8 @@ GROUPS = {
     "LearnedPoolingClassifier save_model load_model",
     "Confidence intervals": "Interval ProbabilityInterval Residuals Summary ClassSummary SlopeMap InferenceWarning",
     "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
-    "Prediction intervals and sets": "PredictionInterval PredictionSet QuantileInterval density_ratio DensityRatio",
+    "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
+    "PredictionSet density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",
     "Plots and explorer": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
     "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "

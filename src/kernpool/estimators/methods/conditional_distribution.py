@@ -516,7 +516,7 @@ class ConditionalDistribution(NamedCalls):
 
         See Also
         --------
-        prediction_interval : Of models, with guarantees of coverage in samples of any size.
+        kernpool.LocalLinearRegressor.prediction_interval : With guarantees of coverage in samples of any size.
 
         Examples
         --------
@@ -563,7 +563,7 @@ class ConditionalDistribution(NamedCalls):
 
         See Also
         --------
-        confidence_interval : Of models, for the mean.
+        kernpool.LocalLinearRegressor.confidence_interval : For the mean.
 
         Notes
         -----
