@@ -288,7 +288,7 @@ def _search(
 
 
 def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int64]:
-    """Return the group of each row; raise if all rows are in one group, or the criterion cannot leave groups out.
+    """Return the group of each row; raise if all rows are in one group, or the criterion cannot hold out groups.
 
     Given numbers, and rules of thumb, which look at X alone, hold no rows out. They need two groups all the same, since
     leave-cluster-out methods of the fitted model do hold rows out.
@@ -328,7 +328,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
 def in_order_of_columns(
     found: dict[str, Any], names: Sequence[Any] | None, encoding: Encoding | None
 ) -> dict[str, Any]:
-    """Reorder the relevances that a bandwidth search gives to columns as in the table; add the columns' names.
+    """Reorder the relevances of a bandwidth search to match the table's columns; add the column names to the search.
 
     `found` is from `choose_bandwidth`, which has numeric columns first. Without a search it is returned as it is.
     """
@@ -384,7 +384,7 @@ class SearchSample(NamedTuple):
 
 
 class SearchDraw(NamedTuple):
-    """Size and seed of the random sample of rows that an out-of-core bandwidth search used.
+    """Size and seed of the random sample of rows by which an out-of-core fit chose its bandwidth.
 
     The sample is the rows with the smallest random numbers.
 
@@ -526,5 +526,5 @@ def bandwidth_of_sample(
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
-    """Return the indices of the `size` smallest entries of `lots`, in ascending order."""
+    """Return the indices of the `size` smallest entries of `lots` (all if there are fewer), in order of the index."""
     return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])

@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 def as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     """Return the rows given to ``fit`` as `Chunks` if they are chunks, a file or an Arrow stream; None for other rows.
 
+    Files may be a folder of files. A stream counts only if y is the name of its target column.
+
     Raises
     ------
     TypeError

@@ -33,7 +33,7 @@ class Task(NamedTuple):
 
 
 class CompiledLoops(NamedTuple):
-    """Result of `compile_ahead`: number of compiled loops on disk, their bytes and folder, and how many are new."""
+    """Result of `compile_ahead`: number of compiled loop versions on disk, total bytes, folder, number of new ones."""
 
     versions: int
     size: int

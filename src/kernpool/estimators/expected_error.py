@@ -191,7 +191,7 @@ def _squared(value: Array, prediction: Array) -> Array:
 
 
 def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits) -> Array:
-    """Predict the held-out rows of a fold from its training rows; by their mean where all kernel weights are zero."""
+    """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
     return finalize(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)

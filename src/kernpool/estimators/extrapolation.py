@@ -72,7 +72,7 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
 
 
 def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
-    r"""Compute extrapolation limits of each column from rows in memory; columns with heavy tails get wider limits.
+    r"""Compute extrapolation limits of each column from rows in memory: wider than `reach_of_range` for long tails.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
         \qquad \gamma = \min\{\tfrac12, \tfrac1k \sum_{i=1}^k \log \frac{x_{(n-i)} - m}{x_{(n-1-k)} - m}\}

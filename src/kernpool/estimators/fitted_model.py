@@ -88,6 +88,8 @@ def _refuse_parts(X: Any) -> None:
 def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
     """Convert queries to numeric columns, before any rank transform, and category codes, as the fit encoded X.
 
+    The codes are None if the model has no encoding, which is so if all columns are plain numbers.
+
     Parameters
     ----------
     model : estimator
@@ -282,10 +284,10 @@ ROWS = 1 << 16  # at once
 
 
 class RankNotes:
-    """Record for one fitted model: its linearly dependent columns, and the rank-deficiency warnings already issued.
+    """Record for one fit: its linearly dependent columns, and the rank-deficiency warnings already issued.
 
-    Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
-    beyond that, because few keys are in them, is another warning.
+    `partial_fit` begins a new record. Columns that are dependent over all rows are so in every window. They are named.
+    What is missing in some windows beyond that, because few keys are in them, is another warning.
     """
 
     def __init__(self) -> None:
@@ -300,7 +302,7 @@ class RankNotes:
         names: Sequence[str],
         weight: Array | None = None,
     ) -> None:
-        """Warn of rank-deficient local fits, unless the same warning was already issued for this fitted model.
+        """Warn of rank-deficient local fits, unless the same warning was issued since the last `fit` or `partial_fit`.
 
         Parameters
         ----------
@@ -441,7 +443,7 @@ def training_with_shares(model: Any, smoother: Smoother) -> Training:
 
 
 def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
-    """Return leave-cluster-out fits at the training rows, cached per fit and set of groups; None without groups.
+    """Return leave-cluster-out fits at the training rows, cached for the last groups used; None without groups.
 
     By default groups are those of the fit.
     """
@@ -483,7 +485,7 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoint
 def read_places(
     model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
 ) -> tuple[Smoother, EvaluationPoints, Training]:
-    """Return the model as a linear smoother, X as evaluation points, and the fitted values of the training rows."""
+    """Return the model as a linear smoother, X as evaluation points, and fitted and leave-one-out training values."""
     check_choice("quantity", quantity, QUANTITIES)
     smoother = smoother_of(model)
     return smoother, places_of(model, X, warn=warn), training_of(model, smoother)

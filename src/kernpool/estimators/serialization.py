@@ -26,7 +26,7 @@ from kernpool.kernels import get_kernel, registered_name
 
 
 def open_reference(reference: Any, memory: int | None = None) -> Chunks:
-    """Open the files of training rows named by an untrusted reference; raise if they changed since the fit."""
+    """Open the files of training rows named by an untrusted reference; raise if they are not those of the fit."""
     problem = _problem(reference)
     if problem:
         raise ValueError(f"the reference to its rows is invalid: {problem}")

@@ -44,7 +44,7 @@ from kernpool.execution.warnings import warn_caller
 
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
-    """Convert class labels of any type to an array; raise if labels are missing or would be merged.
+    """Convert class labels of any type to an array; raise if labels are missing, of mixed types or would be rounded.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
 
 
 def _as_array(y: Any) -> NDArray[Any]:
-    """Convert labels to an array, of dtype object for lists and nullable pandas types, so that no label changes."""
+    """Convert labels to an array, of dtype object for lists and pandas extension types, so that no label changes."""
     if hasattr(y, "iloc"):  # of pandas, whose nullable types become floats
         columns = [y.iloc[:, i] for i in range(y.shape[1])] if y.ndim == 2 else [y]
         if not all(isinstance(column.dtype, np.dtype) for column in columns):
@@ -239,7 +239,7 @@ NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, an
 class ReadRows(NamedTuple):
     """Training rows as read: numeric columns, category codes, outputs or labels, and the encoding of the columns.
 
-    Where no column is numeric, there is one numeric column of zeros.
+    Where no column is numeric, there is one numeric column of zeros. The encoding is None if all columns are numeric.
     """
 
     key: NDArray[Any]
@@ -309,7 +309,7 @@ def refuse_name(y: Any, *, numbers: bool) -> None:
 
 
 def selection(name: Any) -> str:
-    """Return example code for error messages: a call of ``fit`` with the columns X and y of a data frame."""
+    """Return example code for error messages: a call of ``fit`` for a data frame of which column `name` is y."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
@@ -579,7 +579,10 @@ def at_least_one_column(numeric: Array) -> Array:
 
 
 def frequencies(sample_weight: ArrayLike, n: int) -> Array:
-    """Convert `sample_weight` to a new array of n frequency weights; warn if their mean is below 0.1 or above 10."""
+    """Convert `sample_weight` to n frequency weights, in a new array; warn if the positive ones have an unusual mean.
+
+    Usual is a mean from 0.1 to 10.
+    """
     try:
         given = as_real_array("key_weight", sample_weight)
         weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()

@@ -652,7 +652,10 @@ def read_query(model: Any, X: Any, *, warn: bool = True) -> NDArray[np.float64]:
 
 
 def watch_blocks(model: Any, X: Any) -> Any:
-    """Return the queries as a Dask array that warns of extrapolation when a block is computed."""
+    """Return the queries as a Dask array that warns of extrapolation when a block is computed.
+
+    X is returned as it is for a model that cannot extrapolate (`may_extrapolate`).
+    """
     if not may_extrapolate(model):
         return X
     key_range = vars(model).get("key_range_")
@@ -694,7 +697,7 @@ def count_rows(partitions: Partitions, client: Any) -> tuple[Partitions, int]:
 
 
 def draw_sample(partitions: Partitions, size: int, seed: int, client: Any) -> SearchSample | None:
-    """Draw a random sample of rows for the bandwidth search; the sample does not depend on the partitioning.
+    """Draw a random sample of at most `size` rows of positive weight, which does not depend on the partitioning.
 
     Tasks draw some more rows than are needed in all; where weights of zero make them too few, they draw once more.
     """
@@ -776,7 +779,7 @@ class PartitionSource:
         return draw_sample(self._partitions, size, seed, self._client)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows not held out for calibration, on the cluster."""
+        """Compute kernel sums at the queries over all training rows outside the random set `without`, in Dask tasks."""
         if without is None:
             return PartitionPairs(self._partitions, self._client, RETRIES).reduce(self.recipe, query)
         asked, center = QueryBatch.of(self.recipe, query), center_task(self._partitions)
@@ -791,7 +794,7 @@ class PartitionSource:
         return asked.sums(state, center, self.flat, fill=fill)
 
     def _sums_task(self, asked: QueryBatch, center: Any, without: UniformRange, limit: str | None = None) -> Any:
-        """Return the Dask task that computes kernel sums over all rows not held out for calibration."""
+        """Return the Dask task that computes kernel sums over all training rows outside the random set `without`."""
         sent = sent_once(asked)
         firsts = np.cumsum([0, *self._partitions.rows]).tolist()
         states = [
@@ -804,7 +807,7 @@ class PartitionSource:
 def _state_without(
     asked: QueryBatch, block: Any, center: Array | None, outputs: int, numbers: UniformRange, first: int
 ) -> PoolState:
-    """Compute kernel sums over the rows of a block that are not held out for calibration, in a Dask task."""
+    """Compute kernel sums over the rows of a block outside the random set `numbers`, in a Dask task."""
     return block_state(asked, ChunksWithout(read_block(block), numbers, first), center, outputs)
 
 

@@ -71,7 +71,7 @@ def bootstrap_of(
 
 
 def _in_double_precision(problem: Problem) -> Problem:
-    """Return a copy of a pooling problem in double precision, since differences between resamples are small."""
+    """Return a copy of a pooling problem in double precision, also of its tolerance, as resamples differ by little."""
     return replace(problem, tol=as_tol(None), dtype=np.dtype(np.float64))
 
 

@@ -1,6 +1,6 @@
 """Calibration rows of conformal prediction: new rows, or training rows with leave-one-out predictions.
 
-They are new rows with outputs, or training rows with leave-one-out predictions. The functions also record whether the
+After a fit with groups predictions of training rows are leave-cluster-out. The functions also record whether the
 bandwidth was chosen by the rows that calibrate, and attach the likelihood ratios of new rows.
 """
 

@@ -84,7 +84,7 @@ class WeightedOutcomes:
 
     @classmethod
     def of(cls, model: Any, X: ArrayLike | None) -> WeightedOutcomes:
-        """Build the `WeightedOutcomes` of a fitted model at X; X=None means at the training rows, each left out.
+        """Build the `WeightedOutcomes` of a fitted model at X; X=None means at the held-out training rows.
 
         Training rows are held out one by one, or by clusters after a fit with groups.
         """

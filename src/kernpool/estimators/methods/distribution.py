@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 
 
 def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
-    """Return the bandwidth in y of each output, as given or by a named rule; cached per fit."""
+    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml" and then cached per fit."""
     need_rows(model, "a bandwidth in y needs")
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
@@ -69,7 +69,7 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
 
 
 def outcomes_of_chunks(model: Any, X: Any) -> ReadOutcomes:
-    """Return the outcomes of a regressor fitted to chunks; raise TypeError for what needs the rows in memory."""
+    """Return the `ReadOutcomes` at X of a regressor fitted to chunks; raise TypeError for local planes and X=None."""
     if model._degree:
         need_rows(model, "residuals of planes, which conditional distributions are made of, need")
     if X is None:
@@ -86,7 +86,7 @@ def outcomes_of_chunks(model: Any, X: Any) -> ReadOutcomes:
 
 
 def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
-    """Convert numeric bandwidths in y to an array; raise for named rules, which need the rows in memory."""
+    """Convert numeric bandwidths in y to an array; raise for "rule" and "ml", which need the rows in memory."""
     width = check_y_bandwidth(y_bandwidth, outputs)
     if isinstance(width, str):
         raise TypeError(

@@ -340,9 +340,9 @@ class Inference:
 def default_method(model: Any, quantity: str) -> str:
     """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
 
-    It is "quadratic" for the fit itself, unless the bandwidth was found by a search or the plug-in, and else "robust".
-    A bandwidth that minimises an error leaves a bias that the default correction removes; a larger one does not. The
-    local quadratic fit is no better for slopes, and is for one to three numeric columns.
+    It is "quadratic" for the fit itself of one to three numeric columns, unless the bandwidth was found by a search or
+    the plug-in, and else "robust". The "robust" correction removes the bias that a bandwidth of least error leaves, but
+    not that of a larger one. The local quadratic fit is no better for slopes.
     """
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
     chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)

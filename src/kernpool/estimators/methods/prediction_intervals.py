@@ -123,12 +123,12 @@ class Source(Protocol):
         """
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows not held out for calibration."""
+        """Compute kernel sums at the queries over all training rows outside the random set `without` (None: all)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChunksWithout(Chunks):
-    """Chunks of rows that skip the rows held out for calibration.
+    """Chunks of rows without those of a random set, which are held out for calibration or for the noise scale.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class ChunkSource:
         return draw(self._chunks, size, seed)
 
     def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows not held out for calibration, in one pass."""
+        """Compute kernel sums at the queries over all training rows outside the random set `without`, in one pass."""
         chunks, rows = self._chunks, self._chunks.rows
         if without is not None:
             # With weights of zero there may be more rows in the range, and fewer left.
@@ -269,8 +269,8 @@ def held_back(
 def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
     """Compute predictions of shape (m, c) from kernel sums; apply `empty` where all kernel weights are zero.
 
-    Predictions there are NaN if ``empty`` is ``"nan"`` or ``"raise"``. If it is ``"nearest"``, the first `queries` of
-    them, which are not calibration rows, are warned of.
+    Predictions there are NaN if ``empty`` is ``"nan"`` or ``"raise"``. If it is ``"nearest"``, a warning counts such
+    rows among the first `queries`, which are not calibration rows.
     """
     fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
     values, (empty,) = fit.intercept, np.nonzero(~fit.occupied)
