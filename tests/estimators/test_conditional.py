@@ -553,3 +553,16 @@ def test_an_object_says_what_it_is_and_keeps_its_rows():
     assert len(y_at) == 3
     own = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y).conditional_distribution()
     assert repr(own) == f"ConditionalDistribution of y at {len(y)} training rows, each left out"
+
+
+@both_regressors
+@pytest.mark.parametrize("empty", ["mean", "nearest"])
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
+def test_outputs_of_a_row_are_drawn_together_in_empty_windows(regressor, empty):
+    X, y, _ = make_rows(n=40)
+    X, y = np.concatenate([X, np.ones((40, 1))]), np.append(y, 2.0 * y + 1.0)  # many rows are the nearest one
+    two = np.column_stack([y, -y])
+    drawn = regressor("boxcar", 0.1, empty=empty).fit(X, two).conditional_distribution([[1.25], [0.0]]).sample(400)
+    assert len(np.unique(drawn[0, :, 0])) > 20
+    assert np.isin(drawn[0, :, 0], y).all()
+    np.testing.assert_array_equal(drawn[0, :, 1], -drawn[0, :, 0])

@@ -40,7 +40,7 @@ from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
 from kernpool.pooling import QueryBatch
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling.recipe import Recipe, limit_problem
 from kernpool.smoother import EvaluationPoints, LinearWeights, Smoother, log_mass, squared_norm
 
 Array = NDArray[np.float64]
@@ -173,6 +173,24 @@ class WeightedOutcomes:
             return found[:, None], occupied
 
         return self._answered(answer, np.abs(given)[:, :, None])[:, :, 0]
+
+    def draws(self, level: Array) -> Array:
+        """Return the outcomes of the rows at which cumulative weights reach each level, (m, s); shape (m, c, s).
+
+        Outputs of a row stay together, in empty windows too.
+        """
+
+        def drawn(problem: Problem, value: Array, level: Array) -> tuple[Array, NDArray[np.bool_]]:
+            sums = KernelWeights.of(problem, self.recipe)
+            return np.moveaxis(value[sums.places(np.arange(len(value)), level)], 1, 2), sums.occupied
+
+        def fill(rows: Index) -> Array:
+            limit = limit_problem(self.whole.block(rows), self.recipe.empty)
+            return drawn(limit, self.output, level[rows])[0].reshape(len(rows), -1)
+
+        found, occupied = drawn(self.problem, self.value, level)
+        filled = self.recipe.fill_empty(self.added(found).reshape(len(found), -1), occupied, fill)
+        return filled.reshape(found.shape).astype(self.dtype, copy=False)
 
     def added(self, found: Array) -> Array:
         """Add the fit to results computed from residuals, of shape (m, c, l); return results from outputs unchanged."""
@@ -640,11 +658,7 @@ class ConditionalDistribution(NamedCalls):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"size must be a positive number of draws, got {abbreviate(size)}")
         weighed, random = self.outcomes.in_memory("draws need"), as_random(random_state)
-        level = random.uniform(size=(len(self), int(size)))
-        sums = KernelWeights.of(weighed.problem, weighed.recipe)
-        places = sums.places(np.arange(len(weighed.value)), level)
-        found = weighed.added(np.moveaxis(weighed.value[places], 1, 2))
-        found = np.moveaxis(weighed.filled(found, sums.occupied, level), 1, 2)
+        found = np.moveaxis(weighed.draws(np.asarray(random.uniform(size=(len(self), int(size))))), 1, 2)
         if self.y_bandwidth is not None:
             noise = self.y_bandwidth * np.asarray(random.normal(size=found.shape))
             found = (found + noise).astype(weighed.dtype, copy=False)
