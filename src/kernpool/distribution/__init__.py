@@ -8,12 +8,12 @@ of each pass. `smoothed_cdf.py` smooths distributions in y; `scoring_rules.py` h
 folder `loops` has the compiled sums.
 """
 
-from kernpool.distribution.cdf import Function, chunk_functions, counted_functions, pool_cdf
+from kernpool.distribution.cdf import Function, counted_functions, pool_cdf
 from kernpool.distribution.chunk_queries import asked_of, without_axes
-from kernpool.distribution.multipass_quantile import chunk_quantiles, counted_quantiles
+from kernpool.distribution.multipass_quantile import counted_quantiles
 from kernpool.distribution.quantile import QuantileInterval, as_levels, pool_quantile
-from kernpool.distribution.weighted_cdf import as_thresholds, finalize_cdf, known_cdf, rows_of, shares_below
-from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles, quantiles, with_limits
+from kernpool.distribution.weighted_cdf import as_thresholds, finalize_cdf, shares_below
+from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles, with_limits
 
 __all__ = [
     "Function",
@@ -22,17 +22,12 @@ __all__ = [
     "as_levels",
     "as_thresholds",
     "asked_of",
-    "chunk_functions",
-    "chunk_quantiles",
     "counted_functions",
     "counted_quantiles",
     "finalize_cdf",
-    "known_cdf",
     "known_quantiles",
     "pool_cdf",
     "pool_quantile",
-    "quantiles",
-    "rows_of",
     "shares_below",
     "with_limits",
     "without_axes",
