@@ -59,7 +59,11 @@ def test_a_model_on_a_cluster():
         model.conditional_distribution(query, y_bandwidth="rule").pdf(0.0)
     with pytest.raises(TypeError, match="leave-one-out distributions of its training rows need the rows themselves"):
         model.conditional_distribution(None)
-    y_at = model.conditional_distribution(query)
+    changing = query.copy()
+    y_at = model.conditional_distribution(changing)
+    before = y_at.cdf(THRESHOLDS)
+    changing[:] = 0.5
+    np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
     for ask, what in (
         (y_at.sample, "draws need"),
         (y_at.quantile_interval, "intervals of quantiles need"),

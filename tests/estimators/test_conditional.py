@@ -1,5 +1,6 @@
 """Conditional distributions of models are those of their weights; scores, and bandwidths for them."""
 
+import pickle
 from contextlib import nullcontext
 from math import comb
 
@@ -459,6 +460,7 @@ def test_bandwidths_for_the_distribution_of_a_frame():
             lambda model, X: model.conditional_distribution(X, y_bandwidth=[0.1, 0.2]).pdf(0.0),
             "y_bandwidth must be a positive number",
         ),
+        (lambda model, X: model.conditional_distribution(X, y_bandwidth=True), "positive number .* got True"),
         (
             lambda model, X: model.conditional_distribution(X, y_bandwidth="scott").pdf(0.0),
             "y_bandwidth must be a positive number, 'rule'",
@@ -553,6 +555,62 @@ def test_an_object_says_what_it_is_and_keeps_its_rows():
     assert len(y_at) == 3
     own = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y).conditional_distribution()
     assert repr(own) == f"ConditionalDistribution of y at {len(y)} training rows, each left out"
+
+
+def containers():
+    """Return models of the same rows in arrays, of constants and of planes, and in chunks."""
+    X, y, _ = make_rows()
+    chunks = open_chunks([(X[:70], y[:70]), (X[70:], y[70:])])
+    models = [regressor(bandwidth=0.3).fit(X, y) for regressor in REGRESSORS]
+    return [*models, NadarayaWatsonRegressor(bandwidth=0.3).fit(chunks)]
+
+
+@pytest.fixture(params=["constants", "planes", "chunks"])
+def model(request):
+    return containers()[["constants", "planes", "chunks"].index(request.param)]
+
+
+class TestOfAnyContainer:
+    def test_answers_do_not_change_with_the_array_that_was_passed(self, model):
+        at = np.array([[0.1], [0.5]])
+        y_at = model.conditional_distribution(at)
+        before = y_at.cdf(THRESHOLDS), y_at.quantile(LEVELS)
+        at[:] = -0.7
+        np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before[0])
+        np.testing.assert_array_equal(y_at.quantile(LEVELS), before[1])
+
+    def test_an_object_survives_pickling(self, model):
+        y_at = model.conditional_distribution([[0.1], [0.5]], y_bandwidth=0.2)
+        again = pickle.loads(pickle.dumps(y_at))
+        np.testing.assert_array_equal(again.cdf(THRESHOLDS), y_at.cdf(THRESHOLDS))
+
+    @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")
+    def test_weights_that_underflow_are_zeros(self, model):
+        with np.errstate(all="raise"):
+            y_at = model.conditional_distribution([[0.0], [9.0]])
+            smooth = model.conditional_distribution([[0.0], [9.0]], y_bandwidth=0.01)
+            for found in (y_at.cdf(50.0), smooth.cdf(50.0), y_at.pit([50.0, 50.0]), smooth.pit([50.0, 50.0])):
+                np.testing.assert_allclose(found, 1.0, rtol=1e-14)
+            assert (smooth.pdf(50.0) == 0.0).all()
+            assert (y_at.pit([0.0, 0.0], random_state=0) <= 1.0).all()
+
+    def test_a_wrong_argument_is_answered_with_the_right_one(self, model):
+        y_at = model.conditional_distribution([[0.0]])
+        with pytest.raises(TypeError, match=r"Distribution.quantile\(\) has no argument 'level'; use levels="):
+            y_at.quantile(level=0.5)
+
+
+def test_what_is_missing_in_chunks_is_y_alone():
+    y_at = containers()[-1].conditional_distribution([[0.1]])
+    with pytest.raises(ValueError, match=r"pit needs y, the value observed at each row of X$"):
+        y_at.pit()
+
+
+def test_bandwidths_of_an_object_are_its_own():
+    model = containers()[0]
+    before = model.y_bandwidth()
+    model.conditional_distribution([[0.1]], y_bandwidth="rule").y_bandwidth[:] = 99.0
+    assert model.y_bandwidth() == before
 
 
 @both_regressors

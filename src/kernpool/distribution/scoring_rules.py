@@ -220,7 +220,8 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
         raise TypeError(
             f"y_bandwidth must be a positive number, 'rule' or 'ml', got {abbreviate(y_bandwidth)}"
         ) from None
-    if width.shape not in ((), (outputs,)) or not np.all(np.isfinite(width) & (width > 0)):
+    is_bool = np.asarray(y_bandwidth).dtype.kind == "b"
+    if is_bool or width.shape not in ((), (outputs,)) or not np.all(np.isfinite(width) & (width > 0)):
         raise ValueError(
             f"y_bandwidth must be a positive number or one for each of {outputs} output(s), 'rule' or 'ml', got "
             f"{abbreviate(y_bandwidth)}"

@@ -2,9 +2,9 @@
 
 Every fit checks parameters here, and so does loading a model from a file.
 
-`NamedCalls` is the base of all estimators. Python names the class that defines a method in an error about its
-arguments, often a class that users have never seen. Methods that a class inherits from `NamedCalls`, or from its
-other base classes, report such errors with the name of the user's class.
+`NamedCalls` is the base of all estimators, and of answers with methods of their own. Python names the class that
+defines a method in an error about its arguments, often a class that users have never seen. Methods that a class
+inherits from `NamedCalls`, or from its other base classes, report such errors with the name of the user's class.
 
 Recalibration maps the leave-one-out probabilities of each class, one class against the rest, to observed
 frequencies by isotonic regression.
@@ -283,7 +283,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 
 class NamedCalls:
-    """Base class of estimators: errors about wrong arguments name the class of the object, not a base class.
+    """Base class of estimators and answers: errors about wrong arguments name the object's class, not a base class.
 
     Its methods take weights that underflow for zeros, whatever `np.errstate` says.
     """

@@ -70,7 +70,7 @@ from kernpool.estimators.methods.distribution import given_y_bandwidths
 from kernpool.estimators.methods.prediction_intervals import ChunksWithout, UniformRange, interval_of_source
 from kernpool.estimators.parameter_validation import NamedCalls, check_parameters, search_parameters
 from kernpool.estimators.regressors import NadarayaWatsonRegressor
-from kernpool.estimators.training_rows import as_outputs, as_table, fitted_labels, keep_labels, read_inputs
+from kernpool.estimators.training_rows import as_outputs, as_table, fitted_labels, keep_labels, read_inputs, unshared
 from kernpool.execution.error_messages import check_flag
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import Resampling, collect_states, resampled_state, unit_rows
@@ -571,7 +571,8 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         Returns
         -------
         ConditionalDistribution
-            With the methods `cdf`, `pdf`, `quantile`, `interval` and `pit`; others need the rows in memory.
+            With the methods `cdf`, `pdf`, `pit` and, without `y_bandwidth`, `quantile` and `interval`; others need the
+            rows in memory.
 
         Raises
         ------
@@ -595,7 +596,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
         model: Any = self
         partitions = model.partitions_
         widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, partitions.outputs)
-        asked = asked_of(model._recipe(model.bandwidth_), read_query(self, X), partitions.names)
+        asked = asked_of(model._recipe(model.bandwidth_), unshared(read_query(self, X)), partitions.names)
         ask = AskPartitions(partitions, model.client_, RETRIES)
         outcomes = ReadOutcomes(asked, ask, partitions.outputs, partial(refuse_without_rows, self))
         return ConditionalDistribution(outcomes, partitions.flat, widths)

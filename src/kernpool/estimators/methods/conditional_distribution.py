@@ -36,6 +36,7 @@ from kernpool.distribution.scoring_rules import known_crps, known_pit
 from kernpool.distribution.smoothed_cdf import known_smooth_quantiles
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
 from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
@@ -96,7 +97,8 @@ class WeightedOutcomes:
             whole = _left_out(model, constant)
         else:
             numeric, code = read_query(model, X)
-            places = EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+            query = unshared(np.asarray(scale_of(model).apply(numeric), dtype=np.float64))
+            places = EvaluationPoints(query, code)
             whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
         if smoother.recipe.degree == 0:
             return cls(constant, smoother.recipe, whole, whole, output, output, None, dtype, X is None)
@@ -120,6 +122,10 @@ class WeightedOutcomes:
     def center(self) -> Array:
         """Fit to which weighted residuals are added, of shape (m, c); zeros if outputs are weighted, not residuals."""
         return np.zeros((len(self), self.outputs)) if self.fit is None else self.fit
+
+    def own(self, what: str) -> str:
+        """Return the end of a message that values at the rows are missing: how the training rows would be asked."""
+        return f"; conditional_distribution().{what}() is about the training rows, each left out"
 
     def in_memory(self, what: str) -> WeightedOutcomes:  # noqa: ARG002  # others say what needs the rows
         """Return the outcomes, which are in memory."""
@@ -267,6 +273,10 @@ class ReadOutcomes:
 
     def __len__(self) -> int:
         return len(self.asked)
+
+    def own(self, what: str) -> str:  # noqa: ARG002  # others name it
+        """Return nothing: the training rows are not in memory, and cannot be asked."""
+        return ""
 
     def in_memory(self, what: str) -> WeightedOutcomes:
         """Raise TypeError: the rows are not in memory."""
@@ -532,6 +542,11 @@ class ConditionalDistribution(NamedCalls):
         TypeError
             As for `quantile`.
 
+        Warns
+        -----
+        EmptyWindowWarning
+            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
+
         See Also
         --------
         kernpool.LocalLinearRegressor.prediction_interval : With guarantees of coverage in samples of any size.
@@ -792,8 +807,7 @@ class ConditionalDistribution(NamedCalls):
             raise ValueError(
                 f"{what} at the training rows takes their own y; leave y out, or use conditional_distribution(X)"
                 if left_out
-                else f"{what} needs y, the value observed at each row; conditional_distribution().{what}() is about "
-                "the training rows, each left out"
+                else f"{what} needs y, the value observed at each row of X{self.outcomes.own(what)}"
             )
         if y is None:
             return self.outcomes.in_memory(f"{what} needs").output

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from kernpool.estimators.methods.conditional_distribution import (
     WeightedOutcomes,
 )
 from kernpool.estimators.parameter_validation import search_parameters
+from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference import local_noise
@@ -45,7 +47,7 @@ Array = NDArray[np.float64]
 
 
 def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
-    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml" and then cached per fit."""
+    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml" and then kept; a new array."""
     need_rows(model, "a bandwidth in y needs")
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
@@ -65,7 +67,7 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (method, *training_fit_key(model, smoother_of(model)))
     found: Array = prepared.get("y bandwidth", of, make)
-    return found
+    return found.copy()
 
 
 def outcomes_of_chunks(model: Any, X: Any) -> ReadOutcomes:
@@ -75,14 +77,15 @@ def outcomes_of_chunks(model: Any, X: Any) -> ReadOutcomes:
     if X is None:
         need_rows(model, "leave-one-out distributions of its training rows need")
     chunks = model.chunks_
-    asked = asked_of(recipe_of(model), numeric_query(model, X), chunks.labels)
+    asked = asked_of(recipe_of(model), unshared(numeric_query(model, X)), chunks.labels)
     outputs = int(chunks.outputs or next(iter(chunks)).value.shape[1])
+    return ReadOutcomes(asked, partial(_ask_chunks, model), outputs, partial(need_rows, model))  # type: ignore[arg-type]
 
-    def ask(question: Any) -> Any:
-        check_unchanged(model)
-        return ask_all(chunks, current_progress(), question)
 
-    return ReadOutcomes(asked, ask, outputs, lambda what: need_rows(model, what))  # type: ignore[arg-type,return-value]
+def _ask_chunks(model: Any, question: Any) -> Any:
+    """Evaluate a map-reduce query on all chunks that a model was fitted to."""
+    check_unchanged(model)
+    return ask_all(model.chunks_, current_progress(), question)
 
 
 def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
@@ -134,6 +137,8 @@ class ConditionalDistributions:
         -----
         ExtrapolationWarning
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+        UserWarning
+            If `y_bandwidth` is ``"ml"`` and the likelihood has no maximum, as for `y_bandwidth`.
 
         See Also
         --------
@@ -182,7 +187,8 @@ class ConditionalDistributions:
         ValueError
             If a level is not between 0 and 1.
         TypeError
-            If X is None, or planes are local, after a fit to chunks, whose rows and residuals are not held.
+            After a fit to chunks, whose rows and residuals are not held, if X is None, planes are local, or
+            `y_bandwidth` is given.
 
         Warns
         -----
@@ -255,7 +261,7 @@ class ConditionalDistributions:
         if not isinstance(method, str):
             raise ValueError(f"method must be 'rule' or 'ml', got {abbreviate(method)}")
         widths = y_bandwidths(self, method)
-        return float(widths[0]) if self.value_.ndim == 1 else widths.copy()  # type: ignore[attr-defined]  # set by fit
+        return float(widths[0]) if self.value_.ndim == 1 else widths  # type: ignore[attr-defined]  # set by fit
 
     def distribution_bandwidth(self, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
         r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
