@@ -416,7 +416,10 @@ def by_pairs(problem: Problem, n_jobs: int = 1, progress: Progress | None = None
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, exact: Reduce = by_pairs) -> PoolState:
-    """Compute Gaussian sums by Fourier transform, and by `exact` for queries whose error bound is too large."""
+    """Compute Gaussian sums by Fourier transform, and by `exact` for queries without an error certificate.
+
+    Those are queries off the grid or with too large an error bound; all of them if the transform is not worthwhile.
+    """
     m, n = problem.shape
 
     def report(before: int) -> Progress | None:  # n keys, m queries, m answers, brought to the m that callers count in

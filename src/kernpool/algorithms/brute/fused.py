@@ -206,7 +206,8 @@ class FusedKeys(NamedTuple):
     def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return scaled queries, and the squared norm of each (zero if distances come from differences).
 
-        For products, queries are also centered and multiplied by -2; norms are without that factor.
+        For products, queries are centered, and multiplied by -2 after their norms are taken. For differences, they are
+        only scaled by powers of two, if at all.
         """
         dtype = self.key.dtype
         if self.radius is None:
@@ -243,7 +244,7 @@ def _for_products(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
 def _centered(
     rows: Array, center: Array, multiplier: Array, factor: float, dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return ``factor * (rows - center) * multiplier``, and the rows' squared norms without `factor`."""
+    """Return ``factor * (rows - center) * multiplier``, and the squared norm of each of its rows without `factor`."""
     out, square = np.empty(rows.shape, dtype), np.empty(len(rows), dtype)
     fused_means.center_rows(read_only(rows), read_only(center), read_only(multiplier), dtype.type(factor), out, square)
     return out, square
@@ -269,9 +270,9 @@ def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -
 
 
 def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Return values times key weights, the key weights, and the binary exponent by which each column was scaled.
+    """Return values times key weights, key weights, and the exponent of the power of two that divides each column.
 
-    Values are transposed; weights are empty if keys have none.
+    Values are transposed; weights are empty if keys have none. Exponents are zero in float64.
     """
     value, weight = problem.value, problem.key_weight
     unit = np.zeros(value.shape[1], dtype=int)

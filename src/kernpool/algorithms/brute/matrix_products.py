@@ -44,7 +44,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def narrow_type(problem: Problem) -> np.dtype[Any]:
-    """Return the dtype to compute pairs in: float32 if inputs are float32 and below 1e15 bandwidths, else float64."""
+    """Return the dtype for pairs: float32 for float32 inputs with coordinates below 1e15 bandwidths, else float64."""
     if problem.dtype == np.float64:
         return problem.dtype
     farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()

@@ -187,7 +187,8 @@ class CompiledBlocks:
 def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
     """Return bandwidths, kernel code, whether the support is infinite, and whether weights are products over columns.
 
-    Infinite support is True or None, never False.
+    Infinite support is True or None, never False. Products are False where they agree with the radial composition: for
+    one column and for the Gaussian.
     """
     similarity = problem.similarity
     return (
@@ -207,8 +208,8 @@ def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
 def sum_items(first: Problem, stack: Stack) -> PoolState:
     """Return the kernel sums of a stack of problems of one shape, concatenated along the queries.
 
-    `first` is one of the problems. They are sums of centered values: those for all queries of one problem, then those
-    of the next.
+    `first` is one of the problems. The sums are of centered values: those for all queries of one problem, then those of
+    the next.
     """
     (items, m), width = stack.own.shape, first.layout.width
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))

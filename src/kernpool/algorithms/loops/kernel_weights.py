@@ -182,7 +182,7 @@ def on_edge(s):
 
 @strict_loop
 def resolve_edges(s, boxcar):
-    """Move squared distances near 1 clearly in or out of the support, in place, as the dense reference decides."""
+    """Move squared distances clearly into (<= 1) or out of (>= 2) the support, in place, as the reference decides."""
     for j in range(s.size):
         u = math.sqrt(s[j])
         if u > 1.0 or (u == 1.0 and not boxcar):

@@ -207,7 +207,8 @@ def _coefficients(form: Form | None, terms: int) -> Array:
 def _farthest_reach(problem: Problem, share: float) -> float:
     """Return the largest distance, in bandwidths, at which a key can have non-negligible weight for a query.
 
-    That is for a query whose nearest cell is as far and as light as possible.
+    That is for a query whose nearest cell is as far and as light as possible; queries farther away are computed key by
+    key.
     """
     weight, kernel = problem.key_weight, problem.similarity.kernel
     lightest = 1.0 if weight is None else float(weight.min() or weight[weight > 0].min())

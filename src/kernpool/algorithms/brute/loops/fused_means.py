@@ -42,7 +42,10 @@ def center_rows(rows, center, multiplier, factor, out, square):
 
 @bare_part
 def with_column(s, q, k, scale, way):
-    """Return the exponent (scaled squared distance) of a query-key pair with one coordinate's contribution added."""
+    """Return the exponent (scaled squared distance) of a query-key pair with one coordinate's contribution added.
+
+    Of one bandwidth (`EVEN`), the sum is scaled at the end, by `weight_of`.
+    """
     if way == PRODUCTS:
         return s + q * k
     u = q - k if way == EVEN else (q - k) * scale

@@ -114,8 +114,8 @@ def _make(gaussian: int) -> Callable[..., Any]:
     def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
         """Write a block's kernel sums to `denominator` and `numerator`; return the largest squared norm of a key.
 
-        Products and weights have the width of the values; coordinates are centered and scaled in float64. `near` is the
-        sum of key weights in the support, or just outside of it.
+        Products and weights have the width of the values; coordinates are centered and scaled in float64. `near` gets
+        the sum of key weights in the support, or just outside of it (zero for the Gaussian).
         """
         (m, d), n = query.shape, key.shape[1]
         denominator[:] = 0.0

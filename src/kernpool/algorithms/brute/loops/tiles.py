@@ -159,7 +159,7 @@ def reduce_block(
 
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
-    """Add the moments that a local linear fit needs, over a tile of keys, to `total`, behind the sums of values.
+    """Add the moments that a local linear fit needs, over a tile of keys, to `total`, after the sums of values.
 
     Their order is that of `kernpool.core.moments`.
     """
@@ -193,9 +193,9 @@ def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
 
 @bare_part
 def residuals(weight, residual, value, first, inverse, intercept, cotangent):
-    """Divide a tile's weights by the denominator, and write residuals (value minus intercept) times the cotangent.
+    """Divide a tile's weights by the denominator; write cotangent times (value minus intercept) to `residual`.
 
-    Residuals are from the intercept, and their products are summed over the columns of values.
+    The products are summed over the columns of values.
     """
     size = weight.size
     for j in range(size):
@@ -209,7 +209,7 @@ def residuals(weight, residual, value, first, inverse, intercept, cotangent):
 
 @bare_part
 def tilt_shares(share, residual, weight, q, key, first, bandwidth, base, tilt, along):
-    """Write each value's linear weight in a local linear fit to `share`, and subtract slopes from `residual`."""
+    """Write values' linear weights in a local linear fit to `share`; subtract slope times offset from `residual`."""
     size = weight.size
     for j in range(size):
         share[j] = base

@@ -28,7 +28,7 @@ UNDERFLOW = 1e-280
 def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
     """Write Laplace-kernel sums over each bin's keys at its right and its left end, and sums without the kernel.
 
-    Sums are of weights, and of weights times each value. Plain ones have no kernel.
+    They go to `leftward`, `rightward` and `total`. Sums are of weights, and of weights times each value.
     """
     rate = LOG2_E / h
     for b in range(first_bin, last_bin):
@@ -65,7 +65,7 @@ def scan(low, high, first_bin, last_bin, h, leftward, rightward):
 
 @bare_loop
 def find_runs(low, high, block_low, block_high, runs):
-    """Write, for each block of queries, the range of bins that are neither left nor right of the whole block."""
+    """Write to `runs`, for each block of queries, the range of bins neither left nor right of the whole block."""
     near, end = 0, 0
     for k in range(runs.shape[0]):
         near = walk(high, block_low[k], near)
@@ -130,7 +130,7 @@ def add_moved(sums, source, decay, distance, side, values):
 def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
     """Write local linear moment sums over each bin's keys about its right and left end, and sums without the kernel.
 
-    The plain ones are of weights and values alone.
+    They go to `leftward`, `rightward` and `total`. Those without the kernel are of weights and weighted values alone.
     """
     for b in range(first_bin, last_bin):
         for c in range(leftward.shape[1]):

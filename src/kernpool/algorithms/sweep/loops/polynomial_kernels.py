@@ -235,7 +235,7 @@ def finish(
 ):  # fmt: skip
     """Add sums over far keys, from power series, to those over near keys; flag queries that need direct summation.
 
-    Sums of queries without a key in their window become zero.
+    The sum of weights of a query without a key in its window becomes zero.
     """
     for k in range(runs.shape[0]):
         middle, least = middle_of(block_low[k], block_high[k]), LEAST_SHARE * far_weight[k]
