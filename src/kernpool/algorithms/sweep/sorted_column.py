@@ -192,7 +192,7 @@ class SortedKeys(NamedTuple):
     high: Array
 
     def bins_between(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the first bin that overlaps the range `low` to `high`, and the bin after the last; equal if none does."""
+        """Return the first bin that overlaps `low` to `high`, and the one after the last; equal if none does."""
         first = np.searchsorted(self.high, low, side="left")
         return first, np.maximum(first, np.searchsorted(self.low, high, side="right"))
 

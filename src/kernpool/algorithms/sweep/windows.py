@@ -35,7 +35,7 @@ ROWS = 256  # queries, or keys, whose windows are joined to one
 def spans(
     line: SortedColumn, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return where the kernel windows of the queries `rows` start and stop among the sorted keys, in whole bins."""
+    """Return where the windows of the sorted queries `rows` start and stop among the sorted keys, in whole bins."""
     keys, q = line.keys, line.queries.x[rows]
     nearest, share = np.zeros(len(rows)), np.ones(len(rows))
     if not kernel.is_compact:
@@ -60,7 +60,7 @@ def pool_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """Write kernel sums of some queries, over the sorted keys in their windows, to their original rows of `out`.
+    """Write kernel sums of sorted queries `rows`, over the keys in their windows, to their original rows of `out`.
 
     Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     """

@@ -343,7 +343,7 @@ def square_sums(problem: Problem, state: PoolState) -> Array:
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
-    """Return the distance in bandwidths beyond which no key matters to a block of queries; -1 if its sums are zero."""
+    """Return per block of queries the distance, in bandwidths, beyond which no key matters; -1 if all sums are zero."""
     occupied = state.denominator > 0
     if profile.infinite:
         least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))

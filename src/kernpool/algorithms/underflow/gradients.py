@@ -154,7 +154,7 @@ def _slopes(
 
 
 def _ratio_change(log_slope: Profile, u: Array, nearer: Array, best: NDArray[np.intp]) -> Array:
-    """Return (d log K / du) / u at each pair's distance u minus that of the nearest key, without cancellation."""
+    """Return (d log K / dr) / r at each pair's distance r minus that at the nearest key's, without cancellation."""
     distance = np.sqrt(np.sum(u * u, axis=1))
     nearest, steepness = distance[best], log_slope(distance)
     further = np.sum(nearer * (u + u[best]), axis=1) / (distance + nearest)

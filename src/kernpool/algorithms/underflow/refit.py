@@ -142,7 +142,10 @@ class _Keys:
         return rank
 
     def fit(self, rows: Index, count: int, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Fit a plane to `count` keys of each query, write reliable fits to `parts`, and return flags of those."""
+        """Fit a plane to `count` keys of each query, write reliable fits to `parts`, and return flags of reliable ones.
+
+        Fits with a slope or an intercept that is not finite are not written.
+        """
         keys, others = self._nearest(rows, count)
         near = _near(self.problem, rows, keys)
         value, heaviest = self.problem.value[keys], self.problem.value[near.heaviest]
@@ -160,7 +163,11 @@ class _Keys:
         return np.asarray(sure)
 
     def _nearest(self, rows: Index, count: int) -> tuple[Index, Array]:
-        """Return each query's keys of largest weight (-1: none), and bounds on the log total weight of all others."""
+        """Return each query's keys of largest weight (-1: none), and bounds on the log total weight of all others.
+
+        Weights to choose by are without key weights. The tree takes the nearest keys, for products over columns those
+        in the maximum norm.
+        """
         if count == len(self.kept):
             return np.repeat(self.kept[None], len(rows), axis=0), np.full(len(rows), -np.inf)
         return self._by_tree(rows, count) if self.by_tree else self._by_scan(rows, count)

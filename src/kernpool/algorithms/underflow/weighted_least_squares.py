@@ -107,8 +107,8 @@ def fit_planes(log_weight: Array, offset: Array, value: Array, floor: Array, rea
 class _Step(NamedTuple):
     """One step of Gaussian elimination: the pivot's key and column, its scaled row, and what remains of the column.
 
-    The column is d for the intercept. `x` is what is left of the column, so that a row is the sum over the steps of x
-    times `row`.
+    Queries that are not `found` have no pivot left. The column is d for the intercept. `x` is what is left of the
+    column, so that a row is the sum over the steps of x times `row`.
     """
 
     found: NDArray[np.bool_]
