@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 
 
 def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
-    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml" and then kept; a new array."""
+    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml", kept; a new array."""
     need_rows(model, "a bandwidth in y needs")
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
