@@ -26,7 +26,7 @@ GROUPS = {
     "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
     "PredictionSet density_ratio DensityRatio",
-    "Large data": "open_chunks RunningPool DaskNadarayaWatsonRegressor",
+    "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
     "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
     "CoverageDisplay ClassSetDisplay",

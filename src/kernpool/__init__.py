@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         NadarayaWatsonClassifier,
         NadarayaWatsonRegressor,
     )
-    from kernpool.estimators.dask.regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.persistence import load_model, save_model
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
@@ -69,7 +68,6 @@ __all__ = [
     "ConditionalDistribution",
     "CoverageDisplay",
     "CurveComparisonDisplay",
-    "DaskNadarayaWatsonRegressor",
     "DensityRatio",
     "EmptyWindowWarning",
     "Explorer",
@@ -155,7 +153,6 @@ _LAZY = {
     "ConditionalDistribution": "kernpool.estimators",
     "CoverageDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
-    "DaskNadarayaWatsonRegressor": "kernpool.estimators.dask.regressor",
     "DensityRatio": "kernpool.conformal",
     "Explorer": "kernpool.explorer",
     "ExtrapolationWarning": "kernpool.inference",

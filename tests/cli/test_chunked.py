@@ -28,7 +28,7 @@ from kernpool.tables import file_formats as row_writers
 from kernpool.cli import out_of_core as chunked_commands
 from kernpool.data import model_format as model_files
 from kernpool.cli.main import main
-from kernpool.estimators import chunked_fit
+from kernpool.estimators import stored_rows
 {half_way}
 sys.exit(main(sys.argv[1:]))
 """
@@ -138,7 +138,7 @@ def test_to_standard_output(fitted, tables, capsys):
 
 def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("kernpool.estimators.chunked_fit.DEFAULT_SEARCH_ROWS", 100)
+    monkeypatch.setattr("kernpool.estimators.stored_rows.DEFAULT_SEARCH_ROWS", 100)
     command = ["fit", "big.parquet", "--target", "y", "--features", "a,b", "--memory", "2GiB", "--model", "model"]
     assert main(command) == 0
     report = capsys.readouterr().err
@@ -161,7 +161,7 @@ def test_a_folder_of_files_and_one_that_is_being_written(folder, monkeypatch):
     (folder / "many" / ".1.x.parquet").write_bytes(b"half")
     options = ["--target", "y", "--features", "a,b", "--bandwidth", "0.5", "--memory", "1GiB", "--quiet"]
     assert main(["fit", "many", *options, "--model", "model"]) == 0
-    assert load_model("model").chunks_.rows == 5000
+    assert load_model("model").source_.rows == 5000
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.estimators.bandwidth import draw, seed_of
+from kernpool.data.chunks.sampling import draw_sample
+from kernpool.estimators.bandwidth import seed_of
 from kernpool.estimators.methods import prediction_intervals
 from kernpool.inference import InferenceWarning
 
@@ -139,7 +140,7 @@ def test_rows_that_were_searched_do_not_calibrate(method):
     assert "at least 0.9" in found.guarantee
     assert "training rows that were held back from the fit" in found.guarantee
     held = order_of(N)[200:400]
-    assert not np.isin(y[held], draw(in_chunks(X, y), 200, seed_of(0)).value).any()
+    assert not np.isin(y[held], draw_sample(in_chunks(X, y), 200, seed_of(0)).value).any()
     changed = y.copy()
     changed[held] += generator.normal(size=200)
     other = NadarayaWatsonRegressor(max_search_rows=200).fit(in_chunks(X, changed))

@@ -7,7 +7,7 @@ pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
 import dask.array as da
 
-from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor, open_chunks, pool_cdf
+from kernpool import NadarayaWatsonRegressor, open_chunks, pool_cdf
 from kernpool.dask import pool_cdf as of_partitions
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0]
@@ -38,7 +38,7 @@ def test_a_model_on_a_cluster():
     query, key, value, _ = make_rows()
     query = query.clip(-1.2, 1.2)  # within two bandwidths of the rows
     X, y = da.from_array(key, chunks=(120, 1)), da.from_array(value, chunks=120)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
     local = NadarayaWatsonRegressor(bandwidth=0.2).fit(key, value)
     for ask in (
         lambda one: one.conditional_distribution(query).cdf(THRESHOLDS),

@@ -19,9 +19,9 @@ dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
-from kernpool.dask import connect, pool, pool_cdf, pool_quantile
-from kernpool.dask.pool import compute
+from kernpool import EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
+from kernpool.dask import connect, leave_one_out_error, open_partitions, pool, pool_cdf, pool_quantile
+from kernpool.dask.pairs import compute
 from kernpool.data import ArrayChunks, TableError
 
 RNG = np.random.default_rng(0)
@@ -139,7 +139,7 @@ def test_bad_input_is_told_apart():
         pool(QUERY, KEY, value)
     with pytest.raises(ValueError, match="unknown kernel"):
         pool(cut(QUERY, 10), key, value, kernel="gauss")
-    with pytest.raises(ValueError, match="all partitions are empty"):
+    with pytest.raises(ValueError, match="the source is empty, or its weights are all zero"):
         pool(QUERY, key[:0], value[:0])
     with pytest.raises(ValueError, match=r"partition 2: row 500 of key, column 1 is nan"):
         pool(QUERY, da.where(da.arange(6000).reshape(3000, 2).rechunk((1000, 2)) == 5001, np.nan, key), value)
@@ -238,8 +238,8 @@ def test_a_cluster_of_one_worker_gives_the_bits_of_two(client):
     np.testing.assert_array_equal(alone, pool(QUERY, key, value, client=client, **SETTINGS))
 
 
-def fitted(*arguments, **options):
-    return DaskNadarayaWatsonRegressor(**options).fit(*arguments)
+def fitted(*arguments, client=None, **options):
+    return NadarayaWatsonRegressor(**options).fit(open_partitions(*arguments, client=client))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -249,15 +249,17 @@ def test_regressor_is_the_local_one(weighted):
     lazy = [cut(KEY, 800), cut(VALUE, 800)] + ([cut(WEIGHT, 800)] if weighted else [])
     model = fitted(*lazy, bandwidth=[0.2, 0.4])
     assert model.bandwidth_note_ == "as given"
-    assert (model.n_rows_, model.n_features_in_) == (3000, 2)
+    assert (model.source_.rows, model.n_features_in_) == (3000, 2)
     np.testing.assert_allclose(model.predict(QUERY), local.predict(QUERY), **CLOSE)
     assert isinstance(model.predict(cut(QUERY, 50)), da.Array)
-    np.testing.assert_allclose(model.to_local().predict(QUERY), local.predict(QUERY), **CLOSE)
-    assert model.to_local().get_params() == local.get_params()
     assert model.score(cut(KEY, 800), cut(VALUE, 700)) == pytest.approx(local.score(KEY, VALUE), abs=1e-9)
-    expected = local.leave_one_out().error
-    assert model.leave_one_out_error() == pytest.approx(expected, rel=1e-9)
-    assert model.leave_one_out_error(max_rows=2000) == pytest.approx(expected, rel=0.2)
+    expected, options = local.leave_one_out().error, {"bandwidth": [0.2, 0.4]}
+    lazy = [*lazy, None][:3]
+    error = leave_one_out_error(*lazy[:2], key_weight=lazy[2], **options)
+    assert error.error == pytest.approx(expected, rel=1e-9)
+    assert error.rows == 3000
+    some = leave_one_out_error(*lazy[:2], key_weight=lazy[2], max_rows=2000, **options)
+    assert some.error == pytest.approx(expected, rel=0.2)
     with pytest.raises(ValueError, match="2 columns"):
         model.predict(cut(KEY[:, :1], 100))
 
@@ -266,8 +268,9 @@ def test_leave_one_out_of_empty_windows_and_several_outputs():
     value, options = np.column_stack([VALUE, KEY]), {"kernel": "boxcar", "bandwidth": 0.05}
     local = NadarayaWatsonRegressor(**options).fit(KEY, value, WEIGHT).leave_one_out()
     assert local.empty_windows > 0
-    model = fitted(cut(KEY, 800), cut(value, 800), cut(WEIGHT, 800), **options)
-    assert model.leave_one_out_error() == pytest.approx(local.error, rel=1e-9)
+    found = leave_one_out_error(cut(KEY, 800), cut(value, 800), key_weight=cut(WEIGHT, 800), **options)
+    assert found.error == pytest.approx(local.error, rel=1e-9)
+    assert found.empty_windows == local.empty_windows
 
 
 def test_small_data_find_the_bandwidth_of_the_local_search():
@@ -291,8 +294,6 @@ def test_larger_data_are_searched_by_a_sample(name, client):
     np.testing.assert_allclose(model.bandwidth_, local.bandwidth_, rtol=0.3)
     if name == "loo":
         assert model.loo_error_ <= 1.1 * local.loo_error_
-        assert model.loo_error_ == pytest.approx(model.leave_one_out_error(), rel=1e-12)
-        assert model.to_local().loo_error_ == model.loo_error_
 
 
 @pytest.mark.slow
@@ -301,17 +302,16 @@ def test_regressor_of_files_keeps_references(client, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     table = pyarrow.table({"a": KEY[:, 0], "b": KEY[:, 1], "y": VALUE})
     parquet.write_table(table, tmp_path / "pairs.parquet", row_group_size=400)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.3, client=client)
-    model.fit(open_chunks(tmp_path / "pairs.parquet", target="y", rows=400))
-    assert model.client_ is client
-    assert pickle.loads(pickle.dumps(model)).client is None
+    model = fitted(open_chunks(tmp_path / "pairs.parquet", target="y", rows=400), bandwidth=0.3, client=client)
+    assert model.source_.client is client
+    assert pickle.loads(pickle.dumps(model)).source_.client is None
     assert clone(model).get_params() == model.get_params()
     assert list(model.feature_names_in_) == ["a", "b"]
     assert len(pickle.dumps(model)) < 10_000
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         pooled = model.predict(QUERY)
     np.testing.assert_allclose(pooled, kernpool.pool(QUERY, KEY, VALUE, bandwidth=0.3), **CLOSE)
-    again = DaskNadarayaWatsonRegressor(bandwidth=0.3).fit(tmp_path / "pairs.parquet", "y")
+    again = NadarayaWatsonRegressor(bandwidth=0.3).fit(open_partitions(tmp_path / "pairs.parquet", target="y"))
     np.testing.assert_allclose(again.predict(cut(QUERY, 50)).compute(), pooled, **CLOSE)
 
 
@@ -321,14 +321,15 @@ def test_regressor_of_a_dataframe():
     frame = pandas.DataFrame({"b": KEY[:, 1], "y": VALUE, "a": KEY[:, 0], "w": WEIGHT})
     lazy, query = frames.from_pandas(frame, npartitions=4), pandas.DataFrame(QUERY, columns=["a", "b"])
     expected = kernpool.pool(QUERY, KEY, VALUE, key_weight=WEIGHT, bandwidth=0.3)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.3)
-    model.fit(lazy, "y", "w", features=["a", "b"])
+    model = NadarayaWatsonRegressor(bandwidth=0.3)
+    model.fit(open_partitions(lazy, target="y", key_weight="w", features=["a", "b"]))
     np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
-    assert model.n_rows_ == len(KEY)
+    assert model.source_.rows == len(KEY)
+    model.fit(lazy, "y", "w")
+    np.testing.assert_allclose(model.predict(query[["b", "a"]]), expected, **CLOSE)
     model.fit(lazy[["a", "b"]], lazy.y, lazy.w)
     np.testing.assert_allclose(model.predict(query), expected, **CLOSE)
     np.testing.assert_allclose(model.predict(frames.from_pandas(query, npartitions=2)).compute(), expected, **CLOSE)
-    np.testing.assert_allclose(model.to_local().predict(query), expected, **CLOSE)
     numbered = lazy.rename(columns={"a": 2, "b": 1})
     model.fit(numbered[[2, 1]], lazy.y, lazy.w)
     query = query.set_axis([2, 1], axis=1)
@@ -360,12 +361,12 @@ def test_regressor_refuses_what_it_cannot_do():
     ):
         with pytest.raises(ValueError, match=message):
             fitted(key, value, **options)
-    with pytest.raises(TypeError, match="has no argument 'ordered'"):
+    with pytest.raises(TypeError, match=r"ordered must be None for rows that are not in memory.*got \['a'\]"):
         fitted(key, value, ordered=["a"])
     with pytest.raises(ValueError, match="all partitions are empty"):
         fitted(key[:0], value[:0], bandwidth=1.0)
-    with pytest.raises(TypeError, match="y and sample_weight must be None"):
-        fitted(open_chunks(KEY, VALUE), VALUE)
+    with pytest.raises(TypeError, match="leave y and sample_weight out"):
+        NadarayaWatsonRegressor().fit(open_partitions(key, value), VALUE)
 
 
 @pytest.mark.slow
@@ -424,7 +425,7 @@ class Nowhere:
 
 sys.meta_path.insert(0, Nowhere())
 try:
-    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool.dask import open_partitions
 except ImportError as error:
     print(error)
 """

@@ -9,7 +9,7 @@ pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
 pandas = pytest.importorskip("pandas", reason="frames need pandas")
 frames = pytest.importorskip("dask.dataframe", reason="frames need the extra 'dask'")
 
-from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor
+from kernpool import NadarayaWatsonRegressor
 from kernpool.data import TableError
 
 ROWS = 30
@@ -44,7 +44,7 @@ def test_columns_of_every_type_are_numbers(kind, generator):
     ):
         expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(key, y).predict(key)
         lazy = frames.from_pandas(frame, npartitions=3)
-        model = DaskNadarayaWatsonRegressor(bandwidth=0.5)
+        model = NadarayaWatsonRegressor(bandwidth=0.5)
         for fitted in (
             model.fit(lazy, frames.from_pandas(y, npartitions=3)),
             clone(model).fit(frames.from_pandas(frame.assign(y=y), npartitions=3), "y"),
@@ -62,13 +62,13 @@ def test_text_is_refused_by_its_column(cells):
     lazy = frames.from_pandas(pandas.DataFrame({"side": cells, "x": [1.0, 2.0]}), npartitions=1)
     for arguments in ((lazy, lazy["x"]), (lazy, "x")):
         with pytest.raises(TableError, match=r"column 'side' holds (string|category), not real numbers; leave it out"):
-            DaskNadarayaWatsonRegressor(bandwidth=1.0).fit(*arguments)
+            NadarayaWatsonRegressor(bandwidth=1.0).fit(*arguments)
 
 
 def test_labels_that_are_numbers(generator):
     frame = pandas.DataFrame(generator.random((ROWS, 2)), columns=[3, 7])
     lazy, y = frames.from_pandas(frame, npartitions=2), generator.random(ROWS)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.5)
+    model = NadarayaWatsonRegressor(bandwidth=0.5)
     model.fit(lazy, frames.from_pandas(pandas.Series(y), npartitions=2))
     expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(frame.to_numpy(), y).predict(frame.to_numpy())
     np.testing.assert_allclose(model.predict(lazy).compute(), expected, rtol=1e-12)

@@ -10,12 +10,12 @@ distributed = pytest.importorskip("distributed", reason="clusters need the extra
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
 from kernpool import (
-    DaskNadarayaWatsonRegressor,
     EmptyWindowWarning,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     open_chunks,
 )
+from kernpool.dask import leave_one_out_error, open_partitions
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(90, 2))
@@ -41,25 +41,25 @@ def test_resamples_are_those_of_memory(weighted, rows):
     local = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y, WEIGHT if weighted else None)
     expected = local.bootstrap(Q, n_resamples=13, kind="poisson", random_state=4)
     pairs = [cut(X, rows), cut(Y, 33), *([cut(WEIGHT, 50)] if weighted else [])]
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(*pairs)
-    np.testing.assert_allclose(model.bootstrap(Q, n_resamples=13, random_state=4), expected, **SAME)
-    tops = model.bootstrap(Q, lambda fit: fit.max(), n_resamples=13, random_state=4)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(*pairs)
+    np.testing.assert_allclose(model.bootstrap(Q, n_resamples=13, kind="poisson", random_state=4), expected, **SAME)
+    tops = model.bootstrap(Q, lambda fit: fit.max(), n_resamples=13, kind="poisson", random_state=4)
     np.testing.assert_allclose(tops, expected.max(axis=1), **SAME)
 
 
 def test_several_outputs_and_empty_windows():
     both = np.c_[Y, -Y]
     local = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, both)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(both, 40))
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(both, 40))
     expected = local.bootstrap(Q, n_resamples=5, kind="poisson")
-    np.testing.assert_allclose(model.bootstrap(Q, n_resamples=5), expected, **SAME)
-    model = DaskNadarayaWatsonRegressor("boxcar", bandwidth=0.05, empty="nan").fit(cut(X, 40), cut(Y, 40))
+    np.testing.assert_allclose(model.bootstrap(Q, n_resamples=5, kind="poisson"), expected, **SAME)
+    model = NadarayaWatsonRegressor("boxcar", bandwidth=0.05, empty="nan").fit(cut(X, 40), cut(Y, 40))
     with pytest.warns(EmptyWindowWarning, match="resamples some window has no row"):
-        assert np.isnan(model.bootstrap(Q, n_resamples=3)).any()
+        assert np.isnan(model.bootstrap(Q, n_resamples=3, kind="poisson")).any()
     for empty in ("nearest", "mean"):
         model.set_params(empty=empty)
         with pytest.warns(EmptyWindowWarning, match="resamples some window has no row.* larger bandwidth"):
-            found = model.bootstrap(Q, n_resamples=3)
+            found = model.bootstrap(Q, n_resamples=3, kind="poisson")
         local = NadarayaWatsonRegressor("boxcar", bandwidth=0.05, empty=empty).fit(X, Y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -68,36 +68,31 @@ def test_several_outputs_and_empty_windows():
         np.testing.assert_allclose(found[~np.isnan(found)], expected[~np.isnan(found)], **SAME)
     model.set_params(empty="raise")
     with pytest.raises(ValueError, match="have no row, and empty='raise'; use a larger bandwidth"):
-        model.bootstrap(Q, n_resamples=3)
+        model.bootstrap(Q, n_resamples=3, kind="poisson")
 
 
 def test_what_needs_rows_says_what_to_do():
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(Y, 40))
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(Y, 40))
     for ask in (
         lambda: model.standard_error(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary,
         lambda: model.significance_test(0), lambda: model.predict(Q, return_std=True),
         lambda: model.predict(cut(Q, 4), return_std=True),
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=r"NadarayaWatsonRegressor to a sample.*to_local\(\).*bootstrap\(X\)"):
+        with pytest.raises(TypeError, match=r"rows that are not in memory.*fit it to arrays, such as a sample"):
             ask()
     for kind in ("wild", "residual", "pairs"):
-        with pytest.raises(ValueError, match=f"kind='{kind}' needs the fit at every row.*use kind='poisson'"):
+        with pytest.raises(ValueError, match=f"kind='{kind}' needs all rows at once.*use kind='poisson'"):
             model.bootstrap(Q, kind=kind)
     with pytest.raises(ValueError, match="kind must be one of"):
         model.bootstrap(Q, kind="luck")
-    with pytest.raises(TypeError, match=r"X must be in memory.*X\.compute\(\)"):
-        model.bootstrap(cut(Q, 4))
+    options = {"n_resamples": 3, "kind": "poisson"}
+    np.testing.assert_array_equal(model.bootstrap(cut(Q, 4), **options), model.bootstrap(Q, **options))
     with pytest.raises(ValueError, match="expecting 2 features"):
-        model.bootstrap(Q[:, :1])
+        model.bootstrap(Q[:, :1], kind="poisson")
     with pytest.raises(ValueError, match="more than max_bytes=80"):
-        model.bootstrap(Q, max_bytes=80)
+        model.bootstrap(Q, kind="poisson", max_bytes=80)
     with pytest.raises(ValueError, match="must be whole numbers"):
-        model.fit(cut(X, 40), cut(Y, 40), cut(0.5 * WEIGHT, 40)).bootstrap(Q, n_resamples=3)
-    local = model.fit(cut(X, 40), cut(Y, 40)).to_local()
-    expected = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y)
-    np.testing.assert_allclose(local.standard_error(Q), expected.standard_error(Q), **SAME)
-    np.testing.assert_allclose(local.confidence_interval(Q).upper, expected.confidence_interval(Q).upper, **SAME)
-    assert local.summary().trace == pytest.approx(expected.summary().trace, rel=1e-12)
+        model.fit(cut(X, 40), cut(Y, 40), cut(0.5 * WEIGHT, 40)).bootstrap(Q, n_resamples=3, kind="poisson")
 
 
 @pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
@@ -120,15 +115,15 @@ def test_a_model_in_memory_goes_to_queries_on_dask(regressor):
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_bits_of_one_process():
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 30), cut(Y, 30))
-    here = model.bootstrap(Q, n_resamples=9)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 30), cut(Y, 30))
+    here = model.bootstrap(Q, n_resamples=9, kind="poisson")
     local = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, Y)
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        model.set_params(client=client)
-        np.testing.assert_array_equal(model.bootstrap(Q, n_resamples=9), here)
+        model.fit(open_partitions(cut(X, 30), cut(Y, 30), client=client))
+        np.testing.assert_array_equal(model.bootstrap(Q, n_resamples=9, kind="poisson"), here)
         error = cut(Q, 4).map_blocks(local.standard_error, drop_axis=1, dtype=float)
         np.testing.assert_allclose(client.compute(error).result(), local.standard_error(Q), **SAME)
 
@@ -143,15 +138,14 @@ def test_what_dask_recommends_of_our_graphs_is_not_told_to_the_caller():
         dask.config.set({"distributed.admin.large-graph-warning-threshold": 1}),
     ):
         for rows in ([open_chunks(X, Y, rows=40)], [cut(X, 40), cut(Y, 40)]):
-            model = DaskNadarayaWatsonRegressor(bandwidth=0.5, client=client).fit(*rows)
+            model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_partitions(*rows, client=client))
             expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).predict(Q)
             np.testing.assert_allclose(model.predict(Q), expected, **SAME)
             model.score(cut(X, 40), cut(Y, 40))
             model.quantile(Q)
             model.conditional_distribution(Q).cdf([0.0])
             model.prediction_interval(Q)
-            model.bootstrap(Q, n_resamples=9)
-            model.leave_one_out_error(max_rows=20)
-            model.to_local()
+            model.bootstrap(Q, n_resamples=9, kind="poisson")
+            leave_one_out_error(*rows, bandwidth=0.5, max_rows=20, client=client)
         with pytest.warns(UserWarning, match="Sending large graph"):
             client.compute(dask.delayed(sum)([1, 2])).result()

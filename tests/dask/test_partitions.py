@@ -104,7 +104,7 @@ def test_what_goes_by_once_has_no_parts():
 def test_values_and_weights_in_memory_are_read_as_everywhere():
     """Next to keys in a Dask array, where they are cut along them."""
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
     from kernpool.dask import pool
 
     key, value, weight = da.from_array(TABLE[:60, :1], chunks=25), TABLE[:60, 1], np.arange(60) % 3
@@ -118,17 +118,17 @@ def test_values_and_weights_in_memory_are_read_as_everywhere():
         with pytest.raises(TypeError, match=f"{name} is a masked array"):
             pool([[0.5]], key, pairs[0], key_weight=pairs[1])
         with pytest.raises(TypeError, match=f"{name} is a masked array"):
-            DaskNadarayaWatsonRegressor(bandwidth=0.5).fit(key, *pairs)
+            NadarayaWatsonRegressor(bandwidth=0.5).fit(key, *pairs)
     with pytest.raises(TypeError, match="value must hold real numbers"):
         pool([[0.5]], key, value.astype(str))
 
 
 def test_queries_of_one_dimension_are_one_column_in_memory_and_in_dask():
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
 
     key = da.from_array(TABLE[:60, 0], chunks=25)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.5).fit(key, key**2)
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(key, key**2)
     expected = model.predict(TABLE[:7, :1])
     np.testing.assert_array_equal(model.predict(TABLE[:7, 0]), expected)
     np.testing.assert_array_equal(model.predict(da.from_array(TABLE[:7, 0], chunks=4)).compute(), expected)
@@ -154,18 +154,17 @@ def frames_of_times():
 def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
     frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
-    from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
 
     whole = pandas.DataFrame({"when": frames_of_times()[name], "a": TABLE[:50, 0], "y": TABLE[:50, 1]})
     X, options = whole[["when", "a"]], {"bandwidth": [2.0, 1.5]}
     expected = NadarayaWatsonRegressor(**options).fit(X, whole["y"]).predict(X[:9])
     lazy = [frames.from_pandas(table, npartitions=3) for table in (X, whole["y"])] if apart else None
     given = lazy or [frames.from_pandas(whole, npartitions=3), "y"]
-    model = DaskNadarayaWatsonRegressor(**options).fit(*given)
+    model = NadarayaWatsonRegressor(**options).fit(*given)
     close = {"rtol": 1e-10, "atol": 1e-12}
     np.testing.assert_allclose(model.predict(X[:9]), expected, **close)
     np.testing.assert_allclose(model.predict(frames.from_pandas(X[:9], npartitions=2)).compute(), expected, **close)
-    np.testing.assert_allclose(model.to_local().predict(X[:9]), expected, **close)
     for other in (
         X.assign(when=X["a"]),
         X.assign(when=frames_of_times()["durations" if name != "durations" else "naive"]),
@@ -183,20 +182,20 @@ def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
 @pytest.mark.parametrize("shape", [(50,), (50, 1), (25, 2)])
 def test_dates_of_dask_arrays_are_days_as_in_memory(shape, kind, unit):
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
 
     days = (np.arange(50) * 7 % 50).astype(f"{kind}[D]").reshape(shape)
     cells, y = days.astype(f"{kind}[{unit}]"), TABLE[: shape[0], 1]
     expected = NadarayaWatsonRegressor(bandwidth=4.0).fit(days.astype(float), y).predict(days[:9].astype(float))
     chunks = (7, *shape[1:])
-    model = DaskNadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(cells, chunks=chunks), y)
+    model = NadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(cells, chunks=chunks), y)
     for asked in (cells[:9], da.from_array(cells[:9], chunks=(4, *shape[1:])), days[:9].astype(f"{kind}[s]")):
         np.testing.assert_allclose(np.asarray(model.predict(asked)), expected, rtol=1e-10)
     other = {"M8": "m8", "m8": "M8"}[kind]
     for wrong in (days.astype(float), days.astype(f"{other}[D]" if kind == "m8" else float)):
         with pytest.raises(ValueError, match="when the model was fitted"):
             model.predict(da.from_array(wrong, chunks=chunks))
-    numbers = DaskNadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(days.astype(float), chunks=chunks), y)
+    numbers = NadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(days.astype(float), chunks=chunks), y)
     with pytest.raises(ValueError, match=r"column 0 of X holds .*, and it held numbers"):
         numbers.predict(da.from_array(cells, chunks=chunks))
 
@@ -204,20 +203,20 @@ def test_dates_of_dask_arrays_are_days_as_in_memory(shape, kind, unit):
 def test_dates_are_refused_where_no_model_keeps_their_kind():
     frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
-    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
     from kernpool.dask import pool
 
     table = pandas.DataFrame({"when": frames_of_times()["naive"], "y": TABLE[:50, 1]})
     lazy = frames.from_pandas(table, npartitions=2)
     for call in (
         lambda: pool([[1.0]], lazy, target="y"),
-        lambda: DaskNadarayaWatsonRegressor(bandwidth=1.0).fit(lazy, "when"),
-        lambda: DaskNadarayaWatsonRegressor(bandwidth=1.0).fit(lazy.assign(a=1.0)[["a"]], lazy["when"]),
+        lambda: NadarayaWatsonRegressor(bandwidth=1.0).fit(lazy, "when"),
+        lambda: NadarayaWatsonRegressor(bandwidth=1.0).fit(lazy.assign(a=1.0)[["a"]], lazy["when"]),
     ):
         with pytest.raises((TypeError, TableError), match="convert dates to days"):
             call()
     missing = frames.from_pandas(table.assign(when=table["when"].where(table.index != 3)), npartitions=2)
-    model = DaskNadarayaWatsonRegressor(bandwidth=1.0)
+    model = NadarayaWatsonRegressor(bandwidth=1.0)
     with pytest.raises(ValueError, match="column 'when' of X is missing"):
         model.fit(missing, "y").predict(table[["when"]])
 
@@ -239,10 +238,10 @@ def test_decimals_of_arrow_are_numbers():
 def test_lazy_queries_warn_of_extrapolation_when_they_are_computed(bandwidth):
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
     dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
-    from kernpool import DaskNadarayaWatsonRegressor, ExtrapolationWarning
+    from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor
 
     key = da.from_array(TABLE[:90, :1], chunks=40)
-    model = DaskNadarayaWatsonRegressor(bandwidth=bandwidth).fit(key, key[:, 0] ** 2)
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(key, key[:, 0] ** 2)
     far = model.predict(da.from_array(np.array([[0.0], [50.0]]), chunks=1))  # nothing is computed
     inside = model.predict(key[:5])
     with dask.config.set(scheduler="synchronous"):

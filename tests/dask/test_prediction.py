@@ -6,7 +6,7 @@ import pytest
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import DaskNadarayaWatsonRegressor, EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
+from kernpool import EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(600, 1))
@@ -34,7 +34,7 @@ def ends(found):
 @pytest.mark.parametrize("size", [250, 600, (0, 170, 0, 430)])
 @pytest.mark.parametrize("options", [{"bandwidth": 0.1}, {"max_search_rows": 150}])
 def test_intervals_are_those_of_chunks(method, size, options):
-    cluster = DaskNadarayaWatsonRegressor(**options).fit(cut(X, size), cut(Y, 600))
+    cluster = NadarayaWatsonRegressor(**options).fit(cut(X, size), cut(Y, 600))
     chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, Y)]))
     for more in ({}, {"X_calibration": X[:50] + 0.01, "y_calibration": Y[:50]}, {"weights": lambda x: x[:, 0]}):
         found = cluster.prediction_interval(Q, method=method, **more)
@@ -47,7 +47,7 @@ def test_intervals_are_those_of_chunks(method, size, options):
 def test_weights_outputs_and_empty_windows(empty):
     both, far = np.column_stack([Y, -Y]), np.vstack([Q, [[7.0]]])
     options = {"kernel": "epanechnikov", "bandwidth": 0.2, "empty": empty}
-    cluster = DaskNadarayaWatsonRegressor(**options).fit(cut(X, 250), cut(both, 250), cut(WEIGHT, 250))
+    cluster = NadarayaWatsonRegressor(**options).fit(cut(X, 250), cut(both, 250), cut(WEIGHT, 250))
     chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, both, WEIGHT)]))
     if empty in ("nan", "nearest"):
         with pytest.warns(EmptyWindowWarning):
@@ -61,8 +61,8 @@ def test_weights_outputs_and_empty_windows(empty):
 
 
 def test_what_is_refused():
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.1).fit(cut(X, 250), cut(Y, 250))
-    with pytest.raises(TypeError, match=r"DaskNadarayaWatsonRegressor knows where they are.*method='adaptive'"):
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(cut(X, 250), cut(Y, 250))
+    with pytest.raises(TypeError, match=r"NadarayaWatsonRegressor knows where they are.*method='adaptive'"):
         model.prediction_interval(Q, method="full")
     with pytest.raises(TypeError, match="X must be in memory"):
         model.prediction_interval(cut(Q, 2))

@@ -8,7 +8,6 @@ pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 import dask.array as da
 
 from kernpool import (
-    DaskNadarayaWatsonRegressor,
     ExtrapolationWarning,
     NadarayaWatsonRegressor,
     open_chunks,
@@ -46,7 +45,7 @@ def test_partitions_have_the_quantiles_of_arrays(kernel, held):
 def test_a_model_on_a_cluster():
     query, key, value, _ = make_rows()
     X, y = da.from_array(key, chunks=(120, 1)), da.from_array(value, chunks=120)
-    model = DaskNadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
     local = NadarayaWatsonRegressor(bandwidth=0.2).fit(key, value)
     with pytest.warns(ExtrapolationWarning, match="3 of 30 queries"):
         found = model.quantile(query, [0.2, 0.8])

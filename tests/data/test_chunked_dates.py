@@ -91,12 +91,12 @@ def test_the_command_line_reads_them_in_chunks(kind, tmp_path, monkeypatch):
 def test_dask_reads_files_of_dates(tmp_path):
     pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
     dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
-    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
 
     X = frame_of("date")
     X.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False, row_group_size=70)
     with dask.config.set(scheduler="synchronous"):
-        model = DaskNadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(tmp_path / "t.parquet", "y")
+        model = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(tmp_path / "t.parquet", "y")
         expected = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(X, Y).predict(X)
         np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
         with pytest.raises(ValueError, match="held dates without a time zone"):

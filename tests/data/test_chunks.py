@@ -15,7 +15,8 @@ from kernpool import SuspectColumnWarning, kernel_names, merge, open_chunks, poo
 from kernpool.data import Chunk, Chunks, TableError
 from kernpool.data.chunks.sources import reopen
 from kernpool.pooling import QueryBatch, Recipe
-from kernpool.pooling.out_of_core import read_queries, sum_on_a_line
+from kernpool.pooling.out_of_core import sum_on_a_line
+from kernpool.pooling.stored_pairs import read_queries
 from tests.support.lines import FAR_SUMS
 
 pyarrow = pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")

@@ -251,7 +251,7 @@ def test_dask():
         pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'"),
         pytest.importorskip("pandas", reason="frames need pandas"),
     )
-    from kernpool import DaskNadarayaWatsonRegressor
+    from kernpool import NadarayaWatsonRegressor
     from kernpool.dask import pool as dask_pool
 
     key, value = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
@@ -264,7 +264,7 @@ def test_dask():
         dask_pool([[0.0, 0.0]], frame, target="y")
     with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
         dask_pool([[0.0, 0.0]], frame[["t", "b"]], frame["y"])
-    model = DaskNadarayaWatsonRegressor(bandwidth=1.0)
+    model = NadarayaWatsonRegressor(bandwidth=1.0)
     with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
         model.fit(frame[["t", "b"]], frame["y"]).predict(np.zeros((1, 2)))
     small = dd.from_pandas(pandas.DataFrame({"b": value, "y": value}), npartitions=2)

@@ -189,10 +189,12 @@ def test_what_has_no_band(rows, model):
     with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no confidence_interval.*use band=None"):
         KernelCurveDisplay.from_estimator(classifier, X, y, band="confidence")
     chunked = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match="was fitted to chunks, and standard errors need the rows themselves"):
+    with pytest.raises(
+        TypeError, match="was fitted to rows that are not in memory, and standard errors need the rows themselves"
+    ):
         KernelCurveDisplay.from_estimator(chunked, X, y, band="confidence")
     for display in (ResidualDisplay, SiZerDisplay):
-        with pytest.raises(TypeError, match="was fitted to chunks"):
+        with pytest.raises(TypeError, match="was fitted to rows that are not in memory"):
             display.from_estimator(chunked)
         with pytest.raises(TypeError, match="NadarayaWatsonClassifier has no"):
             display.from_estimator(classifier)

@@ -195,9 +195,9 @@ def test_a_model_that_was_fitted_to_chunks():
     arrays = NadarayaWatsonRegressor(bandwidth=0.3).fit(key, value)
     np.testing.assert_array_equal(chunked.quantile(query, [0.1, 0.9]), arrays.quantile(query, [0.1, 0.9]))
     np.testing.assert_array_equal(chunked.quantile(query), arrays.quantile(query))
-    with pytest.raises(TypeError, match=r"fitted to chunks.*fit it to arrays"):
+    with pytest.raises(TypeError, match=r"fitted to rows that are not in memory.*fit it to arrays"):
         LocalLinearRegressor(bandwidth=0.3).fit(cut(key, value)).quantile(query)
-    with pytest.raises(TypeError, match="fitted to chunks"):
+    with pytest.raises(TypeError, match="fitted to rows that are not in memory"):
         chunked.conditional_distribution(query).sample()
 
 

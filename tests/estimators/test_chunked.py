@@ -17,7 +17,9 @@ from kernpool import (
 )
 from kernpool.bandwidth import rate_factor
 from kernpool.data import TableError
-from kernpool.estimators.bandwidth import draw, seed_of
+from kernpool.data.chunks.sampling import draw_sample
+from kernpool.estimators.bandwidth import seed_of
+from kernpool.pooling import ChunkPairs
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
 ESTIMATORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
@@ -122,7 +124,7 @@ def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
     fits = [clone(make).fit(open_chunks(x, y, rows=size)) for size in (3000, 701, 64)]
     for model in fits[1:]:
         np.testing.assert_array_equal(model.bandwidth_, fits[0].bandwidth_)
-    sample = draw(open_chunks(x, y, rows=500), 300, seed_of(3))
+    sample = draw_sample(open_chunks(x, y, rows=500), 300, seed_of(3))
     alone = NadarayaWatsonRegressor(bandwidth=name, random_state=3).fit(sample.key, sample.value[:, 0])
     np.testing.assert_allclose(fits[0].bandwidth_, alone.bandwidth_ * 0.1**0.2, rtol=1e-12)
     assert getattr(fits[0], "loo_error_", None) == getattr(alone, "loo_error_", None)
@@ -144,7 +146,7 @@ def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
     x, hits = np.arange(40.0), np.zeros(40)
     weight = np.where(x < 10, 0.0, 2.0)
     for seed in range(400):
-        sample = draw(open_chunks(x, x, weight, rows=7), 6, seed_of(seed))
+        sample = draw_sample(open_chunks(x, x, weight, rows=7), 6, seed_of(seed))
         assert sample.rows == 30
         assert np.all(np.diff(sample.key[:, 0]) > 0)
         hits[sample.key[:, 0].astype(int)] += 1
@@ -157,7 +159,8 @@ def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
 def test_progress_counts_rows_of_the_sample_and_of_predict():
     seen = []
     x = np.arange(50.0)
-    draw(open_chunks(x, x, rows=20), 5, 0, progress=lambda *report: seen.append(report), total=50)
+    pairs = ChunkPairs(open_chunks(x, x, rows=20))
+    pairs.draw_sample(5, 0, progress=lambda *report: seen.append(report))
     assert seen == [(20, 50), (40, 50), (50, 50)]
 
 
@@ -173,7 +176,7 @@ def test_what_needs_the_rows_says_so(rows, path):
         lambda: model.leave_one_out(),
         lambda: LocalLinearRegressor(bandwidth=0.5).fit(open_chunks(X, y)).derivative(X[:2]),
     ):
-        with pytest.raises(AttributeError, match=r"fitted to chunks.*fit it to arrays"):
+        with pytest.raises(AttributeError, match=r"fitted to rows that are not in memory.*fit it to arrays"):
             use()
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         model.nothing  # noqa: B018  # the access is the test
@@ -188,7 +191,7 @@ def test_a_refit_forgets_the_other_kind(rows):
     X, y, _ = rows
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_chunks(X, y))
     model.fit(X[:100], y[:100])
-    assert not hasattr(model, "chunks_")
+    assert not hasattr(model, "source_")
     assert not hasattr(model, "bandwidth_note_")
     model.attention_weights(X[:2])
     model.fit(open_chunks(X, y))
@@ -205,7 +208,7 @@ def test_copies(rows):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X[:5]), model.predict(X[:5]))
     assert clone(model).get_params() == model.get_params()
-    assert not hasattr(clone(model), "chunks_")
+    assert not hasattr(clone(model), "source_")
 
 
 def test_arguments_that_do_not_go_together(rows, path, tmp_path):
@@ -223,7 +226,7 @@ def test_arguments_that_do_not_go_together(rows, path, tmp_path):
         fit(path, "z")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         fit(tmp_path / "nowhere.parquet", "y")
-    with pytest.raises(TypeError, match="unordered must be None for rows in chunks"):
+    with pytest.raises(TypeError, match="unordered must be None for rows that are not in memory"):
         NadarayaWatsonRegressor(bandwidth=0.5, unordered=["a"]).fit(path, "y")
     with pytest.raises(ValueError, match="requires y to be passed"):
         fit(X)

@@ -19,7 +19,7 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.estimators.extrapolation import reach_of_rows, widened
+from kernpool.estimators.extrapolation import reach_of_rows, widened_range
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_inside_of_the_range_nothing_changes(generator):
     y = np.sin(x[:, 0]) + x[:, 1]
     queries = generator.normal(size=(300, 2)) * 1.5
     plane, clip = (make(extrapolate=e).fit(x, y).predict(queries) for e in ("plane", "clip"))
-    low, high = (float(end[0]) for end in widened([(y, None)]))
+    low, high = (float(end[0]) for end in widened_range(y, None))
     np.testing.assert_array_equal(clip, np.clip(plane, low, high))
     assert np.any(plane != clip)
 

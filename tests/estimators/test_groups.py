@@ -240,4 +240,4 @@ def test_rows_on_a_cluster_cannot_have_groups():
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
     X, y, school = make_schools()
     with pytest.raises(TypeError, match="groups must be None for rows on a cluster"):
-        kernpool.DaskNadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)
+        kernpool.NadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)

@@ -181,7 +181,7 @@ def test_models_on_chunks_say_the_remedy(regressor):
     for ask in (
         model.standard_error, model.confidence_interval, lambda q: model.predict(q, return_std=True)
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=r"fitted to chunks.*a sample of the rows"):
+        with pytest.raises(TypeError, match=r"fitted to rows that are not in memory.*a sample of the rows"):
             ask(Q)
     assert model.predict(Q).shape == (7,)
 

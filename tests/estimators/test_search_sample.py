@@ -6,7 +6,8 @@ import pytest
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import DaskNadarayaWatsonRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool import NadarayaWatsonRegressor, open_chunks
+from kernpool.dask import open_partitions
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(3000, 2))
@@ -41,7 +42,7 @@ def bandwidth_of(model):
 def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, path):
     options = {"max_search_rows": 200, **options}
     here = NadarayaWatsonRegressor(**options).fit(path, "y", weight)
-    there = DaskNadarayaWatsonRegressor(**options).fit(path, "y", weight)
+    there = NadarayaWatsonRegressor(**options).fit(open_partitions(path, None, weight, target="y"))
     assert bandwidth_of(there) == bandwidth_of(here)
     rows = 3000 if weight is None else np.count_nonzero(WEIGHT)
     assert f"on a sample of 200 of {rows} rows" in here.bandwidth_note_
@@ -52,7 +53,7 @@ def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, pa
 def test_the_bandwidth_does_not_depend_on_partitions(rows):
     expected = NadarayaWatsonRegressor(max_search_rows=150).fit(open_chunks([(X, Y, WEIGHT)]))
     arrays = (da.from_array(array, chunks=(rows, *array.shape[1:])) for array in (X, Y, WEIGHT))
-    assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
+    assert bandwidth_of(NadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights of 2
@@ -63,7 +64,7 @@ def test_few_rows_of_positive_weight_are_all_drawn():
     weight[::20] = 2.0
     here = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(open_chunks([(X, Y, weight)]))
     arrays = (da.from_array(array, chunks=(800, *array.shape[1:])) for array in (X, Y, weight))
-    there = DaskNadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(*arrays)
+    there = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(*arrays)
     assert bandwidth_of(there) == bandwidth_of(here)
     assert here.bandwidth_note_ == "'loo' on all 150 rows"
     assert there.loo_error_ == here.loo_error_
@@ -75,13 +76,13 @@ def test_several_outputs():
     value = np.column_stack([Y, 100.0 * X[:, 1]])
     here = NadarayaWatsonRegressor(max_search_rows=200).fit(open_chunks(X, value, rows=700))
     arrays = (da.from_array(array, chunks=(900, 2)) for array in (X, value))
-    assert bandwidth_of(DaskNadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)) == bandwidth_of(here)
+    assert bandwidth_of(NadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)) == bandwidth_of(here)
 
 
 def test_no_rows_of_positive_weight():
     arrays = [da.from_array(array, chunks=(900, *array.shape[1:])) for array in (X, Y, np.zeros(3000))]
     with pytest.raises(ValueError, match="there are no rows of positive weight"):
-        DaskNadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)
+        NadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)
 
 
 @pytest.mark.parametrize("bandwidth", ["regularised", "loo"])

@@ -241,7 +241,7 @@ def test_sizes():
         ((X, np.column_stack([Y, Y])), {"bandwidth": 1.0}, TypeError, "one output"),
         ((X, Y), {"bandwidth": 1.0, "scale": "rank"}, ValueError, "scale='raw'"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"bandwidth": 2.0}, TypeError, "bandwidth: a fitted"),
-        ((NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([(X, Y)])),), {}, TypeError, "chunks"),
+        ((NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([(X, Y)])),), {}, TypeError, "not in memory"),
         (
             (NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y),),
             {},

@@ -202,7 +202,7 @@ def test_models_without_rows_name_the_remedy(regressor):
             assert np.all(ask() > 0)
             continue
         error = ValueError if name in ("wild", "mammen", "gaussian", "residual", "pairs") else TypeError
-        with pytest.raises(error, match=r"fitted to chunks.*a sample of the rows"):
+        with pytest.raises(error, match=r"not in memory.*a sample of the rows"):
             ask()
 
 

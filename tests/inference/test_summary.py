@@ -136,7 +136,7 @@ def test_two_clusters_are_enough_for_a_summary():
 
 def test_chunks_and_few_rows_are_refused():
     x, y = bend(60)
-    with pytest.raises(TypeError, match="fitted to chunks"):
+    with pytest.raises(TypeError, match="fitted to rows that are not in memory"):
         LocalLinearRegressor(bandwidth=0.1).fit(open_chunks([(x, y)])).summary()
     with pytest.raises(ValueError, match="at least 5 rows"):
         NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:4, None], y[:4]).summary()

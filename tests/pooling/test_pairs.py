@@ -23,13 +23,10 @@ def memory_maps(folder):
 
 def partitions(_):
     array = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool.dask.partitions import as_partitions
-    from kernpool.dask.pool import PartitionPairs
+    from kernpool.dask import open_partitions
 
     _, key, value = rows()
-    return PartitionPairs(
-        as_partitions(array.from_array(key, chunks=(150, 2)), array.from_array(value, chunks=(150, 3)))
-    )
+    return open_partitions(array.from_array(key, chunks=(150, 2)), array.from_array(value, chunks=(150, 3)))
 
 
 def levels(_):

@@ -52,15 +52,9 @@ def _learned(name):
     return getattr(kernpool, name)(max_epochs=2, random_state=0)
 
 
-def _dask_model():
-    pytest.importorskip("dask", reason="dask is an optional extra")
-    return kernpool.DaskNadarayaWatsonRegressor(bandwidth=0.75)
-
-
 OPTIONAL = {
     "LearnedPoolingRegressor": lambda: _learned("LearnedPoolingRegressor"),
     "LearnedPoolingClassifier": lambda: _learned("LearnedPoolingClassifier"),
-    "DaskNadarayaWatsonRegressor": _dask_model,
 }
 # Further arguments that a call needs, or in which it is quick.
 NEEDED = {
@@ -74,7 +68,6 @@ NEEDED = {
     "specification_test": {"n_resamples": 19},
     "slope_map": {"bandwidths": [0.5, 1.0]},
     "prediction_interval": {"method": "split", "level": 0.8},
-    "DaskNadarayaWatsonRegressor.prediction_interval": {"method": "split", "level": 0.8},
     "predict_set": {"level": 0.8},
 }
 # Arguments that are not given in a call, with the reason.
@@ -93,7 +86,6 @@ EXEMPT = {
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|\w+\.to_record|save_model": "arguments are names",
-    r"Dask\w+\.(confidence_interval|significance_test|standard_error|summary)": "refused with the remedy",
     r"open_chunks": "sources of chunks are tested in tests/data",
 }
 
@@ -149,16 +141,7 @@ def fitted(owner):
     y = LABEL if "Classifier" in owner else Y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of learned models that have not converged
-        return fit(owner, make(), X=ROWS["X"], y=y)
-
-
-def fit(owner, model, **data):
-    """Fit to arrays, or to collections of Dask if the model takes nothing else."""
-    if owner.startswith("Dask"):
-        import dask.array
-
-        data = {name: dask.array.from_array(x, chunks=(20, *x.shape[1:]), asarray=False) for name, x in data.items()}
-    return model.fit(**data)
+        return make().fit(X=ROWS["X"], y=y)
 
 
 def call_of(name):
@@ -181,7 +164,7 @@ def call_of(name):
             )
         if method == "fit":
             return Call(lambda **data: fit(owner, (ESTIMATORS | OPTIONAL)[owner](), **data), data, others)
-        return Call(getattr(fitted(owner), method), data, others)
+            return Call((ESTIMATORS | OPTIONAL)[owner]().fit, data, others)
     if owner == "ConditionalDistribution":
         y_at = fitted("LocalLinearRegressor").conditional_distribution(
             POINTS["X"], y_bandwidth=0.25 if method == "pdf" else None
@@ -288,7 +271,6 @@ SAME = {
 LABELS = ("groups",)
 LABELS_REFUSED = {"masked", "sparse", "tensor with a gradient", "None", "pandas.NA"}
 TESTS_OF_ROWS = ("compare_curves", "monotonicity_test", "specification_test")  # read dates of X as days, without a fit
-NOT_IN_DASK = {"sparse", "tensor with a gradient", "list", "decimals", "objects"}
 
 
 def _read_only(array):
@@ -323,13 +305,11 @@ def test_errors_that_the_caller_lets_numpy_raise_change_no_answer(name):
 
 
 def _kinds_for(name, argument, kinds):
-    """Leave out what means something as a label, and what no collection of Dask holds."""
+    """Leave out what means something as a label."""
     if _holds_labels(name, argument):
         kinds = {kind: kinds[kind] for kind in kinds if kind in LABELS_REFUSED}
     if name in TESTS_OF_ROWS and argument == "X":
         kinds = {kind: kinds[kind] for kind in kinds if kind != "dates for numbers"}
-    if name == "DaskNadarayaWatsonRegressor.fit":
-        kinds = {kind: kinds[kind] for kind in kinds if kind not in NOT_IN_DASK}
     return kinds
 
 
@@ -413,12 +393,10 @@ def test_points_far_from_all_rows_are_told(name):
 @pytest.mark.parametrize("owner", [name.partition(".")[0] for name in TABLE if name.endswith(".fit")])
 def test_every_fit_warns_of_copied_rows(owner):
     model = (ESTIMATORS | OPTIONAL)[owner]()
-    if owner.startswith("Dask"):  # with a given bandwidth its fit reads no rows
-        model.set_params(bandwidth=type(model)().bandwidth)
     x = np.random.default_rng(3).uniform(size=(N, 1))  # labels could be equal by chance where x has ties
     y = LABEL if "Classifier" in owner else Y
     with pytest.warns(kernpool.RepeatedRowsWarning, match="drop duplicates"):
-        fit(owner, model, X=np.concatenate([x, x]), y=np.concatenate([y, y]))
+        model.fit(X=np.concatenate([x, x]), y=np.concatenate([y, y]))
 
 
 METHODS = [

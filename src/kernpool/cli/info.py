@@ -14,6 +14,7 @@ from kernpool.estimators import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
 from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.training_rows import source_of
 from kernpool.pooling import RunningPool
 
 PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "empty")
@@ -55,12 +56,12 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
-    chunks, features = vars(model).get("chunks_"), header["features"]
+    source, features = source_of(model), header["features"]
     description = {
         "estimator": header["estimator"],
         "target": header["target"],
         "features": features,
-        "rows": chunks.rows if chunks is not None else len(model.key_),
+        "rows": source.rows if source is not None else len(model.key_),
         "parameters": header["parameters"],
         **describe_columns(model, features),
     }
@@ -72,7 +73,7 @@ def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
         description["clusters"] = len(np.unique(model.key_group_))
     for name, result in header["results"].items():
         description[name.rstrip("_")] = result
-    return description if chunks is None else description | {"data": header["chunks"]["path"]}
+    return description if source is None else description | {"data": header["chunks"]["path"]}
 
 
 def describe_columns(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:

@@ -251,8 +251,8 @@ def predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
     encoding = getattr(model, "encoding_", None)
     if not isinstance(model, KernelRegressor) or not (encoding is None or encoding.numbers_alone):
         raise TypeError("--cluster is for regressors of columns of numbers and dates; predict here, without --cluster")
-    dask, pools = import_module("kernpool.dask"), import_module("kernpool.dask.pool")  # which load Dask
+    dask = import_module("kernpool.dask")  # which loads Dask
     with closing(dask.connect(cluster)) as client:
         yield lambda query: pool_at(
-            model, query, model._report_rank, lambda chunks: pools.PartitionPairs(pools.as_partitions(chunks), client)
+            model, query, model._report_rank, lambda chunks: dask.open_partitions(chunks, client=client)
         )

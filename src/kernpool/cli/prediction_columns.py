@@ -23,6 +23,7 @@ from kernpool.conformal.methods import METHODS
 from kernpool.data.array_validation import COUNTED, TableError
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.regressors import KernelRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.training_rows import source_of
 from kernpool.inference import ClassSummary, Summary, as_level
 from kernpool.tables.column_types import levels_in
 from kernpool.tables.table import Advice, Table
@@ -128,7 +129,7 @@ def need_rows(model: Any, folder: str, what: str) -> None:
     """
     if not isinstance(model, KernelRegressor):
         raise TypeError(f"{what} is for regressors, and {folder} holds a {type(model).__name__}")
-    if "chunks_" in vars(model):
+    if source_of(model) is not None:
         bandwidth = ",".join(f"{h:.6g}" for h in model.bandwidth_)
         raise TypeError(
             f"{folder} was fitted in chunks and holds no rows, which {what} needs; fit a sample of the rows without "
@@ -236,7 +237,9 @@ class ExpectationColumns:
         folder = options.model
         if self.sets is not None and not isinstance(model, NadarayaWatsonClassifier):
             raise TypeError(f"--sets is for classifiers, and {folder} holds a {type(model).__name__}")
-        counted = isinstance(model, NadarayaWatsonRegressor) and "chunks_" in vars(model)  # quantiles, chunk by chunk
+        counted = (
+            isinstance(model, NadarayaWatsonRegressor) and source_of(model) is not None
+        )  # quantiles, chunk by chunk
         if self.level is not None or (self.quantiles and not counted):
             need_rows(model, folder, " and ".join(self.asked))
         if self.calibration is None:

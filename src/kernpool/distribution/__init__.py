@@ -9,7 +9,7 @@ folder `loops` has the compiled sums.
 """
 
 from kernpool.distribution.cdf import Function, counted_functions, pool_cdf
-from kernpool.distribution.chunk_queries import asked_of, without_axes
+from kernpool.distribution.chunk_queries import without_axes
 from kernpool.distribution.multipass_quantile import counted_quantiles
 from kernpool.distribution.quantile import QuantileInterval, as_levels, pool_quantile
 from kernpool.distribution.weighted_cdf import as_thresholds, finalize_cdf, shares_below
@@ -21,7 +21,6 @@ __all__ = [
     "QuantileInterval",
     "as_levels",
     "as_thresholds",
-    "asked_of",
     "counted_functions",
     "counted_quantiles",
     "finalize_cdf",

@@ -18,8 +18,8 @@ from scipy.special import ndtr
 from kernpool.core import PoolState, Problem
 from kernpool.core.state import Empty
 from kernpool.data.chunks.base import Chunk, Chunks
-from kernpool.distribution.chunk_queries import asked_of, bare_problem, of_positive_weight
-from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, ask_all
+from kernpool.distribution.chunk_queries import bare_problem
+from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile
 from kernpool.distribution.scoring_rules import check_y_bandwidth
 from kernpool.distribution.smoothed_cdf import known_smooth, normal_density
 from kernpool.distribution.weighted_cdf import (
@@ -39,7 +39,8 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import ArrayPairs, Recipe, as_pairs, choose
-from kernpool.pooling.out_of_core import QueryBatch, merge_states, read_queries
+from kernpool.pooling.out_of_core import ChunkPairs
+from kernpool.pooling.stored_pairs import QueryBatch, merge_states, read_queries
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -116,7 +117,7 @@ class WeightBelow:
 
     def of(self, chunk: Chunk) -> tuple[TwoSidedSums, ...]:
         """Sum the weights of one chunk up to each threshold, and above it, separately for each value column."""
-        chunk, sides = self.function.checked(of_positive_weight(chunk)), []
+        chunk, sides = self.function.checked(chunk.counted), []
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
         for number, value in enumerate(chunk.value.T):
             order = np.argsort(value, kind="stable")
@@ -150,7 +151,7 @@ class SmoothWeight:
 
     def of(self, chunk: Chunk) -> PoolState:
         """Return the kernel sums of one chunk for distribution functions or densities smoothed in y."""
-        chunk = self.function.checked(of_positive_weight(chunk))
+        chunk = self.function.checked(chunk.counted)
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
         found, occupied = self.function.known(self.asked.recipe, problem, chunk.value)
@@ -194,8 +195,9 @@ def chunk_functions(
     ndarray of shape (m, c, t)
         With empty windows filled by the recipe's policy.
     """
-    asked = asked_of(recipe, query, chunks.labels)
-    return counted_functions(asked, partial(ask_all, chunks, progress), function, again=chunks.again)
+    pairs = ChunkPairs(chunks)
+    ask = partial(pairs.ask, progress=progress)
+    return counted_functions(pairs.asked(recipe, query), ask, function, again=chunks.again)
 
 
 def counted_functions(asked: QueryBatch, ask: Ask, function: Function, *, again: bool = True) -> Array:

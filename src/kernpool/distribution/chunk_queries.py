@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.distribution.weighted_quantile import LN_2
-from kernpool.pooling import QueryBatch, Recipe, choose, merge_states
+from kernpool.pooling import QueryBatch, choose, merge_states
 
 Array = NDArray[np.float64]
 
@@ -92,27 +92,8 @@ def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
 
 
 Index = NDArray[np.intp]
-Answer = TypeVar("Answer")
 
 DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is faster than planned sums
-
-
-class Question(Protocol[Answer]):
-    """Interface of map-reduce queries: evaluated on every chunk separately, with answers that merge."""
-
-    def of(self, chunk: Chunk) -> Answer:
-        """Evaluate the map-reduce query on one chunk of rows."""
-
-    def joined(self, one: Answer, other: Answer) -> Answer:
-        """Merge the answers to the map-reduce query for two disjoint sets of rows."""
-
-
-def asked_of(recipe: Recipe, query: ArrayLike, labels: Any = None) -> QueryBatch:
-    """Validate evaluation points as a `QueryBatch`, with columns in the order of the key columns of the chunks."""
-    asked = QueryBatch.of(recipe, query)
-    if asked.query.array.ndim != 2 or not asked.query.array.size:
-        raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-    return QueryBatch(recipe, asked.query.in_order_of(labels))
 
 
 def without_axes(found: Array, flat: bool, several: bool) -> Array:
@@ -147,7 +128,7 @@ class TotalWeight:
 
     def of(self, chunk: Chunk) -> Weights:
         """Return the total weights and the value sketches of one chunk of rows."""
-        chunk = of_positive_weight(chunk)
+        chunk = chunk.counted
         state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
         return Weights(state, tuple(ValueSketch.of(column) for column in chunk.value.T), len(chunk.key))
 
@@ -225,7 +206,7 @@ class WeightHistogram:
 
     def of(self, chunk: Chunk) -> Division:
         """Sum the weights of one chunk of rows in each piece of each range of values."""
-        chunk = of_positive_weight(chunk)
+        chunk = chunk.counted
         order = np.argsort(chunk.value[:, self.column], kind="stable")
         value = chunk.value[order, self.column]
         problem = bare_problem(self.asked, chunk, order) if len(order) else None
@@ -286,7 +267,7 @@ class RowsInRange:
 
     def of(self, chunk: Chunk) -> list[Chunk]:
         """Return a list of one chunk: the rows of the given chunk whose value lies in the ranges."""
-        chunk = of_positive_weight(chunk)
+        chunk = chunk.counted
         value = chunk.value[:, self.column]
         place = np.minimum(np.searchsorted(self.high, value), len(self.high) - 1)
         inside = (value > self.low[place]) & (value <= self.high[place])
@@ -296,14 +277,6 @@ class RowsInRange:
     def joined(self, one: list[Chunk], other: list[Chunk]) -> list[Chunk]:
         """Concatenate the lists of chunks of two disjoint sets of rows."""
         return one + other
-
-
-def of_positive_weight(chunk: Chunk) -> Chunk:
-    """Return the rows of a chunk that have positive weight."""
-    if chunk.weight is None or (chunk.weight > 0).all():
-        return chunk
-    some = chunk.weight > 0
-    return Chunk(chunk.key[some], chunk.value[some], chunk.weight[some])
 
 
 def joined_rows(chunks: list[Chunk]) -> Chunk:
@@ -394,7 +367,7 @@ class NearestRows:
 
     def of(self, chunk: Chunk) -> NearestKeys:
         """Return the rows of one chunk that have non-negligible relative weight for some query."""
-        chunk = of_positive_weight(chunk)
+        chunk = chunk.counted
         m, n = len(self.asked), len(chunk.key)
         chunk = chunk._replace(weight=np.ones(n) if chunk.weight is None else chunk.weight)
         nothing = np.empty(0, dtype=np.intp)

@@ -27,7 +27,6 @@ from kernpool.distribution.chunk_queries import (
     ValueSketch,
     WeightHistogram,
     Weights,
-    asked_of,
     bare_problem,
     in_unit,
     joined_rows,
@@ -46,7 +45,7 @@ from kernpool.distribution.weighted_quantile import (
 )
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.pooling import NO_PAIRS, QueryBatch, Recipe
+from kernpool.pooling import ChunkPairs, QueryBatch, Recipe
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -325,7 +324,8 @@ def chunk_quantiles(
             "quantiles go through the pairs several times, which an iterator does not allow; give a list, an array or "
             "a file, or a sample of the rows in arrays"
         )
-    return counted_quantiles(asked_of(recipe, query, chunks.labels), partial(ask_all, chunks, progress), level)
+    pairs = ChunkPairs(chunks)
+    return counted_quantiles(pairs.asked(recipe, query), partial(pairs.ask, progress=progress), level)
 
 
 def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
@@ -362,18 +362,3 @@ def counted_quantiles(asked: QueryBatch, ask: Ask, level: Array) -> Array:
         return np.repeat(MultipassQuantile(one, ask).quantiles(level, of_rows)[0].reshape(1, -1), len(rows), axis=0)
 
     return recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
-
-
-def ask_all(chunks: Chunks, progress: Progress | None, question: Any) -> Any:
-    """Evaluate a map-reduce query on all chunks in sequence, and return the merged answer."""
-    answer, done = None, 0
-    for chunk in chunks:
-        done += len(chunk.key)
-        if len(chunk.key) and (chunk.weight is None or chunk.weight.any()):
-            part = question.of(chunk)
-            answer = part if answer is None else question.joined(answer, part)
-        if progress is not None and chunks.rows is not None:
-            progress(done, chunks.rows)
-    if answer is None:
-        raise ValueError(NO_PAIRS)
-    return answer

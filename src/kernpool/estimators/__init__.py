@@ -3,12 +3,12 @@
 They are thin: the numbers come from the other subpackages. Read `kernel_smoother.py` first, the base class, then
 `fitted_model.py`: how a fitted model pools. `regressors.py` and `classifier.py` have the public estimators. A fit
 checks `parameter_validation.py`, reads rows (`training_rows.py`) in the units of `rank_transform.py`, and finds a
-bandwidth (`bandwidth.py`); `chunked_fit.py` does so for rows that are not in memory. `extrapolation.py` finds queries
+bandwidth (`bandwidth.py`); `stored_rows.py` does so for rows that are not in memory. `extrapolation.py` finds queries
 beyond the training rows, `expected_error.py` estimates the error on new rows. `serialization.py` has the contents of
 model files and `persistence.py` saves and loads them; `compile_ahead.py` fills the cache of compiled loops.
 
-The folder `methods` has the methods of fitted models for inference, distributions and prediction; `dask` has the
-regressor for clusters; in `learned` the similarity is learned.
+The folder `methods` has the methods of fitted models for inference, distributions and prediction; in `learned` the
+similarity is learned.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier

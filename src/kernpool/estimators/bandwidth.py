@@ -10,7 +10,7 @@ For rows in memory, `drawn_rows` draws the rows of a search, so that the other r
 result.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,13 +32,12 @@ from kernpool.bandwidth import (
 )
 from kernpool.bandwidth.repeated_rows import warn_of_copies
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
-from kernpool.data.array_validation import INFINITE, TableError, as_bandwidth
-from kernpool.data.chunks.base import Chunk
+from kernpool.data.array_validation import INFINITE, as_bandwidth
+from kernpool.data.chunks.sampling import RowSample
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
-from kernpool.estimators.extrapolation import joined_ranges, range_of
 from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.progress import Progress, current_progress
+from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, convert_bandwidth, get_kernel
 
@@ -360,29 +359,6 @@ def _rule_or_plugin(bandwidth: str, X: Array, value: Array, times: Array, kernel
 DEFAULT_SEARCH_ROWS = 10_000
 
 
-class SearchSample(NamedTuple):
-    """Uniform random sample of rows for an out-of-core bandwidth search; samples can be merged.
-
-    Parameters
-    ----------
-    key, value, weight : ndarray
-        The rows, in their order.
-    rows : int
-        How many rows of positive weight there are in all.
-    lot : ndarray
-        The numbers of the rows, by which samples join.
-    key_range : ndarray of shape (2, d)
-        The least and the largest number in each column of the keys of all rows.
-    """
-
-    key: Array
-    value: Array
-    weight: Array
-    rows: int
-    lot: Array
-    key_range: Array
-
-
 class SearchDraw(NamedTuple):
     """Size and seed of the random sample of rows by which an out-of-core fit chose its bandwidth.
 
@@ -405,98 +381,14 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def draw(
-    chunks: Iterable[Chunk],
-    size: int,
-    seed: int,
-    *,
-    first: int = 0,
-    limit: float = 1.0,
-    progress: Progress | None = None,
-    total: int | None = None,
-) -> SearchSample | None:
-    """Draw a uniform random sample of the rows of chunks in one pass.
-
-    Parameters
-    ----------
-    chunks : iterable of Chunk
-        Consecutive rows; zero-weight rows are ignored.
-    size : int
-        How many; all if there are no more.
-    seed : int
-        From `seed_of`.
-    first : int, default=0
-        Index of the first of these rows among all.
-    limit : float, default=1.0
-        Draw only rows whose numbers, which are uniform between 0 and 1, are less.
-    progress : callable, optional
-        Called as ``progress(rows_done, total)``, if the total is known.
-    total : int, optional
-        Number of these rows.
-
-    Returns
-    -------
-    SearchSample or None
-        The same for any cutting of the rows into chunks; None if there are no chunks.
-
-    Raises
-    ------
-    TableError
-        If a weight is negative.
-
-    Notes
-    -----
-    O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
-
-    Examples
-    --------
-    >>> chunks = [Chunk(np.eye(2), np.eye(2)), Chunk(np.eye(2), np.eye(2))]
-    >>> whole, second = draw(chunks, 3, 0), draw(chunks[1:], 3, 0, first=2)
-    >>> whole.rows, bool(set(whole.lot) > set(second.lot) - {second.lot.max()})
-    (4, True)
-    """
-    bits = np.random.PCG64(seed)
-    bits.advance(first)
-    generator, sample, seen = np.random.Generator(bits), None, 0
-    for chunk in chunks:
-        lots = generator.random(len(chunk.key))
-        weight = np.ones(len(lots)) if chunk.weight is None else chunk.weight
-        if (weight < 0).any():
-            raise TableError(f"weights must not be negative, got {weight.min()}; they are read as frequencies")
-        full = sample is not None and len(sample.lot) == size
-        taken = np.flatnonzero((lots < (sample.lot.max() if full and sample is not None else limit)) & (weight > 0))
-        taken = taken[_smallest(lots[taken], size)]
-        part = SearchSample(
-            chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken],
-            range_of(chunk.key),
-        )  # fmt: skip
-        sample = join([sample, part], size)
-        seen += len(lots)
-        if progress is not None and total is not None:
-            progress(seen, total)
-    return sample
-
-
-def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | None:
-    """Merge row samples of consecutive chunks into one sample of at most `size` rows; None if all are None."""
-    some = [sample for sample in samples if sample is not None]
-    if not some:
-        return None
-    lot = np.concatenate([sample.lot for sample in some])
-    stay = _smallest(lot, size)
-    key, value, weight = (np.concatenate([sample[i] for sample in some])[stay] for i in range(3))
-    key_range = joined_ranges([sample.key_range for sample in some])
-    return SearchSample(key, value, weight, sum(sample.rows for sample in some), lot[stay], key_range)
-
-
 def bandwidth_of_sample(
-    sample: SearchSample | None, flat: bool, labels: Any = None, *, bandwidth: str, random_state: Any, **options: Any
+    sample: RowSample | None, flat: bool, labels: Any = None, *, bandwidth: str, random_state: Any, **options: Any
 ) -> dict[str, Any]:
     """Choose the bandwidth on a sample of rows, and rescale it to the number of all rows.
 
     Parameters
     ----------
-    sample : SearchSample or None
+    sample : RowSample or None
         From `draw`.
     flat : bool
         Whether the outputs are one column without an axis.
@@ -523,8 +415,3 @@ def bandwidth_of_sample(
     if few == many:
         return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}
     return found | rescale_to_all_rows(found, bandwidth, few, many, random_state)
-
-
-def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
-    """Return the indices of the `size` smallest entries of `lots` (all if there are fewer), in order of the index."""
-    return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])

@@ -40,7 +40,7 @@ from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_ro
 from kernpool.bandwidth.repeated_rows import count_copies
 from kernpool.core.input_validation import Keys, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth
-from kernpool.estimators.extrapolation import limits_of, widened
+from kernpool.estimators.extrapolation import limits_of, widened_range
 from kernpool.estimators.fitted_model import recipe_of, scaled_keys
 from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.execution.progress import current_progress, report_progress
@@ -183,7 +183,7 @@ def _recipe(model: Any, found: dict[str, Any]) -> Recipe:
 
 def _limits(model: Any, rows: TrainingRows) -> Limits:
     """Return the limits to which a model fitted to these rows clips its predictions; None if it does not clip."""
-    return None if limits_of(model) is None else widened([(rows.value, rows.weight)])
+    return None if limits_of(model) is None else widened_range(rows.value, rows.weight)
 
 
 def _squared(value: Array, prediction: Array) -> Array:

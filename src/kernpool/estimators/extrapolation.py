@@ -3,14 +3,18 @@
 A local plane at the edge of the training rows has the slope of a few rows, extended as far as the query is away.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.input_validation import Prepared
+from kernpool.data.chunks.base import Chunk
+from kernpool.data.chunks.sampling import joined_ranges, range_of
 from kernpool.data.dates import in_words
+from kernpool.estimators.training_rows import source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
@@ -130,15 +134,25 @@ def _tail(distance: Array, power: float) -> Array:
     return np.asarray(distance[0] * np.minimum(np.exp(power * index), LONGEST))
 
 
-def range_of(key: Array) -> Array:
-    """Return the minimum and maximum of each column, of shape (2, d); (inf, -inf) if there are no rows."""
-    return np.stack([key.min(axis=0, initial=np.inf), key.max(axis=0, initial=-np.inf)])
+@dataclass(frozen=True)
+class Ranges:
+    """Question to stored pairs: the range of each key column, or of each value column, over rows of positive weight.
 
+    Parameters
+    ----------
+    name : {"key", "value"}
+        Which columns.
+    """
 
-def joined_ranges(ranges: Iterable[Array]) -> Array:
-    """Merge the column ranges of several sets of rows into the range of all rows."""
-    every = np.stack(list(ranges))
-    return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
+    name: str
+
+    def of(self, chunk: Chunk) -> Array:
+        """Return the minimum and maximum of each column of a chunk of rows, of shape (2, columns)."""
+        return range_of(getattr(chunk.counted, self.name))
+
+    def joined(self, one: Array, other: Array) -> Array:
+        """Merge the ranges of two disjoint sets of rows."""
+        return joined_ranges([one, other])
 
 
 def may_extrapolate(model: Any) -> bool:
@@ -234,38 +248,22 @@ def limits_of(model: Any) -> tuple[Array, Array] | None:
     if getattr(model, "extrapolate", "plane") != "clip":
         return None
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    if "chunks_" in vars(model):
-        chunks = model.chunks_
-        return prepared.get("limits", (chunks,), lambda: widened((chunk.value, chunk.weight) for chunk in chunks))
+    source = source_of(model)
+    if source is not None:
+        return prepared.get("limits", (source,), lambda: _widened(*source.ask(Ranges("value"))))
     of = model.value_, model.key_weight_
-    return prepared.get("limits", of, lambda: widened([of]))
+    return prepared.get("limits", of, lambda: widened_range(*of))
 
 
-def widened(parts: Iterable[tuple[NDArray[Any], Array | None]]) -> tuple[Array, Array]:
-    """Return the range of each output, widened by a tenth of its length on both sides.
+def widened_range(value: NDArray[Any], weight: Array | None) -> tuple[Array, Array]:
+    """Return the range of each output over rows of positive weight, widened by a tenth of its length on both sides."""
+    table = value.reshape(len(value), -1)
+    return _widened(*range_of(table if weight is None else table[weight > 0]))
 
-    Parameters
-    ----------
-    parts : iterable of (ndarray of shape (n,) or (n, c), ndarray of shape (n,) or None)
-        Outputs and weights.
 
-    Returns
-    -------
-    low, high : ndarray of shape (c,)
-        From a tenth of the range below the smallest to as much above the largest.
-
-    Examples
-    --------
-    >>> widened([(np.array([0.0, 10.0, 99.0]), np.array([1.0, 2.0, 0.0]))])
-    (array([-1.]), array([11.]))
-    """
-    low = high = None
-    for value, weight in parts:
-        table = value.reshape(len(value), -1) if weight is None else value.reshape(len(value), -1)[weight > 0]
-        if len(table):
-            low = table.min(axis=0) if low is None else np.minimum(low, table.min(axis=0))
-            high = table.max(axis=0) if high is None else np.maximum(high, table.max(axis=0))
-    if low is None or high is None:
+def _widened(low: Array, high: Array) -> tuple[Array, Array]:
+    """Widen the range of each output by a tenth of its length on both sides."""
+    if np.any(low > high):  # of no rows
         raise ValueError(
             "extrapolate='clip' takes its limits from training rows of positive weight, and there are none; use "
             "extrapolate='plane', or fit rows of positive weight"

@@ -17,29 +17,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import Keys, Prepared, Problem
 from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
-from kernpool.data.array_validation import TableError
 from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.extrapolation import (
+    Ranges,
     Reach,
-    joined_ranges,
     limits_of,
     may_extrapolate,
-    range_of,
     reach_of_range,
     reach_of_rows,
     warn_of_extrapolation,
     window_of,
 )
 from kernpool.estimators.rank_transform import Scale, ranked_columns
-from kernpool.estimators.training_rows import as_table, read_inputs
+from kernpool.estimators.training_rows import as_table, read_inputs, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
-from kernpool.pooling import ChunkPairs, KeyPairs, Recipe, ReportRank, finalize, local_fit
+from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, finalize, local_fit
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, SumCache
 
 Array = NDArray[np.float64]
@@ -118,9 +117,8 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
     h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
     encoding = model.encoding_
     kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric] or ["numeric"]
-    if "chunks_" in vars(model):
-        check_unchanged(model)
-        low, high = _range_of_chunks(model)
+    if source_of(model) is not None:
+        low, high = range_of_source(model)
         reach = reach_of_range(low, high, *window_of(model))
         warn_of_extrapolation(reach, query, low, high, names, kinds=kinds)
         return
@@ -137,13 +135,13 @@ def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach,
     return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
 
 
-def _range_of_chunks(model: Any) -> Array:
-    """Return the minimum and maximum of each column of chunks, from the fit or by one pass over the rows."""
+def range_of_source(model: Any) -> Array:
+    """Return the range of each column of rows that are not in memory, from the fit or by one pass over the rows."""
     known: Array | None = vars(model).get("key_range_")
     if known is not None:
         return known
-    chunks = model.chunks_
-    return _prepared(model).get("range", (chunks,), lambda: joined_ranges([range_of(rows.key) for rows in chunks]))
+    source = model.source_
+    return _prepared(model).get("range", (source,), lambda: source.ask(Ranges("key")))
 
 
 def _prepared(model: Any) -> Prepared:
@@ -231,7 +229,7 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
 
 
 def pool_at(
-    model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], Any] | None = None
+    model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], StoredPairs] | None = None
 ) -> NDArray[Any]:
     """Predict at new rows by pooling the outputs of the training rows.
 
@@ -254,28 +252,20 @@ def pool_at(
     """
     check_is_fitted(model)
     recipe, progress = recipe_of(model), current_progress()
-    if "chunks_" in vars(model):
+    source = source_of(model)
+    if source is not None:
         query = numeric_query(model, X)
-        check_unchanged(model)
-        sums = (pairs_of_chunks or ChunkPairs)(model.chunks_).reduce(recipe, query, progress)
-        return finalize(recipe, sums, report_rank, limits_of(model))
+        pairs = source if pairs_of_chunks is None else pairs_of_chunks(model.source_.chunks)
+        return finalize(recipe, pairs.reduce(recipe, query, progress), report_rank, limits_of(model))
     query, code = read_query(model, X)
     if pairs_of_chunks is None:
-        pairs: Any = pairs_of(model, code)
+        held: KeyPairs | StoredPairs = pairs_of(model, code)
     else:
-        pairs = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
-    sums = pairs.reduce(recipe, scale_of(model).apply(query), progress)
+        held = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
+    sums = held.reduce(recipe, scale_of(model).apply(query), progress)
     pooled = finalize(recipe, sums, report_rank, limits_of(model))
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
-
-
-def check_unchanged(model: Any) -> None:
-    """Raise if the files that a model was fitted to in chunks have changed since the fit."""
-    if model.reference_ is not None and model.chunks_.reference() != model.reference_:
-        raise TableError(
-            f"{model.reference_['path']} has changed since the model was fitted to it; put the data back, or fit again"
-        )
 
 
 Groups = list[tuple[list[int], int]]
@@ -399,12 +389,12 @@ QUANTITIES = ("fit", "derivative")
 
 
 def need_rows(model: Any, what: str = "standard errors need") -> None:
-    """Raise TypeError if a model was fitted to chunks, and so does not hold its rows."""
+    """Raise TypeError if a model was fitted to rows that are not in memory."""
     check_is_fitted(model)
-    if "chunks_" in vars(model):
+    if source_of(model) is not None:
         raise TypeError(
-            f"this {type(model).__name__} was fitted to chunks, and {what} the rows themselves; fit it to arrays, such "
-            "as a sample of the rows, with bandwidth=model.bandwidth_"
+            f"this {type(model).__name__} was fitted to rows that are not in memory, and {what} the rows themselves; "
+            "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
         )
 
 

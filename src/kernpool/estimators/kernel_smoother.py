@@ -43,7 +43,7 @@ Codes = NDArray[np.int64]
 
 
 class RowAttribute:
-    """Descriptor for stored training rows: raises AttributeError, with advice, if a model was fitted to chunks.
+    """Descriptor for stored training rows: raises AttributeError, with advice, if they are not in memory.
 
     Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
     """
@@ -54,11 +54,11 @@ class RowAttribute:
     def __get__(self, model: Any, owner: type) -> Any:
         if model is None:
             return self
-        if "chunks_" not in vars(model):
+        if "source_" not in vars(model):
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         raise AttributeError(
-            f"this {owner.__name__} was fitted to chunks and does not hold its rows in memory, so there is no "
-            f"{self._name}; fit it to arrays, such as a sample of the rows"
+            f"this {owner.__name__} was fitted to rows that are not in memory, so there is no {self._name}; fit it to "
+            "arrays, such as a sample of the rows"
         )
 
 
@@ -79,7 +79,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         "_expected_error",
         "encoding_",
         "reference_",
-        "chunks_",
+        "source_",
         "bandwidth_search_",
         "_search_draw",
         "_growing",

@@ -16,14 +16,22 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared, fill_empty
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.chunked_fit import as_chunks, fit_chunks
-from kernpool.estimators.fitted_model import RankNotes, fit_of, per_unit, problem_of, recipe_of, scaled_keys
+from kernpool.estimators.fitted_model import (
+    RankNotes,
+    fit_of,
+    need_rows,
+    per_unit,
+    problem_of,
+    recipe_of,
+    scaled_keys,
+)
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions, std_of_new
 from kernpool.estimators.methods.inference import Diagnostics, Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import (
     Scoring,
     answers_by_snapshots,
@@ -31,13 +39,16 @@ from kernpool.estimators.training_rows import (
     as_table,
     encoding_of,
     frequencies,
+    is_on_dask,
     read_rows,
     snapshot,
+    source_of,
 )
 from kernpool.execution.error_messages import check_flag
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import OwnLock
 from kernpool.kernels import Kernel, get_kernel
+from kernpool.pooling import ChunkPairs
 from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
@@ -138,14 +149,14 @@ class KernelRegressor(
         >>> bool(clustered.bandwidth_[0] > 3 * alone.bandwidth_[0])
         True
         """
-        chunks = as_chunks(X, y, sample_weight)
-        if chunks is not None:
+        stored = as_stored(X, y, sample_weight)
+        if stored is not None:
             if groups is not None:
                 raise TypeError(
-                    "groups must be None for rows in chunks, whose bandwidth is found on a sample that would break "
-                    "clusters up; fit some of the clusters in memory, and give the bandwidth as a number"
+                    "groups must be None for rows that are not in memory, whose bandwidth is found on a sample that "
+                    "would break clusters up; fit some of the clusters in memory, and give the bandwidth as a number"
                 )
-            fit_chunks(self, chunks)
+            fit_stored(self, stored)
             return self
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=True)
@@ -196,7 +207,7 @@ class KernelRegressor(
             return self._add(X, y, sample_weight)
 
     def _add(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        if "chunks_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
+        if "source_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
             raise TypeError(
                 "partial_fit needs the earlier rows in memory, not in chunks; write the new rows to a file next to the "
                 "others and fit the folder again"
@@ -269,6 +280,11 @@ class KernelRegressor(
         """
         check_flag("return_std", return_std)
         model = snapshot(self)
+        if return_std:
+            need_rows(model, "return_std needs")
+        source = source_of(model)
+        if source is not None and not isinstance(source, ChunkPairs) and is_on_dask(X):
+            return predict_lazily(model, source, X)  # type: ignore[no-any-return]  # a Dask array
         return (model._pool(X), std_of_new(model, X)) if return_std else model._pool(X)
 
     def _one_per_output(self, slopes: Array) -> Array:
@@ -376,8 +392,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     search_rows_ : ndarray of int
         Numbers of the training rows that the bandwidth was searched on, if `max_search_rows` was less than all; rows
         that equal one of them included. The others have not seen it: see `prediction_interval`.
-    chunks_ : Chunks
-        Where the rows are, after a fit to chunks.
+    source_ : ChunkPairs or PartitionPairs
+        Where the rows are, after a fit to rows that are not in memory.
     reference_ : dict or None
         Path, columns and fingerprints of the files that they lie in, as they were when the fit began.
     bandwidth_note_ : str
@@ -533,7 +549,7 @@ class LocalLinearRegressor(KernelRegressor):
         The ridge, given or found; zero for none.
     bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_
         As in `NadarayaWatsonRegressor`.
-    key_, value_, key_weight_, search_rows_, chunks_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
+    key_, value_, key_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.
 
     See Also

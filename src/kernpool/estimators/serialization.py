@@ -15,22 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.local_fit import as_ridge
 from kernpool.data import as_bandwidth, as_key_weight, is_plain_label, plain_label
-from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import reopen
 from kernpool.data.encoding import Encoding
 from kernpool.data.model_format import ModelFileError, Record, plain
 from kernpool.estimators.fitted_model import scale_of
 from kernpool.estimators.parameter_validation import check_maps, check_restored
 from kernpool.estimators.rank_transform import read_scale, written_scale
+from kernpool.estimators.training_rows import source_of
 from kernpool.kernels import get_kernel, registered_name
+from kernpool.pooling import ChunkPairs
 
 
-def open_reference(reference: Any, memory: int | None = None) -> Chunks:
+def open_reference(reference: Any, memory: int | None = None) -> ChunkPairs:
     """Open the files of training rows named by an untrusted reference; raise if they are not those of the fit."""
     problem = _problem(reference)
     if problem:
         raise ValueError(f"the reference to its rows is invalid: {problem}")
-    return reopen(reference, memory=memory)
+    return ChunkPairs(reopen(reference, memory=memory), reference)
 
 
 def _problem(reference: Any) -> str | None:
@@ -81,7 +82,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     check_is_fitted(model)
     check_restored(model)
     reference = vars(model).get("reference_")
-    if "chunks_" in vars(model):
+    if source_of(model) is not None:
         if reference is None:
             raise TypeError(
                 "the rows of this model lie in no file, so that there is nothing to refer to; fit it to a Parquet or "
@@ -127,7 +128,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
     fitted = {"smoothing_": np.zeros(0)} | fitted | header["results"]  # an array of no entries is not stored
     if on_chunks:
-        fitted |= {"reference_": header["chunks"], "chunks_": open_reference(header["chunks"], record.memory)}
+        fitted |= {"reference_": header["chunks"], "source_": open_reference(header["chunks"], record.memory)}
     else:
         levels = header["encoding"] and header["encoding"].get("levels")
         no_codes = {} if levels else {"key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)}
@@ -202,11 +203,11 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     _check_levels(model)
     if "key_range_" in parts and np.isnan(_of_kind("key_range_", model.key_range_, "f", (2, d))).any():
         raise ValueError("key_range_ is not a range")
-    if "chunks_" in parts:
+    if "source_" in parts:
         levels = encoding is not None and not encoding.numbers_alone
         if levels or "classes_" in parts or hasattr(model, "predict_proba"):
             raise ValueError("a model fitted to chunks has no categorical columns and no classes")
-        if (model.chunks_.kinds or ("numeric",) * columns) != (encoding or Encoding.of_numbers(None, columns)).kinds:
+        if (model.source_.kinds or ("numeric",) * columns) != (encoding or Encoding.of_numbers(None, columns)).kinds:
             raise ValueError("the encoding does not say what the columns of the rows in chunks are")
         if not (isinstance(model.scale, str) and model.scale == "raw"):
             raise ValueError("scale must be 'raw' for a model fitted to chunks")

@@ -41,6 +41,7 @@ from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
+from kernpool.pooling import StoredPairs
 
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
@@ -567,6 +568,7 @@ class Scoring:
             If y holds missing cells, or is a masked or sparse array; and as `predict`.
         """
         owner, model = type(self).__name__, cast(Any, super())
+        y, sample_weight = computed(y), computed(sample_weight)
         target = as_labels(y, owner) if hasattr(self, "classes_") else as_outputs(y, owner)
         if sample_weight is not None:
             sample_weight = as_real_array("sample_weight", sample_weight)
@@ -606,6 +608,22 @@ def unshared(array: NDArray[Any]) -> NDArray[Any]:
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
     return array.copy() if isinstance(owner, np.ndarray) else array
+
+
+def is_on_dask(X: Any) -> bool:
+    """Return whether an object is a Dask collection, without importing Dask."""
+    return hasattr(X, "__dask_graph__") and not isinstance(X, type)
+
+
+def computed(array: Any) -> Any:
+    """Return an array in memory, computed if it is a Dask collection."""
+    return array.compute() if is_on_dask(array) else array
+
+
+def source_of(model: Any) -> StoredPairs | None:
+    """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
+    source: StoredPairs | None = vars(model).get("source_")
+    return source
 
 
 class GrowingArray:

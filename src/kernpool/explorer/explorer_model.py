@@ -17,6 +17,7 @@ from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_powe
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import recipe_of, scale_of
+from kernpool.estimators.training_rows import source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, get_kernel
 
@@ -102,9 +103,9 @@ def subject_of_model(
             f"explore takes a fitted {', '.join(kind.__name__ for kind in MODELS)}, rows X and y, or the name of a "
             f"generator ({', '.join(GENERATORS)}); got {type(model).__name__}"
         )
-    if "chunks_" in vars(model):
+    if source_of(model) is not None:
         raise TypeError(
-            "the rows of this model lie in chunks; explore a model of some of them: "
+            "the rows of this model are not in memory; explore a model of some of them: "
             "NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, y_some)"
         )
     if not hasattr(model, "key_"):

@@ -15,6 +15,7 @@ arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,15 +23,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import Layout, PoolState, Rows, checked_rows, column_range, empty_state, merge
-from kernpool.data import LARGEST, as_real_array, labels_of
+from kernpool.core import PoolState, Rows, column_range
+from kernpool.data import LARGEST, TableError, as_real_array
 from kernpool.data.chunks import base
 from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.sampling import ChunksWithout, UniformRange
+from kernpool.data.columns import Kind
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.plan import name_of_each
-from kernpool.pooling.plan_choice import choose
-from kernpool.pooling.recipe import FLOAT64, Recipe, Sums, limit_problem, quotient
+from kernpool.pooling.recipe import FLOAT64, Recipe, Sums, quotient
+from kernpool.pooling.stored_pairs import (
+    NO_PAIRS,
+    Answer,
+    QueryBatch,
+    StoredPairs,
+    Task,
+    center_of,
+    merge_states,
+)
 
 Array = NDArray[np.float64]
 
@@ -94,86 +105,6 @@ def sum_on_a_line(
     return state, zeros, np.flatnonzero(undone)
 
 
-NO_PAIRS = "there are no pairs of positive weight: the source is empty, or its weights are all zero"
-SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class QueryBatch:
-    """Evaluation points at which every chunk of pairs is summed, with the parameters of pooling.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to pool.
-    query : Rows
-        Evaluation points; read once for all chunks.
-    limit : {None, "nearest", "mean"}
-        To pool in the limit of a vanishing or of an infinite bandwidth instead, for windows that are empty.
-    """
-
-    recipe: Recipe
-    query: Rows
-    limit: str | None = None
-
-    @classmethod
-    def of(cls, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        """Validate queries without batch dimensions and build a `QueryBatch`; an array of no queries is allowed."""
-        return cls(recipe, read_queries(query))
-
-    def __len__(self) -> int:
-        return len(self.query.array)
-
-    def layout(self, outputs: int) -> Layout:
-        """Return the `Layout` that maps weighted sums to columns, for this number of value columns."""
-        return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
-
-    def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
-        """Sum weights and weighted values over one chunk of pairs, at each query.
-
-        Parameters
-        ----------
-        chunk : Chunk
-            Pairs; none at all, or none of any weight, make the state of no keys.
-        center : ndarray of shape (c,)
-            Center that is subtracted from the values of local linear fits.
-        self_index : ndarray of shape (m,), optional
-            For leave-one-out, which row of the chunk each query is, -1 for none.
-
-        Returns
-        -------
-        PoolState
-            Sums of weights and of weighted values.
-        """
-        if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
-            return empty_state(len(self), self.layout(chunk.value.shape[1]).width)
-        problem = self.recipe.problem(
-            self.query,
-            chunk.key,
-            chunk.value,
-            key_weight=chunk.weight,
-            exclude_self=self_index is not None,
-            self_index=self_index,
-        )
-        if self.recipe.degree:
-            problem = replace(problem, value_center=problem.value_center - center)
-        if self.limit is not None:
-            problem = limit_problem(problem, self.limit)
-        plan = choose(problem, self.recipe.algorithm, reuse=True)
-        return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
-
-    def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
-        """Select the queries with these indices; with a `limit`, for pooling with vanishing or infinite bandwidth."""
-        recipe = self.recipe if limit is None else replace(self.recipe, degree=0)
-        return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
-
-    def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Wrap the sums over all chunks as `Sums`, ready for `finalize`; `more` are further fields of `Sums`."""
-        layout, m = self.layout(len(center)), len(self)
-        shape = (m,) if flat else (m, len(center))
-        return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
-
-
 class OpenedChunks(NamedTuple):
     """Queries and chunks of key-value pairs, with the original shape of the queries and the dtype of the result.
 
@@ -214,10 +145,85 @@ def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "t
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkPairs:
-    """Key-value pairs in chunks, which need not fit into memory."""
+class ChunkPairs(StoredPairs):
+    """Key-value pairs in chunks, which need not fit into memory.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        The pairs.
+    reference : dict, optional
+        `Chunks.reference` as it was when a model was fitted: files that have changed since are not read.
+    """
 
     chunks: Chunks
+    reference: dict[str, Any] | None = None
+    parts = 1
+
+    @property
+    def flat(self) -> bool:  # type: ignore[override]  # known once a chunk has come
+        """Whether values are one column without an axis of its own."""
+        return bool(self.chunks.flat)
+
+    @property
+    def rows(self) -> int | None:  # type: ignore[override]  # likewise
+        """Number of pairs, if it is known."""
+        return self.chunks.rows
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only
+        """Labels of the key columns, by which query columns are matched."""
+        return self.chunks.labels
+
+    @property
+    def kinds(self) -> tuple[Kind, ...] | None:  # type: ignore[override]  # read only
+        """Kinds of the key columns, if some are dates or durations; None if all are numbers."""
+        return self.chunks.kinds
+
+    @property
+    def outputs(self) -> int:  # type: ignore[override]  # read only
+        """Number of value columns."""
+        return self.chunks.outputs or self._first.value.shape[1]
+
+    @property
+    def columns(self) -> int:
+        """Number of key columns."""
+        return int(self._first.key.shape[1])
+
+    @property
+    def _first(self) -> Chunk:
+        first = next(iter(self.chunks), None)
+        if first is None:
+            raise ValueError("there are no rows: the chunks given as X are empty; give at least one row")
+        return first
+
+    def counted(self) -> ChunkPairs:
+        """Return the pairs themselves; raise ValueError if there are none."""
+        self._first  # noqa: B018  # raises
+        return self
+
+    def center(self) -> Array:
+        """Return a center for all values, of shape (outputs,); raise ValueError if no pair has positive weight."""
+        center = next((found for found in map(center_of, self.chunks) if found is not None), None)
+        if center is None:
+            raise ValueError(NO_PAIRS)
+        return center
+
+    def without(self, numbers: UniformRange) -> ChunkPairs:
+        """Return the pairs without those of a random set."""
+        self._check_unchanged()
+        return ChunkPairs(ChunksWithout(self.chunks, numbers))
+
+    def combine(
+        self,
+        task: Task[Answer],
+        joined: Callable[[Answer, Answer], Answer],  # noqa: ARG002  # there is one part
+        starts: Sequence[int] | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Call ``task(chunks, start)`` for all chunks as one part; parameters as of `StoredPairs.combine`."""
+        self._check_unchanged()
+        return task(_watched(self.chunks, progress), 0 if starts is None else starts[0])
 
     def opened(self, query: ArrayLike) -> OpenedChunks:
         """Return the queries together with the chunks, as `OpenedChunks`."""
@@ -225,7 +231,7 @@ class ChunkPairs:
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
         """Return the algorithm that sums the chunks, and the reason for the choice; no chunk is read."""
-        asked = self._asked(recipe, query)
+        asked = self.asked(recipe, query)
         if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
             few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
             return ChunkReason("sweep", f"one pass over all chunks where the kernel allows it: {few}")
@@ -236,11 +242,14 @@ class ChunkPairs:
 
         Raises
         ------
+        TableError
+            If the files have changed since the fit.
         ValueError
             If there are no pairs. Later, if windows are empty and the recipe needs the pairs once more, which an
             iterator does not give.
         """
-        asked = self._asked(recipe, query)
+        self._check_unchanged()
+        asked = self.asked(recipe, query)
         state, center = reduce_chunks(asked, self.chunks, progress)
 
         def fill(rows: NDArray[np.intp]) -> Array:
@@ -251,22 +260,24 @@ class ChunkPairs:
                 )
             return quotient(reduce_chunks(asked.at(rows, recipe.empty), self.chunks, center=center)[0])
 
-        return asked.sums(state, center, self.chunks.flat, fill=fill)
+        return asked.sums(state, center, self.flat, fill=fill)
 
-    def _asked(self, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        rows = read_queries(query)
-        if rows.array.ndim != 2 or not rows.array.size:
-            raise ValueError(f"query must have shape (queries,) or (queries, columns) here, got {np.shape(query)}")
-        return QueryBatch(recipe, rows.in_order_of(self.chunks.labels))
+    def _check_unchanged(self) -> None:
+        if self.reference is not None and self.chunks.reference() != self.reference:
+            raise TableError(
+                f"{self.reference['path']} has changed since the model was fitted to it; put the data back, or fit "
+                "again"
+            )
 
 
-def read_queries(query: ArrayLike) -> Rows:
-    """Validate queries as `Rows`, except for emptiness and a wrong shape, which the caller has to check."""
-    read = as_real_array("query", query)
-    if read.size and read.ndim in (1, 2):
-        return checked_rows("query", read)._replace(labels=labels_of(query))
-    array = np.asarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
-    return Rows(array, np.zeros(0), np.zeros(0), read.dtype, None)
+def _watched(chunks: Chunks, progress: Progress | None) -> Iterator[Chunk]:
+    """Iterate over chunks; report the pairs done after each, if their number is known."""
+    done = 0
+    for chunk in chunks:
+        yield chunk
+        done += len(chunk.key)
+        if progress is not None and chunks.rows is not None:
+            progress(done, chunks.rows)
 
 
 def reduce_chunks(
@@ -288,63 +299,15 @@ def reduce_chunks(
 def _merge_all(
     asked: QueryBatch, chunks: Chunks, progress: Progress | None, center: Array | None
 ) -> tuple[PoolState, Array]:
-    state, done = None, 0
-    for chunk in chunks:
+    state = None
+    for chunk in _watched(chunks, progress):
         center = center_of(chunk) if center is None else center
         if center is not None:
             part = asked.state(chunk, center)
             state = part if state is None else merge_states(state, part, asked.limit)
-        done += len(chunk.key)
-        if progress is not None and chunks.rows is not None:
-            progress(done, chunks.rows)
     if state is None or center is None:
         raise ValueError(NO_PAIRS)
     return state, center
-
-
-def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
-    """Merge the kernel sums of two sets of chunks; for the limit "nearest", treat nearly equal distances as ties.
-
-    In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
-    last digit of 1e16 would decide between keys that are equally far; they weigh the same.
-
-    Parameters
-    ----------
-    a, b : PoolState
-        As for `merge`.
-    limit : {None, "nearest", "mean"}
-        As in `QueryBatch`.
-
-    Returns
-    -------
-    PoolState
-        The state of both.
-    """
-    if limit == "nearest":
-        both = np.isfinite(a.shift) & np.isfinite(b.shift)
-        apart = np.abs(np.subtract(a.shift, b.shift, where=both, out=np.full(a.shift.shape, np.inf)))
-        tied = both & (apart <= SAME_DISTANCE * np.abs(a.shift))
-        a = replace(a, shift=np.where(tied, b.shift, a.shift))
-    return merge(a, b)
-
-
-def center_of(chunk: Chunk) -> Array | None:
-    """Return a center for the values of all chunks: the median of each value column of one chunk, or of a sample.
-
-    The sample is every k-th row of a chunk of many.
-
-    Parameters
-    ----------
-    chunk : Chunk
-        The first, usually.
-
-    Returns
-    -------
-    ndarray of shape (c,) or None
-        None if there is no pair of positive weight, so that another chunk is needed.
-    """
-    value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
-    return np.median(value[:: 1 + (len(value) >> 14)], axis=0) if len(value) else None
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:

@@ -49,6 +49,16 @@ class Chunk(NamedTuple):
     value: Array
     weight: Array | None = None
 
+    def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> Chunk:
+        """Return some of the rows, given by a mask, indices or a slice."""
+        weight = None if self.weight is None else self.weight[which]
+        return Chunk(self.key[which], self.value[which], weight)
+
+    @property
+    def counted(self) -> Chunk:
+        """The rows of positive weight."""
+        return self if self.weight is None or (self.weight > 0).all() else self.take(self.weight > 0)
+
 
 class Chunks(ABC):
     """Abstract base class of key-value data that are read one chunk of rows at a time.

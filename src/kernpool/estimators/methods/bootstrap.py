@@ -18,7 +18,6 @@ from kernpool.bandwidth import CRITERIA
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth
 from kernpool.estimators.fitted_model import (
-    check_unchanged,
     need_rows,
     numeric_query,
     problem_of,
@@ -26,13 +25,14 @@ from kernpool.estimators.fitted_model import (
     scaled_keys,
 )
 from kernpool.estimators.parameter_validation import search_parameters
+from kernpool.estimators.training_rows import source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, check_kind
 from kernpool.inference.hypothesis_tests.significance import Draws, columns_by_residuals, columns_by_slopes
 from kernpool.inference.resampling import random_draws
-from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_chunks
-from kernpool.pooling import QueryBatch, Recipe
+from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_stored
+from kernpool.pooling import Recipe
 
 Array = NDArray[np.float64]
 
@@ -46,14 +46,16 @@ def bootstrap_of(
 ) -> Array:
     """Bootstrap the fit of a model to arrays or chunks; parameters as in `KernelRegressor.bootstrap`."""
     check_is_fitted(model)
-    if "chunks_" in vars(model):
+    source = source_of(model)
+    if source is not None:
         if X is None or groups is not None:
             raise ValueError(
-                "this model was fitted to chunks and does not hold its rows: give X, and no groups; or fit a sample"
+                "this model was fitted to rows that are not in memory: give X, and no groups; or fit a sample"
             )
-        check_unchanged(model)
-        asked = QueryBatch.of(recipe_of(model), numeric_query(model, X, warn=False))
-        found = bootstrap_chunks(model.chunks_, asked, how=how, statistic=statistic, progress=current_progress())
+        query = numeric_query(model, X, warn=False)
+        found = bootstrap_stored(
+            source, recipe_of(model), query, how=how, statistic=statistic, progress=current_progress()
+        )
         numeric_query(model, X)  # warns, which may take a pass over the rows: after what refuses too many resamples
         return found
     recipe = recipe_of(model)

@@ -14,12 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch
 from kernpool.core import Prepared
-from kernpool.distribution import asked_of
-from kernpool.distribution.multipass_quantile import ask_all
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
 from kernpool.estimators.fitted_model import (
-    check_unchanged,
     clusters_of,
     need_rows,
     numeric_query,
@@ -36,11 +33,13 @@ from kernpool.estimators.methods.conditional_distribution import (
     WeightedOutcomes,
 )
 from kernpool.estimators.parameter_validation import search_parameters
-from kernpool.estimators.training_rows import unshared
+from kernpool.estimators.training_rows import source_of, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference import local_noise
 from kernpool.inference.variance.standard_errors import checked_errors, errors_of, rounding_of, warn_of_empty
+from kernpool.pooling import Question, StoredPairs
+from kernpool.pooling.stored_pairs import Answer
 from kernpool.smoother import estimate
 
 Array = NDArray[np.float64]
@@ -70,22 +69,19 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
     return found.copy()
 
 
-def outcomes_of_chunks(model: Any, X: Any) -> ReadOutcomes:
-    """Return the `ReadOutcomes` at X of a regressor fitted to chunks; raise TypeError for local planes and X=None."""
+def stored_outcomes(model: Any, X: Any) -> ReadOutcomes:
+    """Return the `ReadOutcomes` at X of a regressor whose rows are not in memory; refuse local planes and X=None."""
     if model._degree:
         need_rows(model, "residuals of planes, which conditional distributions are made of, need")
     if X is None:
         need_rows(model, "leave-one-out distributions of its training rows need")
-    chunks = model.chunks_
-    asked = asked_of(recipe_of(model), unshared(numeric_query(model, X)), chunks.labels)
-    outputs = int(chunks.outputs or next(iter(chunks)).value.shape[1])
-    return ReadOutcomes(asked, partial(_ask_chunks, model), outputs, partial(need_rows, model))  # type: ignore[arg-type]
+    pairs: StoredPairs = model.source_
+    asked = pairs.asked(recipe_of(model), unshared(numeric_query(model, X)))
+    return ReadOutcomes(asked, partial(_ask, pairs), pairs.outputs, partial(need_rows, model))  # type: ignore[arg-type]
 
 
-def _ask_chunks(model: Any, question: Any) -> Any:
-    """Evaluate a map-reduce query on all chunks that a model was fitted to."""
-    check_unchanged(model)
-    return ask_all(model.chunks_, current_progress(), question)
+def _ask(pairs: StoredPairs, question: Question[Answer]) -> Answer:
+    return pairs.ask(question, current_progress())
 
 
 def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
@@ -155,9 +151,10 @@ class ConditionalDistributions:
         """
         check_is_fitted(self)
         model: Any = self
-        if "chunks_" in vars(model):
-            outcomes: WeightedOutcomes | ReadOutcomes = outcomes_of_chunks(model, X)
-            flat = bool(model.chunks_.flat)
+        source = source_of(model)
+        if source is not None:
+            outcomes: WeightedOutcomes | ReadOutcomes = stored_outcomes(model, X)
+            flat = source.flat
             widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, outcomes.outputs)
         else:
             widths, flat = None if y_bandwidth is None else y_bandwidths(model, y_bandwidth), model.value_.ndim == 1

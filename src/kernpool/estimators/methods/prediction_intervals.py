@@ -8,9 +8,8 @@ the fit, and a search that drew the smallest numbers has not seen them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +28,10 @@ from kernpool.conformal import (
 )
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
 from kernpool.core.input_validation import Keys
-from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
-from kernpool.estimators.bandwidth import SearchDraw, SearchSample, draw, seed_of
+from kernpool.estimators.bandwidth import SearchDraw, seed_of
 from kernpool.estimators.fitted_model import (
-    check_unchanged,
     numeric_query,
     places_of,
     recipe_of,
@@ -49,34 +47,16 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
     with_ratios,
 )
+from kernpool.estimators.training_rows import source_of
 from kernpool.execution.progress import current_progress
 from kernpool.inference.resampling.random_draws import as_seed, generator
-from kernpool.pooling import ChunkPairs, Recipe, Sums
+from kernpool.pooling import Recipe, StoredPairs, Sums
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
 
 MOST_HELD = 4_000  # the coverage of split conformal, given so many rows, has a standard deviation of half a percent
 LEAST_HELD = 2
-
-
-class UniformRange(NamedTuple):
-    """Random set of rows: those whose pseudo-random uniform numbers, one per row, lie in a given range.
-
-    Parameters
-    ----------
-    seed : int
-        Of the numbers.
-    least, largest : float
-        The ends of the range, which belong to it.
-    rows : int
-        How many rows of positive weight lie in it.
-    """
-
-    seed: int
-    least: float
-    largest: float
-    rows: int
 
 
 class CalibrationSplit(NamedTuple):
@@ -106,120 +86,15 @@ class CalibrationSplit(NamedTuple):
         return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
 
 
-class Source(Protocol):
-    """Protocol for training rows outside of memory: reads queries, samples rows and computes kernel sums."""
-
-    recipe: Recipe
-    outputs: int
-    flat: bool
-
-    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Convert evaluation points in memory to an array; warn of extrapolation if `warn`."""
-
-    def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw a uniform random sample of at most `size` training rows.
-
-        It is the rows of positive weight with the smallest of the pseudo-random numbers that `seed` gives to all rows.
-        """
-
-    def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows outside the random set `without` (None: all)."""
-
-
-@dataclass(frozen=True, eq=False)
-class ChunksWithout(Chunks):
-    """Chunks of rows without those of a random set, which are held out for calibration or for the noise scale.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        All rows.
-    numbers : UniformRange
-        Which of them are skipped.
-    first : int, default=0
-        Index of the first of these rows among all.
-    rows : int or None
-        How many are left, if that is known.
-    """
-
-    chunks: Chunks
-    numbers: UniformRange
-    first: int = 0
-    rows: int | None = None
-
-    def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks, without the rows that are held out."""
-        bits = np.random.PCG64(self.numbers.seed)
-        bits.advance(self.first)
-        generator = np.random.Generator(bits)
-        for chunk in self.chunks:
-            lots = generator.random(len(chunk.key))
-            kept = (lots < self.numbers.least) | (lots > self.numbers.largest)
-            if kept.all():
-                yield chunk
-            else:
-                # A named tuple of its own fields.
-                yield Chunk(*(None if part is None else part[kept] for part in chunk))  # type: ignore[arg-type]
-
-    @property
-    def flat(self) -> bool:  # type: ignore[override]  # read only, a field elsewhere
-        """Whether the outputs are one-dimensional: one column without an output axis."""
-        return self.chunks.flat
-
-    @property
-    def outputs(self) -> int | None:  # type: ignore[override]  # read only, a field elsewhere
-        """Number of output columns; None if unknown."""
-        return self.chunks.outputs
-
-    @property
-    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only, a field elsewhere
-        """Labels of the key columns; None if they have no labels."""
-        return self.chunks.names
-
-
-class ChunkSource:
-    """Source of training rows for prediction intervals: the chunks that a regressor was fitted to.
-
-    Parameters
-    ----------
-    model : KernelRegressor
-        Fitted to chunks.
-    """
-
-    def __init__(self, model: Any) -> None:
-        check_unchanged(model)
-        self._model, self._chunks, self.recipe = model, model.chunks_, recipe_of(model)
-        first = next(iter(self._chunks), None)
-        if first is None:
-            raise ValueError("there are no rows: the chunks that the model was fitted to are empty; fit it again")
-        self.outputs, self.flat = first.value.shape[1], bool(self._chunks.flat)
-
-    def read(self, X: ArrayLike, *, warn: bool = True) -> Array:
-        """Convert evaluation points in memory to an array; warn of extrapolation if `warn`."""
-        return np.asarray(numeric_query(self._model, X, warn=warn), dtype=np.float64)
-
-    def draw(self, size: int, seed: int) -> SearchSample | None:
-        """Draw a uniform random sample of at most `size` training rows, in one pass."""
-        return draw(self._chunks, size, seed)
-
-    def sums(self, query: Array, without: UniformRange | None) -> Sums:
-        """Compute kernel sums at the queries over all training rows outside the random set `without`, in one pass."""
-        chunks, rows = self._chunks, self._chunks.rows
-        if without is not None:
-            # With weights of zero there may be more rows in the range, and fewer left.
-            chunks = ChunksWithout(chunks, without, rows=None if rows is None else max(rows - without.rows, 0))
-        return ChunkPairs(chunks).reduce(self.recipe, query, current_progress())
-
-
 def held_back(
-    source: Source, size: int, level_rows: int, search: SearchDraw | None, seed: int, which: Any
+    pairs: StoredPairs, size: int, level_rows: int, search: SearchDraw | None, seed: int, which: Any
 ) -> CalibrationSplit:
     """Draw the calibration rows that are held out from an out-of-core fit.
 
     Parameters
     ----------
-    source : Source
-        Where the rows are.
+    pairs : StoredPairs
+        The rows.
     size : int
         How many, or a quarter of all if that is less.
     level_rows : int
@@ -242,7 +117,7 @@ def held_back(
         If there are too few rows to hold some back.
     """
     seen, seed = (0, seed) if search is None else search
-    sample = source.draw(seen + size, seed)
+    sample = pairs.draw_sample(seen + size, seed)
     rows = 0 if sample is None else sample.rows
     wanted = min(size, max(rows // 4, LEAST_HELD))
     if sample is None or rows <= wanted:
@@ -286,9 +161,9 @@ def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
 METHODS_OF_SAMPLES = ("adaptive", "split")
 
 
-def interval_of_source(
+def interval_of_stored(
     model: Any,
-    source: Source,
+    pairs: StoredPairs,
     X: ArrayLike,
     *,
     level: float,
@@ -299,14 +174,14 @@ def interval_of_source(
     calibration: str | None,
     groups: ArrayLike | None,
 ) -> PredictionInterval:
-    """Compute prediction intervals for a model whose training rows are in chunks or on a cluster.
+    """Compute prediction intervals for a model whose training rows are not in memory.
 
     Parameters
     ----------
     model : regressor
         Fitted.
-    source : Source
-        Where its rows are.
+    pairs : StoredPairs
+        Its rows.
     X, level, method, weights, X_calibration, y_calibration, calibration, groups
         As of ``prediction_interval``.
 
@@ -329,23 +204,24 @@ def interval_of_source(
     """
     fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
     _check_out_of_core(model, method, weights, groups, others)
-    place, scaled = source.read(X), method == "adaptive"
+    recipe, place, scaled = recipe_of(model), numeric_query(model, X), method == "adaptive"
     there, held = np.empty((0, place.shape[1])), None
     if others:
         try:
-            there = source.read(X_calibration, warn=False)  # type: ignore[arg-type]  # refused there, in words
+            there = numeric_query(model, X_calibration, warn=False)  # type: ignore[arg-type]  # refused there, in words
         except (ValueError, TypeError) as error:
             raise type(error)(f"X_calibration: {error}") from None
     if scaled or not others:
         held = _held(
-            model, source, MOST_HELD * (scaled + (not others)), least_rows(fraction) * (1 + scaled), calibration
+            model, pairs, MOST_HELD * (scaled + (not others)), least_rows(fraction) * (1 + scaled), calibration
         )
     rows, scale = (None, held) if others else _halves(held, scaled)
-    shape = (len(there), *(() if source.flat else (source.outputs,)))
+    shape = (len(there), *(() if pairs.flat else (pairs.outputs,)))
     value = read_outputs(y_calibration, shape) if rows is None else rows.value
     there = there if rows is None else rows.key
     query = np.vstack([place, there] + ([scale.key] if scaled and scale is not None else []))
-    found = values_of(source.recipe, source.sums(query, None if held is None else held.numbers), len(place))
+    kept = pairs if held is None else pairs.without(held.numbers)
+    found = values_of(recipe, kept.reduce(recipe, query, current_progress()), len(place))
     center, predicted, around = np.split(found, [len(place), len(place) + len(there)])
     weight = np.ones(len(there)) if rows is None else rows.weight
     group = None if groups is None else group_codes(groups, len(there))
@@ -359,7 +235,7 @@ def interval_of_source(
         estimated = isinstance(weights, DensityRatio)
         calibrating = replace(calibrating, shift=shift, place_shift=place_shift, estimated=estimated)
     setting = ConformalProblem(
-        _smoother(source, scale) if scaled and scale is not None else _unscaled(source, there, value),
+        _smoother(recipe, scale) if scaled and scale is not None else _unscaled(recipe, there, value),
         EvaluationPoints(place),
         fraction,
         calibrating,
@@ -370,7 +246,7 @@ def interval_of_source(
     )
     result = prediction_interval(setting, method)
     ends = (result.center, result.lower, result.upper)
-    center, lower, upper = (end[:, 0] if source.flat else end for end in ends)
+    center, lower, upper = (end[:, 0] if pairs.flat else end for end in ends)
     return replace(result, center=center, lower=lower, upper=upper)
 
 
@@ -396,7 +272,7 @@ def _check_out_of_core(model: Any, method: Any, weights: Any, groups: Any, other
         )
 
 
-def _held(model: Any, source: Source, size: int, level_rows: int, calibration: str | None) -> CalibrationSplit:
+def _held(model: Any, pairs: StoredPairs, size: int, level_rows: int, calibration: str | None) -> CalibrationSplit:
     search: SearchDraw | None = vars(model).get("_search_draw")
     if calibration == "unsearched" and search is None:
         why = (
@@ -408,7 +284,7 @@ def _held(model: Any, source: Source, size: int, level_rows: int, calibration: s
             f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and {why}; leave "
             "calibration out"
         )
-    return held_back(source, size, level_rows, search, seed_of(model.random_state), calibration)
+    return held_back(pairs, size, level_rows, search, seed_of(model.random_state), calibration)
 
 
 def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSplit, CalibrationSplit]:
@@ -426,20 +302,19 @@ def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
     return "unsearched" if held is not None and known and not held.searched else "found"
 
 
-def _smoother(source: Source, rows: CalibrationSplit) -> Smoother:
+def _smoother(recipe: Recipe, rows: CalibrationSplit) -> Smoother:
     """Return the smoother that estimates the scale of the noise from held-out rows.
 
     Its bandwidth is rescaled to their number.
     """
-    recipe = source.recipe
     factor = 1.0 / rate_factor(len(rows.key), rows.rows, rows.key.shape[1])
     wider = replace(recipe, bandwidth=np.asarray(recipe.bandwidth * factor))
     return Smoother(Keys.read(rows.key, rows.value, rows.weight), wider)
 
 
-def _unscaled(source: Source, key: Array, value: Array) -> Smoother:
+def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
     """Return a smoother of calibration rows for intervals without a noise scale, which use its outputs and `empty`."""
-    return Smoother(Keys.read(key, value), source.recipe)
+    return Smoother(Keys.read(key, value), recipe)
 
 
 class PredictionIntervals:
@@ -570,9 +445,10 @@ class PredictionIntervals:
         True
         """
         check_is_fitted(self)
-        if "chunks_" in vars(self):
-            return interval_of_source(
-                self, ChunkSource(self), X, level=level, method=method, weights=weights, X_calibration=X_calibration,
+        stored = source_of(self)
+        if stored is not None:
+            return interval_of_stored(
+                self, stored, X, level=level, method=method, weights=weights, X_calibration=X_calibration,
                 y_calibration=y_calibration, calibration=calibration, groups=groups,
             )  # fmt: skip
         fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)

@@ -8,6 +8,7 @@ hypothesis tests use it as well.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth.criteria import leave_one_out
 from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
 from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, fill_empty
-from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.base import Chunk
 from kernpool.data.encoding import group_codes
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import Progress
@@ -29,7 +30,7 @@ from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_unit
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.kernels.product_kernels import square
-from kernpool.pooling import NO_PAIRS, QueryBatch, Recipe, center_of, choose, limit_values, local_fit, merge_states
+from kernpool.pooling import QueryBatch, Recipe, StoredPairs, choose, limit_values, local_fit, merge_states
 
 Array = NDArray[np.float64]
 
@@ -460,22 +461,25 @@ def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: 
     return means_of_units(residual[np.repeat(np.arange(len(units)), units)[row]], units)
 
 
-def bootstrap_chunks(
-    chunks: Chunks,
-    asked: QueryBatch,
+def bootstrap_stored(
+    pairs: StoredPairs,
+    recipe: Recipe,
+    query: ArrayLike,
     *,
     how: Resampling,
     statistic: Statistic | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """Bootstrap a kernel fit to rows in chunks in one pass, keeping the kernel sums of all resamples.
+    """Bootstrap a kernel fit to pairs in chunks or partitions in one pass, keeping the kernel sums of all resamples.
 
     Parameters
     ----------
-    chunks : Chunks
-        Pairs.
-    asked : QueryBatch
-        How pairs are pooled, and at which queries.
+    pairs : StoredPairs
+        The pairs.
+    recipe : Recipe
+        How they are pooled.
+    query : array_like of shape (m, d)
+        Evaluation points.
     how : Resampling
         Options, of the kind ``"poisson"``.
     statistic, progress
@@ -489,27 +493,24 @@ def bootstrap_chunks(
     Raises
     ------
     ValueError
-        If the kind is not ``"poisson"``; other kinds need the fit at each row.
+        If the kind needs all rows at once, or there are no pairs.
+
+    Notes
+    -----
+    Memory is n_resamples times that of the sums at the queries, and a chunk.
     """
     if how.kind != "poisson":
         raise ValueError(
-            f"kind={how.kind!r} needs all rows at once, and this model was fitted to chunks; use kind='poisson', which "
-            "draws row by row, or fit a sample of the rows"
+            f"kind={how.kind!r} needs all rows at once, and those of this model are not in memory; use kind='poisson', "
+            "which draws row by row, or fit a sample of the rows"
         )
-    seed, first, done = random_draws.as_seed(how.random_state), 0, 0
-    center: Array | None = None
-    state: PoolState | None = None
-    for chunk in chunks:
-        center = center_of(chunk) if center is None else center
-        if center is not None:
-            if state is None:
-                how.check_request(statistic, len(asked) * len(center))
-                state = empty_state(how.n_resamples * len(asked), asked.layout(len(center)).width)
-            state, first = resampled_state(state, asked, [chunk], center, seed, first, how.n_resamples)
-        done += len(chunk.key)
-        if progress is not None and chunks.rows is not None:
-            progress(done, chunks.rows)
-    return collect_states(state, asked, center, bool(chunks.flat), how, statistic)
+    how.check_request(statistic, len(np.asarray(query)) * pairs.outputs)
+    asked, center, seed = pairs.asked(recipe, query), pairs.center(), random_draws.as_seed(how.random_state)
+    sizes = pairs.combine(_unit_rows_of_part, operator.add) if pairs.parts > 1 else [0]
+    starts = np.cumsum([0, *sizes[:-1]]).tolist()
+    task = partial(_resampled_part, asked=asked, center=center, seed=seed, n_resamples=how.n_resamples)
+    state = pairs.combine(task, partial(merge_states, limit=None), starts, progress)
+    return _collect_states(state, asked, center, pairs.flat, how, statistic)
 
 
 def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
@@ -518,46 +519,39 @@ def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
     return units, len(chunk.key) if units is None else int(units.sum())
 
 
-def resampled_state(
-    state: PoolState,
-    asked: QueryBatch,
-    chunks: Iterable[Chunk],
-    center: Array,
-    seed: int,
-    first: int,
-    n_resamples: int,
-) -> tuple[PoolState, int]:
-    """Add rows of chunks, with Poisson frequencies, to the kernel sums of all resamples of a bootstrap.
+def _unit_rows_of_part(chunks: Iterable[Chunk], start: int) -> list[int]:  # noqa: ARG001  # a task of `StoredPairs`
+    return [sum(unit_rows(chunk)[1] for chunk in chunks)]
+
+
+def _resampled_part(
+    chunks: Iterable[Chunk], start: int, *, asked: QueryBatch, center: Array, seed: int, n_resamples: int
+) -> PoolState:
+    """Compute the kernel sums of chunks, with Poisson frequencies of their rows, in all resamples of a bootstrap.
 
     Parameters
     ----------
-    state : PoolState
-        State of all resamples at all queries, one resample after the other.
-    asked : QueryBatch
-        How pairs are pooled, and at which queries.
     chunks : iterable of Chunk
-        Pairs.
+        Consecutive rows.
+    start : int
+        How many unit rows are before them.
+    asked : QueryBatch
+        How rows are pooled, and at which queries.
     center : ndarray of shape (c,)
-        Center that is subtracted from the values.
-    seed : int
-        Seed of all resamples.
-    first : int
-        Number of the first unit row.
-    n_resamples : int
-        Number of resamples.
+        Subtracted from the values.
+    seed, n_resamples : int
+        As of the bootstrap.
 
     Returns
     -------
     PoolState
-        The state with these pairs added.
-    int
-        Number of the next unit row.
+        Of n_resamples times as many queries.
     """
+    state = empty_state(n_resamples * len(asked), asked.layout(len(center)).width)
     for chunk in chunks:
         units, size = unit_rows(chunk)
         parts = []
         for number in range(n_resamples):
-            counts = random_draws.poisson_counts(seed, number, first, size)
+            counts = random_draws.poisson_counts(seed, number, start, size)
             times = counts if units is None else random_draws.sums_of_units(counts, units)
             parts.append(asked.state(chunk._replace(weight=times.astype(np.float64)), center))
         together = PoolState(
@@ -565,14 +559,14 @@ def resampled_state(
             np.concatenate([part.denominator for part in parts]),
             np.concatenate([part.numerator for part in parts]),
         )
-        state, first = merge_states(state, together, None), first + size
-    return state, first
+        state, start = merge_states(state, together, None), start + size
+    return state
 
 
-def collect_states(
-    state: PoolState | None,
+def _collect_states(
+    state: PoolState,
     asked: QueryBatch,
-    center: Array | None,
+    center: Array,
     flat: bool,
     how: Resampling,
     statistic: Statistic | None,
@@ -581,19 +575,19 @@ def collect_states(
 
     Parameters
     ----------
-    state : PoolState or None
-        State of all resamples, from `resampled_state`.
+    state : PoolState
+        State of all resamples.
     asked, center
-        As there.
+        As of `_resampled_part`.
     flat : bool
         Whether values are one column without an axis of its own.
     how, statistic
-        As of `bootstrap_chunks`.
+        As of `bootstrap_stored`.
 
     Raises
     ------
     ValueError
-        If there were no pairs, or a window is empty with ``empty="raise"``.
+        If a window is empty with ``empty="raise"``.
 
     Warns
     -----
@@ -601,8 +595,6 @@ def collect_states(
         If a window is empty. The fit there is NaN, unless ``empty="zero"``: ``"nearest"`` and ``"mean"`` would go
         through the pairs once more for each resample.
     """
-    if state is None or center is None:
-        raise ValueError(NO_PAIRS)
     recipe, m, empty = asked.recipe, len(asked), []
     ridge = recipe.ridge_weight(asked.query.array.shape[1])
 

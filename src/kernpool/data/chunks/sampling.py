@@ -1,0 +1,183 @@
+"""Random samples of the rows of chunks, drawn in one pass, and chunks without the rows of a sample.
+
+Every row has a pseudo-random number, uniform between 0 and 1, that follows from a seed and the row's index. A sample is
+the rows with the smallest numbers, so it does not depend on how the rows are cut into chunks; rows whose numbers lie in
+a range can be skipped by a later pass.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data.array_validation import TableError
+from kernpool.data.chunks.base import Chunk, Chunks
+
+Array = NDArray[np.float64]
+
+
+class RowSample(NamedTuple):
+    """Uniform random sample of rows that are not in memory; samples of disjoint sets of rows can be merged.
+
+    Parameters
+    ----------
+    key, value, weight : ndarray
+        The rows, in their order.
+    rows : int
+        How many rows of positive weight there are in all.
+    lot : ndarray
+        The numbers of the rows, by which samples join.
+    key_range : ndarray of shape (2, d)
+        Minimum and maximum of each key column over all rows of positive weight.
+    """
+
+    key: Array
+    value: Array
+    weight: Array
+    rows: int
+    lot: Array
+    key_range: Array
+
+
+def generator_at(seed: int, first: int) -> np.random.Generator:
+    """Return the generator of the uniform numbers of all rows from the row of index `first` on."""
+    bits = np.random.PCG64(seed)
+    bits.advance(first)
+    return np.random.Generator(bits)
+
+
+def draw_sample(
+    chunks: Iterable[Chunk],
+    size: int,
+    seed: int,
+    *,
+    first: int = 0,
+    limit: float = 1.0,
+) -> RowSample | None:
+    """Draw a uniform random sample of the rows of chunks in one pass.
+
+    Parameters
+    ----------
+    chunks : iterable of Chunk
+        Consecutive rows; zero-weight rows are ignored.
+    size : int
+        How many; all if there are no more.
+    seed : int
+        Of the numbers of the rows.
+    first : int, default=0
+        Index of the first of these rows among all.
+    limit : float, default=1.0
+        Draw only rows whose numbers, which are uniform between 0 and 1, are less.
+
+    Returns
+    -------
+    RowSample or None
+        The same for any cutting of the rows into chunks; None if there are no chunks.
+
+    Raises
+    ------
+    TableError
+        If a weight is negative.
+
+    Notes
+    -----
+    O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
+
+    Examples
+    --------
+    >>> chunks = [Chunk(np.eye(2), np.eye(2)), Chunk(np.eye(2), np.eye(2))]
+    >>> whole, second = draw_sample(chunks, 3, 0), draw_sample(chunks[1:], 3, 0, first=2)
+    >>> whole.rows, bool(set(whole.lot) > set(second.lot) - {second.lot.max()})
+    (4, True)
+    """
+    generator, sample = generator_at(seed, first), None
+    for chunk in chunks:
+        lots = generator.random(len(chunk.key))
+        weight = np.ones(len(lots)) if chunk.weight is None else chunk.weight
+        if (weight < 0).any():
+            raise TableError(f"weights must not be negative, got {weight.min()}; they are read as frequencies")
+        full = sample is not None and len(sample.lot) == size
+        taken = np.flatnonzero((lots < (sample.lot.max() if full and sample is not None else limit)) & (weight > 0))
+        taken = taken[_smallest(lots[taken], size)]
+        part = RowSample(
+            chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken],
+            range_of(chunk.key[weight > 0]),
+        )  # fmt: skip
+        sample = join_samples([sample, part], size)
+    return sample
+
+
+def join_samples(samples: Sequence[RowSample | None], size: int) -> RowSample | None:
+    """Merge row samples of consecutive chunks into one sample of at most `size` rows; None if all are None."""
+    some = [sample for sample in samples if sample is not None]
+    if not some:
+        return None
+    lot = np.concatenate([sample.lot for sample in some])
+    stay = _smallest(lot, size)
+    key, value, weight = (np.concatenate([sample[i] for sample in some])[stay] for i in range(3))
+    key_range = joined_ranges([sample.key_range for sample in some])
+    return RowSample(key, value, weight, sum(sample.rows for sample in some), lot[stay], key_range)
+
+
+def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
+    """Return the indices of the `size` smallest entries of `lots` (all if there are fewer), in order of the index."""
+    return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])
+
+
+def range_of(key: Array) -> Array:
+    """Return the minimum and maximum of each column, of shape (2, d); (inf, -inf) if there are no rows."""
+    return np.stack([key.min(axis=0, initial=np.inf), key.max(axis=0, initial=-np.inf)])
+
+
+def joined_ranges(ranges: Iterable[Array]) -> Array:
+    """Merge the column ranges of several sets of rows into the range of all rows."""
+    every = np.stack(list(ranges))
+    return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
+
+
+class UniformRange(NamedTuple):
+    """Random set of rows: those whose pseudo-random uniform numbers, one per row, lie in a given range.
+
+    Parameters
+    ----------
+    seed : int
+        Of the numbers.
+    least, largest : float
+        The ends of the range, which belong to it.
+    rows : int
+        How many rows of positive weight lie in it.
+    """
+
+    seed: int
+    least: float
+    largest: float
+    rows: int
+
+
+class ChunksWithout(Chunks):
+    """Chunks of rows without those of a random set, which are held out for calibration or for the noise scale.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        All rows.
+    numbers : UniformRange
+        Which of them are skipped.
+    first : int, default=0
+        Index of the first of these rows among all.
+    """
+
+    def __init__(self, chunks: Chunks, numbers: UniformRange, first: int = 0) -> None:
+        self._chunks, self._numbers, self._first = chunks, numbers, first
+        self.flat, self.outputs, self.names = chunks.flat, chunks.outputs, chunks.names
+        if chunks.rows is not None:  # with weights of zero there may be more rows in the range, and fewer left
+            self.rows = max(chunks.rows - numbers.rows, 0)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Iterate over the chunks, without the rows that are held out."""
+        generator = generator_at(self._numbers.seed, self._first)
+        for chunk in self._chunks:
+            lots = generator.random(len(chunk.key))
+            kept = (lots < self._numbers.least) | (lots > self._numbers.largest)
+            yield chunk if kept.all() else chunk.take(kept)

@@ -1,0 +1,178 @@
+"""Fits to rows that are not in memory, such as files or Dask collections: the model refers to them, without a copy.
+
+A number as bandwidth needs no pass over the rows at all; a name needs one, which draws a sample (`bandwidth.py`). The
+sample depends on the rows, their order and `random_state`, not on how the rows are divided into chunks or partitions.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data import TableError, is_frame
+from kernpool.data.chunks.base import Chunks
+from kernpool.data.chunks.sources import open_chunks
+from kernpool.data.columns import all_text
+from kernpool.data.encoding import Encoding
+from kernpool.estimators.bandwidth import (
+    DEFAULT_SEARCH_ROWS,
+    SearchDraw,
+    bandwidth_of_sample,
+    choose_bandwidth,
+    seed_of,
+)
+from kernpool.estimators.extrapolation import (
+    Ranges,
+    limits_of,
+    may_extrapolate,
+    reach_of_range,
+    warn_of_extrapolation,
+    window_of,
+)
+from kernpool.estimators.fitted_model import recipe_of, refuse_unable
+from kernpool.estimators.parameter_validation import check_parameters, search_parameters
+from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula, selection
+from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.progress import current_progress
+from kernpool.pooling import ChunkPairs, StoredPairs
+
+Array = NDArray[np.float64]
+
+
+def as_stored(X: Any, y: Any, sample_weight: Any) -> StoredPairs | None:
+    """Return the rows given to ``fit`` as `StoredPairs` if they are not in memory; None for other rows.
+
+    These are chunks, a file or folder of files, an Arrow stream with y as the name of its target column, Dask
+    collections, and what `kernpool.dask.open_partitions` returns.
+
+    Raises
+    ------
+    TypeError
+        If the target is not named, or weights are not a column.
+    ValueError
+        If the rows can be gone through only once.
+    """
+    if isinstance(X, StoredPairs):
+        if y is not None or sample_weight is not None:
+            raise TypeError("partitions bring their values and weights: leave y and sample_weight out")
+        return X
+    if is_on_dask(X):
+        from kernpool.dask import open_partitions  # needs the extra
+
+        refuse_formula(X, y)
+        named = isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y))
+        return open_partitions(X, None if named else y, sample_weight, target=y if named else None)
+    chunks = _as_chunks(X, y, sample_weight)
+    return None if chunks is None else ChunkPairs(chunks, chunks.reference())
+
+
+def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
+    """Return the rows given to ``fit`` as `Chunks` if they are chunks, a file or an Arrow stream; None for other rows.
+
+    Files may be a folder of files. A stream counts only if y is the name of its target column.
+
+    Raises
+    ------
+    TypeError
+        If the target is not named, or weights are not a column.
+    ValueError
+        If the chunks can be gone through only once.
+    """
+    named = isinstance(y, str)
+    if not (named or isinstance(X, Chunks | str | Path)):
+        return None
+    refuse_formula(X, y)
+    if isinstance(X, Chunks):
+        if y is not None or sample_weight is not None:
+            raise TypeError("chunks bring their values and weights: leave y and sample_weight out")
+        chunks = X
+    else:
+        if not named and not (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y)):
+            raise TypeError(f"y must name the column of {X} that is the target, got {type(y).__name__}")
+        if sample_weight is not None and not isinstance(sample_weight, str):
+            raise TypeError(f"sample_weight must name a column of weights, got {type(sample_weight).__name__}")
+        if not isinstance(X, str | Path) and not hasattr(X, "__arrow_c_stream__"):
+            raise TypeError(
+                f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
+            )
+        try:
+            chunks = open_chunks(X, target=y, weight=sample_weight)
+        except TableError as error:
+            advice = "name the others as features"
+            if not is_frame(X) or advice not in str(error):
+                raise
+            remedy = f"use {selection(y)} for a frame in memory"
+            raise TableError(str(error).replace(advice, remedy)) from None
+    if not chunks.again:
+        raise ValueError(
+            "X must be rows that predict can read again, which an iterator does not allow; give a list, a file or "
+            "arrays"
+        )
+    return chunks
+
+
+def fit_stored(model: Any, pairs: StoredPairs) -> None:
+    """Fit a regressor to rows that are not in memory: store a reference to the rows, and choose the bandwidth.
+
+    Sets `source_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
+    """
+    check_parameters(model)
+    for name in ("unordered", "ordered"):
+        if getattr(model, name) is not None:
+            raise TypeError(
+                f"{name} must be None for rows that are not in memory, which have numeric columns only, got "
+                f"{abbreviate(getattr(model, name))}; fit a sample of them in memory"
+            )
+    if not isinstance(model.scale, str) or model.scale != "raw":
+        raise ValueError(
+            f"scale must be 'raw' for rows that are not in memory, whose ranks are not known, got "
+            f"{abbreviate(model.scale)}; fit a sample of them in memory, or write ranks of the column into the file"
+        )
+    pairs = pairs.counted()
+    options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
+    if isinstance(model.bandwidth, str):
+        size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
+        sample = pairs.draw_sample(size, seed, progress=current_progress())
+        found = bandwidth_of_sample(sample, pairs.flat, pairs.labels, **options)
+        found["_search_draw"] = SearchDraw(size, seed)
+        columns = len(found["bandwidth_"])
+    else:
+        columns = pairs.columns
+        found = choose_bandwidth(np.zeros((1, columns)), np.zeros(1), **options) | {"bandwidth_note_": "as given"}
+    refuse_unable(model, columns)
+    names = pairs.labels if all_text(pairs.labels or ()) else None
+    encoding = None
+    if pairs.kinds is not None:
+        encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
+    reference = getattr(pairs, "reference", None)
+    model._replace_fit(found | {"source_": pairs, "reference_": reference, "encoding_": encoding})
+    model.n_features_in_ = columns
+    keep_labels(model, pairs.labels)
+
+
+def predict_lazily(model: Any, pairs: Any, X: Any) -> Any:
+    """Predict at queries in a Dask collection, with training rows in Dask partitions: return a Dask array.
+
+    Nothing is computed yet. Queries far beyond the training rows are warned of where a block is computed.
+    """
+    columns, encoding = model.n_features_in_, model.encoding_
+    array = pairs.queries(X, fitted_labels(model), columns, None if encoding is None else encoding.kinds)
+    if may_extrapolate(model):
+        known = vars(model).get("key_range_")
+        options = {
+            "key_range": pairs.delayed_answer(Ranges("key")) if known is None else known,
+            "window": window_of(model),
+            "names": vars(model).get("feature_names_in_"),
+            "kinds": None if encoding is None else encoding.kinds,
+        }
+        array = array.map_blocks(_warned, **options, dtype=array.dtype, meta=array._meta)
+    return pairs.pool(recipe_of(model), array, limits=limits_of(model))
+
+
+def _warned(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds: Any) -> NDArray[Any]:
+    """Return a block of queries; warn if some are far beyond the training rows. This runs in a Dask task."""
+    low, high = key_range
+    warn_of_extrapolation(reach_of_range(low, high, *window), np.asarray(query), low, high, names, kinds=kinds)
+    return query
