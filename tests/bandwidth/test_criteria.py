@@ -6,7 +6,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA, canonical_rows
 from kernpool.bandwidth.search.fast_objectives import PairwiseEvaluation, PairwiseObjective
-from kernpool.bandwidth.search.objective import Objective
+from tests.support.searches import objective_of
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
 KINKED = ("epanechnikov", "triangular", "laplace")
@@ -20,7 +20,7 @@ def make_rows(n=60, d=2, outputs=1, weighted=False, seed=0):
 
 
 def make_objective(rows, criterion, kernel="gaussian", degree=0, **options):
-    return Objective(rows, CRITERIA[criterion], degree=degree, kernel=get_kernel(kernel), **options)
+    return objective_of(rows, criterion, degree=degree, kernel=get_kernel(kernel), **options)
 
 
 def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
@@ -254,7 +254,7 @@ def test_each_empty_window_costs_a_degree_of_freedom(criterion, weight):
     rows = canonical_rows(X, y, None if weight is None else np.full(7, 1 / 3))
     objective = make_objective(rows, criterion, "epanechnikov")
     at = objective.evaluate(np.log([1.0]))
-    penalty = objective.criterion.log_penalty
+    penalty = objective.options.criterion.log_penalty
     within = penalty(float(rows.weight @ at.hat), rows.total)[0] if penalty else 0.0
     assert at.tried.empty_windows == (5 if penalty is None else 0)
     if np.isfinite(at.penalised):

@@ -7,12 +7,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import search_bandwidth
-from kernpool.bandwidth.search import log_loss, search
-from kernpool.bandwidth.search.progress import TimeLimit
+from kernpool.bandwidth.search import search, state
 from kernpool.core import Categories
 from kernpool.execution import report_progress
 from kernpool.kernels import get_categorical_kernel
+from tests.support.searches import search_bandwidth
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -33,8 +32,7 @@ def ticks(monkeypatch):
         looks.append(1)
         return float(len(looks))
 
-    for module in (search, log_loss):
-        monkeypatch.setattr(module, "TimeLimit", lambda seconds: TimeLimit(seconds, clock))
+    monkeypatch.setattr(state, "perf_counter", clock)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 500)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 500)
     return looks

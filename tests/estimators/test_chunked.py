@@ -15,7 +15,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     open_chunks,
 )
-from kernpool.bandwidth import rate_factor
+from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.data import TableError
 from kernpool.estimators.bandwidth import draw, seed_of
 

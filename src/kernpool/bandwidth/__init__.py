@@ -7,7 +7,7 @@ finds the mixing weight of class priors in a classifier. `repeated_rows.py` dete
 leave-one-out.
 """
 
-from kernpool.bandwidth.criteria import CRITERIA, LeaveOneOut, check_groups, leave_one_out
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, LeaveOneOut, check_groups, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning
@@ -15,30 +15,27 @@ from kernpool.bandwidth.rules_of_thumb import (
     RULES,
     bring_to_rows,
     canonical_ratio,
-    column_spread,
-    rate_factor,
     rule_of_thumb,
 )
-from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth, search_log_loss
-from kernpool.bandwidth.search.objective import TrainingRows, canonical_rows
+from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, search_bandwidth
+from kernpool.bandwidth.search.setup import TrainingRows, canonical_rows
 
 __all__ = [
     "CRITERIA",
+    "LOG_LOSS",
     "RULES",
     "BandwidthSearch",
     "LeaveOneOut",
     "RepeatedRowsWarning",
+    "SearchOptions",
     "TrainingRows",
     "bring_to_rows",
     "canonical_ratio",
     "canonical_rows",
     "check_groups",
-    "column_spread",
     "leave_one_out",
     "plugin_bandwidth",
     "priors_of_others",
-    "rate_factor",
     "rule_of_thumb",
     "search_bandwidth",
-    "search_log_loss",
 ]

@@ -20,7 +20,9 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import (
     CRITERIA,
+    LOG_LOSS,
     RULES,
+    SearchOptions,
     TrainingRows,
     bring_to_rows,
     canonical_rows,
@@ -28,7 +30,6 @@ from kernpool.bandwidth import (
     plugin_bandwidth,
     rule_of_thumb,
     search_bandwidth,
-    search_log_loss,
 )
 from kernpool.bandwidth.repeated_rows import warn_of_copies
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
@@ -113,58 +114,64 @@ def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
     return found[np.isin(place[: len(found)], place[len(found) :])].astype(np.int64)
 
 
+def search_options(model: Any) -> SearchOptions:
+    """Return the options of an estimator's bandwidth search; the criterion is set by `choose_bandwidth`."""
+    return SearchOptions(
+        kernel=get_kernel(model.kernel),
+        degree=model._degree,
+        common_factor=model.common_factor,
+        standardise=model._standardise,
+        ridge=getattr(model, "ridge", None),  # only models of planes have one
+        composition=model.composition,
+        algorithm=model.algorithm,
+        n_jobs=model.n_jobs,
+        random_state=model.random_state,
+        max_search_seconds=model.max_search_seconds,
+        progress=current_progress(),
+    )
+
+
 def choose_bandwidth(
+    bandwidth: Any,
     X: NDArray[Any],
     value: NDArray[Any],
-    weight: Array | None = None,
+    weight: Array | None,
+    options: SearchOptions,
     *,
-    kernel: str | Kernel,
-    bandwidth: Any,
-    bandwidth_convention: str,
-    composition: str,
-    common_factor: bool,
-    max_search_rows: int | None,
-    max_search_seconds: float | None,
-    random_state: Any,
-    algorithm: str,
-    n_jobs: int | None,
-    smoothing: Any = None,
     code: NDArray[np.int64] | None = None,
     categories: Categories = NO_CATEGORIES,
     group: NDArray[np.int64] | None = None,
-    degree: int = 0,
-    standardise: bool = True,
-    ridge: float | None = None,
+    smoothing: Any = None,
+    convention: str = "support",
+    most_rows: int | None = None,
 ) -> dict[str, Any]:
     """Choose the bandwidth from given numbers, by a rule of thumb, by the plug-in or by a search.
 
     Parameters
     ----------
+    bandwidth, smoothing, convention
+        Parameters `bandwidth`, `smoothing` and `bandwidth_convention` of the estimator, checked.
     X : ndarray of shape (n, d)
         Numeric columns.
     value : ndarray of shape (n,) or (n, c)
         Outputs.
-    weight : ndarray of shape (n,), optional
+    weight : ndarray of shape (n,) or None
         Frequencies.
-    kernel, bandwidth, bandwidth_convention, composition, common_factor, random_state
-        Parameters of the estimator, checked.
-    max_search_rows, max_search_seconds, algorithm, n_jobs, smoothing
-        Likewise.
+    options : SearchOptions
+        Options of the search. A ridge of None is to be found with "regularised", and zero elsewhere.
     code, categories : ndarray of int, shape (n, k), and Categories, optional
         Level numbers of categorical columns, and their kernels.
     group : ndarray of int, shape (n,), optional
         Number of the group of each row; a search leaves all rows of a group out together.
-    degree, standardise
-        Of the local fit; and whether several outputs count in units of their standard deviations.
-    ridge : float or None, default=None
-        On the slopes of planes; None is to be found with "regularised", and zero elsewhere.
+    most_rows : int, optional
+        Search on a sample of so many rows.
 
     Returns
     -------
     dict
         Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`, and
         `search_rows_` and `bandwidth_note_` if it drew rows, whose bandwidths were made those of all rows; for
-        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`.
+        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`; `ridge_` of planes.
 
     Raises
     ------
@@ -172,53 +179,55 @@ def choose_bandwidth(
         If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in; or groups
         with a criterion that cannot leave them out.
     """
-    kernel = get_kernel(kernel)
     # Only models of planes have it.
-    as_given = {"ridge_": 0.0 if ridge is None else float(ridge)} if degree else {}
+    as_given: dict[str, Any] = {"ridge_": float(options.ridge or 0.0)} if options.degree else {}
     times = np.ones(len(X)) if weight is None else weight
-    kept = times > 0
-    group = None if group is None else _checked_groups(group[kept], bandwidth)
-    if not isinstance(bandwidth, str):
-        given = given_bandwidth(bandwidth, X.shape[1], kernel, bandwidth_convention)
+    kept, named = times > 0, isinstance(bandwidth, str)
+    criterion = (CRITERIA | {LOG_LOSS.name: LOG_LOSS}).get(bandwidth) if named else None
+    if group is not None:
+        group = group[kept]
+        # Given numbers and rules, which look at X alone, hold no rows out. They need two groups all the same, for
+        # methods of the fitted model that leave clusters out.
+        check_groups(group, criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
+    if not named:
+        given = given_bandwidth(bandwidth, X.shape[1], options.kernel, convention)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
     X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
     value = value.reshape(len(value), -1)
-    if bandwidth not in CRITERIA and bandwidth != "log_loss":
-        return as_given | {
-            "bandwidth_": _rule_or_plugin(bandwidth, X, value, times, kernel),
-            "smoothing_": given_smoothing(smoothing, categories),
-        }
+    if criterion is None:
+        estimated = _rule_or_plugin(bandwidth, X, value, times, options.kernel)
+        return as_given | {"bandwidth_": estimated, "smoothing_": given_smoothing(smoothing, categories)}
     if len(X) == 1 and times[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
         nothing = {"smoothing_": np.zeros(len(categories)), "loo_error_": np.nan, "loo_empty_windows_": 0}
-        return as_given | nothing | {"bandwidth_": rule_of_thumb(X, times, kernel=kernel)}
+        return as_given | nothing | {"bandwidth_": rule_of_thumb(X, times, kernel=options.kernel)}
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
             f"got {abbreviate(smoothing)}; leave it out, or give bandwidths as numbers too"
         )
     code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept]
-    drawn, said_seed = None, random_state
-    if max_search_rows is not None and len(X) > max_search_rows:
-        random_state = check_random_state(random_state)
-        drawn = drawn_rows(X, value, times, code, group, max_search_rows, random_state)
+    options = replace(options, criterion=criterion)
+    if options.ridge is None and not criterion.regular:
+        options = replace(options, ridge=0.0)
+    drawn, said_seed = None, options.random_state
+    if most_rows is not None and len(X) > most_rows:
+        options = replace(options, random_state=check_random_state(said_seed))
+        drawn = drawn_rows(X, value, times, code, group, most_rows, options.random_state)
     if drawn is not None:
         rows = drawn.rows
         X, value, times, code, group = rows.X, rows.value, rows.weight, rows.code, rows.group
-    options: dict[str, Any] = {
-        "code": code,
-        "categories": categories,
-        "group": group,
-        "common_factor": common_factor,
-        "kernel": kernel,
-        "composition": composition,
-        "algorithm": algorithm,
-        "n_jobs": n_jobs,
-        "progress": current_progress(),
-        "random_state": random_state,
-        "max_search_seconds": max_search_seconds,
+    search = search_bandwidth(X, value, options, times, code=code, group=group, categories=categories)
+    found = {
+        "bandwidth_": search.bandwidth,
+        "smoothing_": search.smoothing,
+        "relevance_": search.relevance,
+        "bandwidth_search_": search,
     }
-    found = _search(X, value, times, bandwidth, degree, standardise, ridge, options)
+    if options.degree:
+        found["ridge_"] = search.ridge
+    if criterion.exclude_self:
+        found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     if drawn is None:
         return found
     found |= rescale_to_all_rows(found, bandwidth, len(X), drawn.of, said_seed)
@@ -254,47 +263,6 @@ def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, r
         f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
     )
     return {"bandwidth_": bandwidth, "smoothing_": smoothing, "bandwidth_note_": note}
-
-
-def _search(
-    X: Array,
-    value: Array,
-    times: Array,
-    criterion: str,
-    degree: int,
-    standardise: bool,
-    ridge: float | None,
-    options: dict[str, Any],
-) -> dict[str, Any]:
-    """Search for the bandwidths that minimise a criterion, and return the fitted attributes."""
-    if criterion == "log_loss":
-        search = search_log_loss(X, value, times, **options)
-    else:
-        ridge = 0.0 if ridge is None and not CRITERIA[criterion].regular else ridge
-        search = search_bandwidth(
-            X, value, times, criterion=criterion, degree=degree, standardise=standardise, ridge=ridge, **options
-        )
-    found = {
-        "bandwidth_": search.bandwidth,
-        "smoothing_": search.smoothing,
-        "relevance_": search.relevance,
-        "bandwidth_search_": search,
-    }
-    if degree:
-        found["ridge_"] = search.ridge
-    if criterion == "log_loss" or CRITERIA[criterion].exclude_self:
-        found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
-    return found
-
-
-def _checked_groups(group: NDArray[np.int64], bandwidth: Any) -> NDArray[np.int64]:
-    """Return the group of each row; raise if all rows are in one group, or the criterion cannot hold out groups.
-
-    Given numbers, and rules of thumb, which look at X alone, hold no rows out. They need two groups all the same, since
-    leave-cluster-out methods of the fitted model do hold rows out.
-    """
-    check_groups(group, bandwidth if isinstance(bandwidth, str) and bandwidth not in RULES else "loo")
-    return group
 
 
 def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
@@ -490,7 +458,7 @@ def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | No
 
 
 def bandwidth_of_sample(
-    sample: SearchSample | None, flat: bool, labels: Any = None, *, bandwidth: str, random_state: Any, **options: Any
+    sample: SearchSample | None, flat: bool, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
 ) -> dict[str, Any]:
     """Choose the bandwidth on a sample of rows, and rescale it to the number of all rows.
 
@@ -500,9 +468,9 @@ def bandwidth_of_sample(
         From `draw`.
     flat : bool
         Whether the outputs are one column without an axis.
-    labels : sequence, optional
+    labels : sequence or None
         Names of the columns, which are looked at for row numbers.
-    bandwidth, random_state, **options
+    bandwidth, options, smoothing
         As in `choose_bandwidth`, which returns the same attributes but for `bandwidth_note_`.
     """
     if sample is None or not sample.rows:
@@ -517,12 +485,12 @@ def bandwidth_of_sample(
             warn_caller(sentence, SuspectColumnWarning)
     no_code = np.zeros((len(value), 0), dtype=np.int64)
     warn_of_copies(sample.key, no_code, value, weight, takes_groups=False, bandwidth=bandwidth)
-    found = choose_bandwidth(sample.key, value, weight, bandwidth=bandwidth, random_state=random_state, **options)
+    found = choose_bandwidth(bandwidth, sample.key, value, weight, options, smoothing=smoothing)
     found["key_range_"] = sample.key_range
     few, many = len(sample.key), sample.rows
     if few == many:
         return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}
-    return found | rescale_to_all_rows(found, bandwidth, few, many, random_state)
+    return found | rescale_to_all_rows(found, bandwidth, few, many, options.random_state)
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:

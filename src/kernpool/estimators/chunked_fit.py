@@ -21,10 +21,11 @@ from kernpool.estimators.bandwidth import (
     bandwidth_of_sample,
     choose_bandwidth,
     draw,
+    search_options,
     seed_of,
 )
 from kernpool.estimators.fitted_model import refuse_unable
-from kernpool.estimators.parameter_validation import check_parameters, search_parameters
+from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import keep_labels, refuse_formula, selection
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
@@ -95,19 +96,22 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
             f"got {abbreviate(model.scale)}; fit a sample of "
             "them in memory, or write ranks of the column into the file"
         )
-    options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
+    options = search_options(model)
     reference = chunks.reference()  # before the pass: a file that changes meanwhile is not the one that is read
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
         sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
-        found = bandwidth_of_sample(sample, bool(chunks.flat), chunks.labels, **options)
+        found = bandwidth_of_sample(sample, bool(chunks.flat), chunks.labels, model.bandwidth, options, model.smoothing)
         found["_search_draw"] = SearchDraw(size, seed)
         columns = len(found["bandwidth_"])
     else:
         first = next(iter(chunks), None)
         if first is None:
             raise ValueError("there are no rows: the chunks given as X are empty; give at least one row")
-        found = choose_bandwidth(first.key, first.value, **options) | {"bandwidth_note_": "as given"}
+        found = choose_bandwidth(
+            model.bandwidth, first.key, first.value, None, options, smoothing=model.smoothing,
+            convention=model.bandwidth_convention,
+        ) | {"bandwidth_note_": "as given"}  # fmt: skip
         columns = first.key.shape[1]
     refuse_unable(model, columns)
     encoding = None

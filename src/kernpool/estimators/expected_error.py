@@ -39,10 +39,9 @@ from sklearn.base import clone
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, leave_one_out
 from kernpool.bandwidth.repeated_rows import count_copies
 from kernpool.core.input_validation import Keys, as_tol
-from kernpool.estimators.bandwidth import choose_bandwidth
+from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened
 from kernpool.estimators.fitted_model import recipe_of, scaled_keys
-from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, Recipe, finalize
 
@@ -118,15 +117,15 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
     """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
         return choose_bandwidth(
+            model.bandwidth,
             fold.X,
             fold.value,
             fold.weight,
+            search_options(model),
             code=fold.code,
             categories=model._categories(),
             group=fold.group,
-            degree=model._degree,
-            standardise=model._standardise,
-            **search_parameters(model),
+            most_rows=model.max_search_rows,
         )
     except ValueError as error:  # some criteria want more rows than the fold has left
         raise ValueError(f"expected_error needs a search without some of the rows, and there {error}") from error

@@ -19,7 +19,7 @@ from kernpool.bandwidth.repeated_rows import warn_of_copies
 from kernpool.core import NO_CATEGORIES, Categories, Prepared, as_tol
 from kernpool.data.encoding import Encoding, group_codes
 from kernpool.data.model_format import Record
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted_model import (
     RankNotes,
@@ -30,7 +30,7 @@ from kernpool.estimators.fitted_model import (
     recipe_of,
     refuse_unable,
 )
-from kernpool.estimators.parameter_validation import NamedCalls, search_parameters
+from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import VERSION, record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
@@ -155,16 +155,17 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         group = None if groups is None else group_codes(groups, len(key))
         warn_of_copies(key, code, value, weight, group, bandwidth=self.bandwidth)
         found = choose_bandwidth(
+            self.bandwidth,
             new_scale(self, key, weight, encoding).apply(key),
             value,
             weight,
+            search_options(self),
             code=code,
             categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
             group=group,
             smoothing=self.smoothing,
-            degree=self._degree,
-            standardise=self._standardise,
-            **search_parameters(self),
+            convention=self.bandwidth_convention,
+            most_rows=self.max_search_rows,
         )
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)

@@ -146,11 +146,6 @@ def check_maps(maps: NDArray[Any], classes: int) -> None:
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 FOR_CLASSES = "log_loss"
 NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)  # the plug-in is for one output
-# What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
-OF_SEARCH = (
-    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
-    "max_search_seconds", "random_state", "algorithm", "n_jobs",
-)  # fmt: skip
 LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
@@ -189,12 +184,6 @@ def check_restored(model: Any) -> None:
     smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
     if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
         raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
-
-
-def search_parameters(model: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator that `choose_bandwidth` needs, as a dict by name."""
-    names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
-    return {name: getattr(model, name) for name in names}
 
 
 def _check_unseen(unseen: Any) -> None:

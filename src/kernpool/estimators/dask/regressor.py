@@ -55,6 +55,7 @@ from kernpool.estimators.bandwidth import (
     draw,
     given_bandwidth,
     join,
+    search_options,
     seed_of,
 )
 from kernpool.estimators.extrapolation import (
@@ -68,7 +69,7 @@ from kernpool.estimators.extrapolation import (
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, ReadOutcomes
 from kernpool.estimators.methods.distribution import given_y_bandwidths
 from kernpool.estimators.methods.prediction_intervals import ChunksWithout, UniformRange, interval_of_source
-from kernpool.estimators.parameter_validation import NamedCalls, check_parameters, search_parameters
+from kernpool.estimators.parameter_validation import NamedCalls, check_parameters
 from kernpool.estimators.regressors import NadarayaWatsonRegressor
 from kernpool.estimators.training_rows import as_outputs, as_table, fitted_labels, keep_labels, read_inputs, unshared
 from kernpool.execution.error_messages import check_flag
@@ -155,6 +156,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
     """
 
     _degree = 0  # of the local fit
+    _standardise = True  # so that several outputs count alike
 
     def __init__(
         self,
@@ -395,7 +397,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
             return {"bandwidth_": given, "bandwidth_note_": "as given"}
         size, seed = self.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(self.random_state)
         sample = draw_sample(partitions, size, seed, self.client_)
-        search = bandwidth_of_sample(sample, partitions.flat, partitions.names, **search_parameters(self))
+        search = bandwidth_of_sample(sample, partitions.flat, partitions.names, self.bandwidth, search_options(self))
         found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_", "key_range_")}
         found["_search_draw"] = SearchDraw(size, seed)
         if self.bandwidth not in ("loo", "regularised"):

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import BandwidthSearch, leave_one_out, rule_of_thumb, search_bandwidth, search_log_loss
+from kernpool.bandwidth import LOG_LOSS, BandwidthSearch, SearchOptions, leave_one_out, rule_of_thumb, search_bandwidth
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.repeated_rows import warn_of_copies
 from kernpool.core.problem import Problem
@@ -338,13 +338,13 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         # and looks a little better on held-out rows than it is, so that learning has to be better than by chance.
         # Classes start where their log loss is least: the best Brier score may be that of one neighbour per window,
         # and cross-entropy has no slope there to leave it by.
-        options: dict[str, Any] = {
-            "common_factor": self.similarity == "width",
-            "kernel": get_kernel("gaussian"),
-            "n_jobs": self.n_jobs,
-            "progress": current_progress(),
-        }
-        search = search_bandwidth(X, output, **options) if standardise else search_log_loss(X, output, **options)
+        options = SearchOptions(
+            get_kernel("gaussian"),
+            common_factor=self.similarity == "width",
+            n_jobs=self.n_jobs,
+            progress=current_progress(),
+        )
+        search = search_bandwidth(X, output, options if standardise else replace(options, criterion=LOG_LOSS))
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             search = replace(search, names=tuple(map(str, names)))

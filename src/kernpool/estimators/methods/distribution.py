@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from kernpool.core import Prepared
 from kernpool.distribution import asked_of
 from kernpool.distribution.multipass_quantile import ask_all
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.fitted_model import (
     check_unchanged,
     clusters_of,
@@ -35,7 +36,6 @@ from kernpool.estimators.methods.conditional_distribution import (
     ReadOutcomes,
     WeightedOutcomes,
 )
-from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
@@ -330,15 +330,15 @@ class ConditionalDistributions:
         check_choice("criterion", criterion, CRITERIA)
         weight = model.key_weight_
         found = choose_bandwidth(
+            criterion,
             scaled_keys(model),
             indicators(model.value_, weight, thresholds),
             weight,
+            replace(search_options(model), standardise=False),
             code=model.key_code_,
             categories=model._categories(),
             group=vars(model).get("key_group_"),
-            degree=0,
-            standardise=False,
-            **(search_parameters(model) | {"bandwidth": criterion}),
+            most_rows=model.max_search_rows,
         )
         encoding = model.encoding_
         names = vars(model).get("feature_names_in_") if encoding is None else encoding.names

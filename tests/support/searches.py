@@ -1,0 +1,28 @@
+"""Bandwidth searches and their criteria, with options by name."""
+
+from kernpool import bandwidth
+from kernpool.bandwidth import CRITERIA, LOG_LOSS, SearchOptions
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.core import NO_CATEGORIES
+
+
+def options_of(criterion="loo", **options):
+    """Options of a search by the name of its criterion."""
+    return SearchOptions(criterion=(CRITERIA | {"log_loss": LOG_LOSS})[criterion], **options)
+
+
+def search_bandwidth(X, value, weight=None, *, code=None, group=None, categories=NO_CATEGORIES, **options):
+    """Find bandwidths."""
+    return bandwidth.search_bandwidth(
+        X, value, options_of(**options), weight, code=code, group=group, categories=categories
+    )
+
+
+def search_log_loss(X, label, weight=None, **options):
+    """Find bandwidths for probabilities of classes."""
+    return search_bandwidth(X, label, weight, criterion="log_loss", **options)
+
+
+def objective_of(rows, criterion="loo", *, categories=NO_CATEGORIES, penalty=None, **options):
+    """A criterion as a function of log bandwidths."""
+    return Objective(rows, options_of(criterion, **options), categories, penalty)
