@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel, kernel_names
-from kernpool.bandwidth import CRITERIA, canonical_rows
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search import fast_objectives
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import objective_of
+from tests.support.searches import canonical_rows, objective_of
 
 SLOPED = [name for name in kernel_names() if name != "boxcar"]
 FAR_REACHING = ("gaussian", "logistic", "laplace")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search.fast_objectives import PairwiseEvaluation, PairwiseObjective
-from tests.support.searches import objective_of
+from tests.support.searches import canonical_rows, objective_of
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
 KINKED = ("epanechnikov", "triangular", "laplace")

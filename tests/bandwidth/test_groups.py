@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import canonical_rows
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import search
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.dense_groups import left_out, mean_of_others
-from tests.support.searches import objective_of, search_bandwidth, search_log_loss
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth, search_log_loss
 
 GAUSSIAN = get_kernel("gaussian")
 

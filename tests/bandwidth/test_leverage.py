@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, get_kernel
-from kernpool.bandwidth import canonical_rows
 from kernpool.bandwidth.criteria import SAFE, replace_at_high_leverage
-from tests.support.searches import objective_of, search_bandwidth
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth
 
 PENALISED = ("aicc", "gcv")
 

@@ -5,12 +5,11 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.bandwidth import canonical_rows
 from kernpool.bandwidth.search.objective import FARTHEST, Penalty
 from kernpool.bandwidth.search.per_column import WithRidge
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel, get_kernel
-from tests.support.searches import objective_of
+from tests.support.searches import canonical_rows, objective_of
 
 
 def rows_with_levels(n=60, seed=0):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search.gauss_newton import _learn
-from tests.support.searches import objective_of, search_bandwidth
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth
 from tests.support.thinning import thinned
 
 GAUSSIAN = get_kernel("gaussian")

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import canonical_rows
 from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective, choose_way
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import objective_of, search_bandwidth, search_log_loss
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth, search_log_loss
 
 
 def make_objective(n, d, levels=(), kernel="gaussian", **options):

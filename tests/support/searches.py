@@ -1,7 +1,7 @@
 """Bandwidth searches and their criteria, with options by name."""
 
 from kernpool import bandwidth
-from kernpool.bandwidth import CRITERIA, LOG_LOSS, SearchOptions
+from kernpool.bandwidth import CRITERIA, LOG_LOSS, SearchOptions, TrainingRows
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import NO_CATEGORIES
 
@@ -13,9 +13,13 @@ def options_of(criterion="loo", **options):
 
 def search_bandwidth(X, value, weight=None, *, code=None, group=None, categories=NO_CATEGORIES, **options):
     """Find bandwidths."""
-    return bandwidth.search_bandwidth(
-        X, value, options_of(**options), weight, code=code, group=group, categories=categories
-    )
+    rows = TrainingRows.from_arrays(X, value, weight, code, group)
+    return bandwidth.search_bandwidth(rows, options_of(**options), categories)
+
+
+def canonical_rows(*arrays, **named):
+    """Rows of arrays in canonical form."""
+    return bandwidth.canonical_rows(TrainingRows.from_arrays(*arrays, **named))
 
 
 def search_log_loss(X, label, weight=None, **options):

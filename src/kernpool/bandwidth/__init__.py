@@ -7,18 +7,12 @@ finds the mixing weight of class priors in a classifier. `repeated_rows.py` dete
 leave-one-out.
 """
 
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, LeaveOneOut, check_groups, leave_one_out
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, LeaveOneOut, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
-from kernpool.bandwidth.prior_shrinkage import priors_of_others
-from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning
-from kernpool.bandwidth.rules_of_thumb import (
-    RULES,
-    bring_to_rows,
-    canonical_ratio,
-    rule_of_thumb,
-)
-from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, search_bandwidth
-from kernpool.bandwidth.search.setup import TrainingRows, canonical_rows
+from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share, priors_of_others
+from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning, count_copies, warn_of_copies
+from kernpool.bandwidth.rules_of_thumb import RULES, canonical_ratio, rule_of_thumb
+from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
 
 __all__ = [
     "CRITERIA",
@@ -29,13 +23,15 @@ __all__ = [
     "RepeatedRowsWarning",
     "SearchOptions",
     "TrainingRows",
-    "bring_to_rows",
     "canonical_ratio",
     "canonical_rows",
-    "check_groups",
+    "count_copies",
     "leave_one_out",
     "plugin_bandwidth",
+    "prior_of_others",
+    "prior_share",
     "priors_of_others",
     "rule_of_thumb",
     "search_bandwidth",
+    "warn_of_copies",
 ]

@@ -18,20 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernpool.bandwidth import (
-    CRITERIA,
-    LOG_LOSS,
-    RULES,
-    SearchOptions,
-    TrainingRows,
-    bring_to_rows,
-    canonical_rows,
-    check_groups,
-    plugin_bandwidth,
-    rule_of_thumb,
-    search_bandwidth,
-)
-from kernpool.bandwidth.repeated_rows import warn_of_copies
+from kernpool.bandwidth import plugin_bandwidth, warn_of_copies
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups
+from kernpool.bandwidth.rules_of_thumb import RULES, bring_to_rows, rule_of_thumb
+from kernpool.bandwidth.search import SearchOptions, TrainingRows, canonical_rows, search_bandwidth
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, TableError, as_bandwidth
 from kernpool.data.chunks.base import Chunk
@@ -65,34 +55,16 @@ class DrawnRows(NamedTuple):
     of: int
 
 
-def drawn_rows(
-    X: Array, value: Array, weight: Array, code: Integers, group: Integers | None, size: int, generator: Any
-) -> DrawnRows | None:
+def drawn_rows(rows: TrainingRows, size: int, generator: np.random.RandomState) -> DrawnRows | None:
     """Draw a sample of the distinct training rows for the bandwidth search; None if there are at most `size`.
 
-    Parameters
-    ----------
-    X, value, weight, code, group
-        As of `canonical_rows`.
-    size : int
-        How many.
-    generator : numpy.random.RandomState
-        Which the search goes on with.
-
-    Returns
-    -------
-    DrawnRows or None
-        None if there are no more different rows than that.
+    The search goes on with the generator.
     """
-    rows = canonical_rows(X, value, weight, code, group)
-    if len(rows.X) <= size:
+    distinct = canonical_rows(rows)
+    if len(distinct.X) <= size:
         return None
-    drawn = rows.draw(size, generator)
-    number = equal_rows(
-        [*X.T, *code.T, *value.T, *([] if group is None else [group])],
-        [*drawn.X.T, *drawn.code.T, *drawn.value.T, *([] if drawn.group is None else [drawn.group])],
-    )
-    return DrawnRows(drawn, number, len(rows.X))
+    drawn = distinct.draw(size, generator)
+    return DrawnRows(drawn, equal_rows(rows.columns, drawn.columns), len(distinct.X))
 
 
 def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
@@ -133,14 +105,10 @@ def search_options(model: Any) -> SearchOptions:
 
 def choose_bandwidth(
     bandwidth: Any,
-    X: NDArray[Any],
-    value: NDArray[Any],
-    weight: Array | None,
+    rows: TrainingRows,
     options: SearchOptions,
     *,
-    code: NDArray[np.int64] | None = None,
     categories: Categories = NO_CATEGORIES,
-    group: NDArray[np.int64] | None = None,
     smoothing: Any = None,
     convention: str = "support",
     most_rows: int | None = None,
@@ -151,18 +119,12 @@ def choose_bandwidth(
     ----------
     bandwidth, smoothing, convention
         Parameters `bandwidth`, `smoothing` and `bandwidth_convention` of the estimator, checked.
-    X : ndarray of shape (n, d)
-        Numeric columns.
-    value : ndarray of shape (n,) or (n, c)
-        Outputs.
-    weight : ndarray of shape (n,) or None
-        Frequencies.
+    rows : TrainingRows
+        Training rows; a search leaves all rows of a group out together.
     options : SearchOptions
         Options of the search. A ridge of None is to be found with "regularised", and zero elsewhere.
-    code, categories : ndarray of int, shape (n, k), and Categories, optional
-        Level numbers of categorical columns, and their kernels.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row; a search leaves all rows of a group out together.
+    categories : Categories, optional
+        Categories of the codes.
     most_rows : int, optional
         Search on a sample of so many rows.
 
@@ -181,43 +143,37 @@ def choose_bandwidth(
     """
     # Only models of planes have it.
     as_given: dict[str, Any] = {"ridge_": float(options.ridge or 0.0)} if options.degree else {}
-    times = np.ones(len(X)) if weight is None else weight
-    kept, named = times > 0, isinstance(bandwidth, str)
+    (kept,), named = np.nonzero(rows.weight > 0), isinstance(bandwidth, str)
     criterion = (CRITERIA | {LOG_LOSS.name: LOG_LOSS}).get(bandwidth) if named else None
-    if group is not None:
-        group = group[kept]
+    if rows.group is not None:
         # Given numbers and rules, which look at X alone, hold no rows out. They need two groups all the same, for
         # methods of the fitted model that leave clusters out.
-        check_groups(group, criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
+        check_groups(rows.group[kept], criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
     if not named:
-        given = given_bandwidth(bandwidth, X.shape[1], options.kernel, convention)
+        given = given_bandwidth(bandwidth, rows.X.shape[1], options.kernel, convention)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
-    X, value, times = X[kept].astype(np.float64), value[kept].astype(np.float64), times[kept]
-    value = value.reshape(len(value), -1)
+    rows = rows.take(kept)
+    rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
     if criterion is None:
-        estimated = _rule_or_plugin(bandwidth, X, value, times, options.kernel)
+        estimated = _rule_or_plugin(bandwidth, rows, options.kernel)
         return as_given | {"bandwidth_": estimated, "smoothing_": given_smoothing(smoothing, categories)}
-    if len(X) == 1 and times[0] <= 1:
+    if len(rows.X) == 1 and rows.weight[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
         nothing = {"smoothing_": np.zeros(len(categories)), "loo_error_": np.nan, "loo_empty_windows_": 0}
-        return as_given | nothing | {"bandwidth_": rule_of_thumb(X, times, kernel=options.kernel)}
+        return as_given | nothing | {"bandwidth_": rule_of_thumb(rows.X, rows.weight, kernel=options.kernel)}
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
             f"got {abbreviate(smoothing)}; leave it out, or give bandwidths as numbers too"
         )
-    code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code[kept]
     options = replace(options, criterion=criterion)
     if options.ridge is None and not criterion.regular:
         options = replace(options, ridge=0.0)
     drawn, said_seed = None, options.random_state
-    if most_rows is not None and len(X) > most_rows:
+    if most_rows is not None and len(rows.X) > most_rows:
         options = replace(options, random_state=check_random_state(said_seed))
-        drawn = drawn_rows(X, value, times, code, group, most_rows, options.random_state)
-    if drawn is not None:
-        rows = drawn.rows
-        X, value, times, code, group = rows.X, rows.value, rows.weight, rows.code, rows.group
-    search = search_bandwidth(X, value, options, times, code=code, group=group, categories=categories)
+        drawn = drawn_rows(rows, most_rows, options.random_state)
+    search = search_bandwidth(rows if drawn is None else drawn.rows, options, categories)
     found = {
         "bandwidth_": search.bandwidth,
         "smoothing_": search.smoothing,
@@ -230,8 +186,8 @@ def choose_bandwidth(
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     if drawn is None:
         return found
-    found |= rescale_to_all_rows(found, bandwidth, len(X), drawn.of, said_seed)
-    return found | {"search_rows_": np.flatnonzero(kept)[drawn.number].astype(np.int64)}
+    found |= rescale_to_all_rows(found, bandwidth, len(drawn.rows.X), drawn.of, said_seed)
+    return found | {"search_rows_": kept[drawn.number].astype(np.int64)}
 
 
 def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
@@ -313,16 +269,17 @@ def in_order_of_columns(
     return found | {"bandwidth_search_": search, "relevance_": relevance}
 
 
-def _rule_or_plugin(bandwidth: str, X: Array, value: Array, times: Array, kernel: Kernel) -> Array:
+def _rule_or_plugin(bandwidth: str, rows: TrainingRows, kernel: Kernel) -> Array:
     """Compute bandwidths by a rule of thumb, or by the plug-in method for one column and one output."""
+    X, value, weight = rows.X, rows.value, rows.weight
     if bandwidth in RULES:
-        return rule_of_thumb(X, times, rule=bandwidth, kernel=kernel)
+        return rule_of_thumb(X, weight, rule=bandwidth, kernel=kernel)
     if X.shape[1] != 1 or value.shape[1] != 1:
         raise ValueError(
             f"bandwidth='plugin' is for one column and one output, got {X.shape[1]} columns and "
             f"{value.shape[1]} outputs; use 'regularised', 'loo', 'aicc' or 'gcv'"
         )
-    return np.array([plugin_bandwidth(X[:, 0], value.ravel(), times, kernel=kernel)])
+    return np.array([plugin_bandwidth(X[:, 0], value.ravel(), weight, kernel=kernel)])
 
 
 DEFAULT_SEARCH_ROWS = 10_000
@@ -458,7 +415,7 @@ def join(samples: Sequence[SearchSample | None], size: int) -> SearchSample | No
 
 
 def bandwidth_of_sample(
-    sample: SearchSample | None, flat: bool, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
+    sample: SearchSample | None, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
 ) -> dict[str, Any]:
     """Choose the bandwidth on a sample of rows, and rescale it to the number of all rows.
 
@@ -466,8 +423,6 @@ def bandwidth_of_sample(
     ----------
     sample : SearchSample or None
         From `draw`.
-    flat : bool
-        Whether the outputs are one column without an axis.
     labels : sequence or None
         Names of the columns, which are looked at for row numbers.
     bandwidth, options, smoothing
@@ -478,14 +433,12 @@ def bandwidth_of_sample(
             "there are no rows of positive weight: the rows given as X are empty, or all of their weights are zero; "
             "give at least one row of positive weight"
         )
-    value = sample.value[:, 0] if flat else sample.value
-    weight = None if np.all(sample.weight == 1.0) else sample.weight
     if labels is not None:
         for sentence in suspect_numbers(labels, sample.key, whole=len(sample.key) == sample.rows):
             warn_caller(sentence, SuspectColumnWarning)
-    no_code = np.zeros((len(value), 0), dtype=np.int64)
-    warn_of_copies(sample.key, no_code, value, weight, takes_groups=False, bandwidth=bandwidth)
-    found = choose_bandwidth(bandwidth, sample.key, value, weight, options, smoothing=smoothing)
+    rows = TrainingRows.from_arrays(sample.key, sample.value, sample.weight)
+    warn_of_copies(rows, takes_groups=False, bandwidth=bandwidth)
+    found = choose_bandwidth(bandwidth, rows, options, smoothing=smoothing)
     found["key_range_"] = sample.key_range
     few, many = len(sample.key), sample.rows
     if few == many:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.bandwidth import TrainingRows
 from kernpool.data import TableError, is_frame
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
@@ -101,17 +102,17 @@ def fit_chunks(model: Any, chunks: Chunks) -> None:
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
         sample = draw(chunks, size, seed, progress=current_progress(), total=chunks.rows)
-        found = bandwidth_of_sample(sample, bool(chunks.flat), chunks.labels, model.bandwidth, options, model.smoothing)
+        found = bandwidth_of_sample(sample, chunks.labels, model.bandwidth, options, model.smoothing)
         found["_search_draw"] = SearchDraw(size, seed)
         columns = len(found["bandwidth_"])
     else:
         first = next(iter(chunks), None)
         if first is None:
             raise ValueError("there are no rows: the chunks given as X are empty; give at least one row")
-        found = choose_bandwidth(
-            model.bandwidth, first.key, first.value, None, options, smoothing=model.smoothing,
-            convention=model.bandwidth_convention,
-        ) | {"bandwidth_note_": "as given"}  # fmt: skip
+        rows = TrainingRows.from_arrays(first.key, first.value)
+        convention = model.bandwidth_convention
+        found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing, convention=convention)
+        found["bandwidth_note_"] = "as given"
         columns = first.key.shape[1]
     refuse_unable(model, columns)
     encoding = None

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut, leave_one_out
-from kernpool.bandwidth.repeated_rows import warn_of_copies
+from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out, warn_of_copies
 from kernpool.core import NO_CATEGORIES, Categories, Prepared, as_tol
 from kernpool.data.encoding import Encoding, group_codes
 from kernpool.data.model_format import Record
@@ -153,16 +152,13 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
-        warn_of_copies(key, code, value, weight, group, bandwidth=self.bandwidth)
+        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group)
+        warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         found = choose_bandwidth(
             self.bandwidth,
-            new_scale(self, key, weight, encoding).apply(key),
-            value,
-            weight,
+            replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key)),
             search_options(self),
-            code=code,
             categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
-            group=group,
             smoothing=self.smoothing,
             convention=self.bandwidth_convention,
             most_rows=self.max_search_rows,

@@ -8,6 +8,6 @@ criterion and the strategy for class probabilities. `state.py` has the progress 
 """
 
 from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
-from kernpool.bandwidth.search.setup import SearchOptions
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, canonical_rows
 
-__all__ = ["BandwidthSearch", "SearchOptions", "search_bandwidth"]
+__all__ = ["BandwidthSearch", "SearchOptions", "TrainingRows", "canonical_rows", "search_bandwidth"]

@@ -18,7 +18,7 @@ from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import common_scale, log_loss, per_column
 from kernpool.bandwidth.search.fast_objectives import choose_way
 from kernpool.bandwidth.search.objective import Objective, Penalty, Trial
-from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin, canonical_rows
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin
 from kernpool.bandwidth.search.state import OutOfTimeError, SearchState
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.threads import one_thread
@@ -140,32 +140,17 @@ FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 
 @np.errstate(under="ignore")  # weights of far rows are zero
 def search_bandwidth(
-    X: Array,
-    value: Array,
-    options: SearchOptions,
-    weight: Array | None = None,
-    *,
-    code: NDArray[np.int64] | None = None,
-    group: NDArray[np.int64] | None = None,
-    categories: Categories = NO_CATEGORIES,
+    rows: TrainingRows, options: SearchOptions, categories: Categories = NO_CATEGORIES
 ) -> BandwidthSearch:
     """Find the bandwidths that minimise a criterion, such as leave-one-out error, AICc, GCV or log loss.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Inputs.
-    value : ndarray of shape (n, c)
-        Outputs; one-hot labels for the log loss.
+    rows : TrainingRows
+        Training rows, of one-hot labels for the log loss. If they have groups, at least two, every row is predicted
+        from the rows of all other groups (leave-cluster-out), with criteria that leave rows out.
     options : SearchOptions
         Criterion, kernel and strategy.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-    code : ndarray of int, shape (n, k), optional
-        Category codes of the categorical columns.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row, at least two different ones: every row is predicted from the rows of all other
-        groups (leave-cluster-out). With criteria that leave rows out.
     categories : Categories, optional
         Categories of the codes.
 
@@ -222,7 +207,7 @@ def search_bandwidth(
     >>> from kernpool import get_kernel
     >>> from kernpool.datasets import make_sine_power
     >>> x, y, _, _ = make_sine_power(random_state=0)
-    >>> found = search_bandwidth(x[:, None], y[:, None], SearchOptions(get_kernel("gaussian")))
+    >>> found = search_bandwidth(TrainingRows.from_arrays(x[:, None], y), SearchOptions(get_kernel("gaussian")))
     >>> found.bandwidth.round(3), found.reason
     (array([0.203]), 'the best of a grid, refined')
     """
@@ -230,8 +215,8 @@ def search_bandwidth(
 
     started = time.perf_counter()
     criterion = options.criterion
-    check_groups(group, criterion)
-    start = begin(canonical_rows(X, value, weight, code, group), categories, options)
+    check_groups(rows.group, criterion)
+    start = begin(rows, options, categories)
     rows, one, classes = start.rows, start.one_factor, criterion is LOG_LOSS
     if not options.degree or (one and options.ridge is None):
         options = replace(options, ridge=0.0)

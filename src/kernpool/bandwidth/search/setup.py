@@ -108,6 +108,24 @@ class TrainingRows:
     weight: Array
     group: NDArray[np.int64] | None = None
 
+    @classmethod
+    def from_arrays(
+        cls,
+        X: NDArray[Any],
+        value: NDArray[Any],
+        weight: Array | None = None,
+        code: NDArray[np.int64] | None = None,
+        group: NDArray[np.int64] | None = None,
+    ) -> TrainingRows:
+        """Return the rows of arrays; by default each has weight one, and there are no categorical columns or groups."""
+        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+        return cls(X, code, value.reshape(len(X), -1), np.ones(len(X)) if weight is None else weight, group)
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """Numeric and categorical columns, outputs, and groups, if any."""
+        return [*self.X.T, *self.code.T, *self.value.T, *([] if self.group is None else [self.group])]
+
     @property
     def total(self) -> float:
         """Number of rows, as the sum of frequency weights."""
@@ -200,51 +218,28 @@ def column_order(rows: TrainingRows) -> ColumnOrder:
     return ColumnOrder(np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable"))
 
 
-def canonical_rows(
-    X: Array,
-    value: Array,
-    weight: Array | None = None,
-    code: NDArray[np.int64] | None = None,
-    group: NDArray[np.int64] | None = None,
-) -> TrainingRows:
+def canonical_rows(rows: TrainingRows) -> TrainingRows:
     """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Numeric columns.
-    value : ndarray of shape (n, c)
-        Outputs.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-    code : ndarray of int, shape (n, k), optional
-        Categorical columns.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row; equal rows of different groups stay two.
-
-    Returns
-    -------
-    TrainingRows
-        Sorted by the columns in the order of `column_order`, outputs and groups last.
+    Equal rows of different groups stay two. Rows are sorted by the columns in the order of `column_order`, outputs and
+    groups last.
 
     Examples
     --------
-    >>> rows = canonical_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[5.0], [6.0], [5.0]]))
+    >>> rows = TrainingRows.from_arrays(np.array([[2.0], [1.0], [2.0]]), np.array([5.0, 6.0, 5.0]))
+    >>> rows = canonical_rows(rows)
     >>> rows.X.ravel(), rows.value.ravel(), rows.weight
     (array([1., 2.]), array([6., 5.]), array([1., 2.]))
     """
-    code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
-    times = np.ones(len(X)) if weight is None else weight
-    rows = TrainingRows(X + 0.0, code, value + 0.0, times, group)  # -0.0 becomes 0.0
-    if weight is not None and not np.all(weight > 0):
-        rows = rows.take(np.flatnonzero(weight > 0))
-    if rows.X.shape[1] == 1 and not code.shape[1]:
+    rows = replace(rows, X=rows.X + 0.0, value=rows.value + 0.0)  # -0.0 becomes 0.0
+    if not np.all(rows.weight > 0):
+        rows = rows.take(np.flatnonzero(rows.weight > 0))
+    if rows.X.shape[1] == 1 and not rows.code.shape[1]:
         rows = rows.take(np.argsort(rows.X[:, 0]))
         if np.all(rows.X[1:] > rows.X[:-1]):  # a fifth of the time where no two are equal
             return rows
     by = column_order(rows)
-    columns = [*rows.X.T[by.numeric], *rows.code.T[by.categorical], *rows.value.T]
-    columns += [] if rows.group is None else [rows.group]
+    columns = replace(rows, X=rows.X[:, by.numeric], code=rows.code[:, by.categorical]).columns
     order = np.lexsort(columns[::-1])
     new = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     first = np.flatnonzero(np.append(True, new))
@@ -313,14 +308,12 @@ class SearchStart(NamedTuple):
         return restored
 
 
-def begin(rows: TrainingRows, categories: Categories, options: SearchOptions) -> SearchStart:
+def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) -> SearchStart:
     """Prepare the rows and columns of a search, and decide between a common factor and one bandwidth per column.
 
     Parameters
     ----------
-    rows : TrainingRows
-        From `canonical_rows`.
-    categories, options
+    rows, options, categories
         As in `kernpool.bandwidth.search.search_bandwidth`.
 
     Raises
@@ -335,6 +328,7 @@ def begin(rows: TrainingRows, categories: Categories, options: SearchOptions) ->
             f"common_factor={options.common_factor} and kernel={options.kernel.name!r}; use common_factor=False and a "
             "kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
+    rows = canonical_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
     order, columns = column_order(rows), rows.X.shape[1]

@@ -397,7 +397,7 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
             return {"bandwidth_": given, "bandwidth_note_": "as given"}
         size, seed = self.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(self.random_state)
         sample = draw_sample(partitions, size, seed, self.client_)
-        search = bandwidth_of_sample(sample, partitions.flat, partitions.names, self.bandwidth, search_options(self))
+        search = bandwidth_of_sample(sample, partitions.names, self.bandwidth, search_options(self))
         found = {name: search[name] for name in ("bandwidth_", "bandwidth_note_", "key_range_")}
         found["_search_draw"] = SearchDraw(size, seed)
         if self.bandwidth not in ("loo", "regularised"):

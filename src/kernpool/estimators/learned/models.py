@@ -22,9 +22,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LOG_LOSS, BandwidthSearch, SearchOptions, leave_one_out, rule_of_thumb, search_bandwidth
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
-from kernpool.bandwidth.repeated_rows import warn_of_copies
+from kernpool.bandwidth import LOG_LOSS, leave_one_out, prior_of_others, prior_share, rule_of_thumb, warn_of_copies
+from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, search_bandwidth
 from kernpool.core.problem import Problem
 from kernpool.data.columns import is_plain_label, plain_label
 from kernpool.data.model_format import ModelFileError, Record, plain, read_record, write_record
@@ -304,7 +303,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         from kernpool.torch.learning.training import Start, as_device, learn_similarity  # says which extra is missing
 
         as_device(self.device)  # to be refused before the long work
-        warn_of_copies(X, np.zeros((len(X), 0), dtype=np.int64), value, takes_groups=False)
+        warn_of_copies(TrainingRows.from_arrays(X, value), takes_groups=False)
         generator, progress = check_random_state(self.random_state), current_progress()
         output = value.reshape(len(value), -1).astype(np.float64)
         search, bandwidth, spread = self._start(X, output, standardise)
@@ -344,7 +343,8 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
             n_jobs=self.n_jobs,
             progress=current_progress(),
         )
-        search = search_bandwidth(X, output, options if standardise else replace(options, criterion=LOG_LOSS))
+        options = options if standardise else replace(options, criterion=LOG_LOSS)
+        search = search_bandwidth(TrainingRows.from_arrays(X, output), options)
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             search = replace(search, names=tuple(map(str, names)))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import (
@@ -183,11 +183,8 @@ def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
     searched = isinstance(model.bandwidth, str) and model.bandwidth in CRITERIA
     found = choose_bandwidth(
         model.bandwidth if searched else "loo",
-        rest.numeric,
-        rest.y,
-        None,
+        TrainingRows.from_arrays(rest.numeric, rest.y, code=rest.code),
         options,
-        code=rest.code,
         categories=rest.categories,
         most_rows=model.max_search_rows,
     )

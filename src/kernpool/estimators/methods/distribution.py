@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import BandwidthSearch
+from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.core import Prepared
 from kernpool.distribution import asked_of
 from kernpool.distribution.multipass_quantile import ask_all
@@ -329,15 +329,12 @@ class ConditionalDistributions:
             )
         check_choice("criterion", criterion, CRITERIA)
         weight = model.key_weight_
+        value = indicators(model.value_, weight, thresholds)
         found = choose_bandwidth(
             criterion,
-            scaled_keys(model),
-            indicators(model.value_, weight, thresholds),
-            weight,
+            TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, vars(model).get("key_group_")),
             replace(search_options(model), standardise=False),
-            code=model.key_code_,
             categories=model._categories(),
-            group=vars(model).get("key_group_"),
             most_rows=model.max_search_rows,
         )
         encoding = model.encoding_
