@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from kernpool.core.input_validation import Prepared
 from kernpool.data.dates import in_words
-from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
@@ -211,19 +210,6 @@ def warn_of_extrapolation(
         "there; leave such queries out, or fit rows that reach as far",
         ExtrapolationWarning,
     )
-
-
-def check_extrapolate(extrapolate: Any) -> None:
-    """Raise ValueError unless `extrapolate` is 'plane' or 'clip'.
-
-    Examples
-    --------
-    >>> check_extrapolate("nearest")
-    Traceback (most recent call last):
-    ValueError: extrapolate must be 'plane' or 'clip', got 'nearest'
-    """
-    if not (isinstance(extrapolate, str) and extrapolate in POLICIES):
-        raise ValueError(f"extrapolate must be 'plane' or 'clip', got {abbreviate(extrapolate)}")
 
 
 def limits_of(model: Any) -> tuple[Array, Array] | None:
