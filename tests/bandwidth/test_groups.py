@@ -9,7 +9,7 @@ from kernpool.bandwidth.search import search
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.dense_groups import left_out, mean_of_others
-from tests.support.searches import canonical_rows, objective_of, search_bandwidth, search_log_loss
+from tests.support.searches import canonical_rows, gradient_of, objective_of, search_bandwidth, search_log_loss
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -102,7 +102,7 @@ def test_no_place_of_a_grid_is_better(degree):
     assert found.value <= lowest
     at = objective.evaluate(np.log(found.bandwidth))
     assert at.penalised == pytest.approx(found.value, rel=1e-12)
-    assert np.abs(objective.gradient(at)[found.relevance > 0]).max(initial=0.0) < 1e-4
+    assert np.abs(gradient_of(objective, at)[found.relevance > 0]).max(initial=0.0) < 1e-4
     assert found.groups == 8
     assert "leave-cluster-out mean squared error (8 clusters)" in str(found)
     assert found.way == "by the engine: rows of a group are left out together"

@@ -30,3 +30,8 @@ def search_log_loss(X, label, weight=None, **options):
 def objective_of(rows, criterion="loo", *, categories=NO_CATEGORIES, penalty=None, **options):
     """A criterion as a function of log bandwidths."""
     return Objective(rows, options_of(criterion, **options), categories, penalty)
+
+
+def gradient_of(objective, at):
+    """Slopes of the logarithm of the penalised mean square."""
+    return 2.0 * objective.jacobian(at).T @ at.residual.ravel() / at.penalised

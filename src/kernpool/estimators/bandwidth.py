@@ -5,9 +5,6 @@ rows. Chunks and clusters share this file, so that the same rows in the same ord
 row has a pseudo-random number that depends only on `random_state` and on the index of the row, and the rows of
 positive weight with the smallest numbers are the sample. A process that reads only some of the rows can compute
 their numbers.
-
-For rows in memory, `drawn_rows` draws the rows of a search, so that the other rows can be used to validate its
-result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,36 +32,6 @@ from kernpool.kernels import Kernel, convert_bandwidth, get_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class DrawnRows(NamedTuple):
-    """Random sample of the distinct training rows, on which bandwidths are searched for.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows, in canonical form.
-    number : ndarray of int64
-        The numbers of all rows that equal one of them, ascending.
-    of : int
-        How many different rows there are in all.
-    """
-
-    rows: TrainingRows
-    number: Integers
-    of: int
-
-
-def drawn_rows(rows: TrainingRows, size: int, generator: np.random.RandomState) -> DrawnRows | None:
-    """Draw a sample of the distinct training rows for the bandwidth search; None if there are at most `size`.
-
-    The search goes on with the generator.
-    """
-    distinct = canonical_rows(rows)
-    if len(distinct.X) <= size:
-        return None
-    drawn = distinct.draw(size, generator)
-    return DrawnRows(drawn, equal_rows(rows.columns, drawn.columns), len(distinct.X))
 
 
 def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
@@ -169,11 +136,14 @@ def choose_bandwidth(
     options = replace(options, criterion=criterion)
     if options.ridge is None and not criterion.regular:
         options = replace(options, ridge=0.0)
-    drawn, said_seed = None, options.random_state
+    searched = distinct = rows
+    said_seed = options.random_state
     if most_rows is not None and len(rows.X) > most_rows:
         options = replace(options, random_state=check_random_state(said_seed))
-        drawn = drawn_rows(rows, most_rows, options.random_state)
-    search = search_bandwidth(rows if drawn is None else drawn.rows, options, categories)
+        distinct = canonical_rows(rows)
+        if len(distinct.X) > most_rows:
+            searched = distinct.draw(most_rows, options.random_state)
+    search = search_bandwidth(searched, options, categories)
     found = {
         "bandwidth_": search.bandwidth,
         "smoothing_": search.smoothing,
@@ -184,10 +154,11 @@ def choose_bandwidth(
         found["ridge_"] = search.ridge
     if criterion.exclude_self:
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
-    if drawn is None:
+    if searched is rows:
         return found
-    found |= rescale_to_all_rows(found, bandwidth, len(drawn.rows.X), drawn.of, said_seed)
-    return found | {"search_rows_": kept[drawn.number].astype(np.int64)}
+    found |= rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), said_seed)
+    # All rows that equal one of these, so that the other rows can be used to validate the result.
+    return found | {"search_rows_": kept[equal_rows(rows.columns, searched.columns)].astype(np.int64)}
 
 
 def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:

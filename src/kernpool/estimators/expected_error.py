@@ -71,9 +71,7 @@ def expected_error(model: Any) -> float:
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
     X, value = scaled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
-    rows = canonical_rows(
-        TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_),
-    )
+    rows = canonical_rows(TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_))
     copies = rows.group is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)

@@ -53,7 +53,7 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
     state.starts, state.way = len(grid), way.reason
     if way.quick:
         state.quick = quick = PairwiseObjective(first)  # no check: every evaluation is reported
-        minimise_quickly(quick, spread, grid)
+        minimise(quick, spread, grid)
         state.hand_over(quick.best.theta)
     elif first is objective:
         minimise(first, spread, grid)
@@ -130,45 +130,37 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
     return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
 
 
-def minimise(objective: Objective, spread: Array, grid: Array) -> None:
+def minimise(objective: Objective | PairwiseObjective, spread: Array, grid: Array) -> None:
     """Minimise a criterion over a common bandwidth factor: on a grid, then around its best local minima.
 
-    Local minima are refined by Brent's method. Results are in `objective.tried`.
+    Local minima are refined by Brent's method. Results are in `objective.tried`. The fast objective of a small
+    one-column table is evaluated on several threads.
 
     Parameters
     ----------
     objective, spread, grid
         As in `scan`.
     """
-    penalised = partial(_penalised, objective, np.log(spread))
-    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
-        _bounded(penalised, low, high, TOLERANCE)
-
-
-def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Minimise the criterion of a small one-column table over its bandwidth, on several threads.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As in `minimise`.
-    """
-    logs, shift, engine = np.log(grid), np.log(spread), objective.engine
-    n_jobs, rows, report = resolve_n_jobs(engine.options.n_jobs), len(objective.rows.X), engine.options.progress
+    logs, penalised = np.log(grid), partial(_penalised, objective, np.log(spread))
+    if not isinstance(objective, PairwiseObjective):
+        for low, high in _valleys(logs, scan(objective, spread, grid)):
+            _bounded(penalised, low, high)
+        return
+    options, rows = objective.engine.options, len(objective.rows.X)
+    n_jobs, report, values = resolve_n_jobs(options.n_jobs), options.progress, np.empty(len(logs))
     progress = None if report is None else lambda done, total: report(done * rows, total * rows)
-    scanned = np.empty(len(logs))
 
-    def scan(points: slice) -> Iterator[None]:
+    def evaluate(points: slice) -> Iterator[None]:
         for i in range(points.start, points.stop):
-            scanned[i] = min(objective.evaluate(shift + logs[i]).penalised, UNDEFINED)
+            values[i] = penalised(logs[i])
             yield
 
-    run_blocks(scan, cut(len(logs), 4), n_jobs, progress)
-    valleys = _deep_valleys(logs, scanned)
+    run_blocks(evaluate, cut(len(logs), 4), n_jobs, progress)
+    valleys = _deep_valleys(logs, values)
 
     def refine(which: slice) -> Iterator[None]:
         for low, high in valleys[which]:
-            _bounded(lambda point: min(objective.evaluate(shift + point).penalised, UNDEFINED), low, high, TOLERANCE)
+            _bounded(penalised, low, high)
             yield
 
     run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
@@ -259,12 +251,12 @@ def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     return deep
 
 
-def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:
+def _penalised(objective: Objective | PairwiseObjective, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED
 
 
-def _bounded(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+def _bounded(function: Callable[[float], float], low: float, high: float) -> None:
     from scipy.optimize import minimize_scalar
 
-    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": tolerance}).x)
+    minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": TOLERANCE})

@@ -53,7 +53,10 @@ class FastObjective(ABC):
     """
 
     def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
+        from kernpool.bandwidth.loops import all_pairs
+
         self.engine, self.rows, self.box, self.check = engine, engine.rows, engine.box, check
+        self.loops = all_pairs
         self.tried: list[Trial] = []
 
     @abstractmethod
@@ -115,12 +118,7 @@ class PairwiseObjective(FastObjective):
     """
 
     def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
-        from kernpool.bandwidth.loops.all_pairs import add_derivatives, add_others, sum_nearest
-
         super().__init__(engine, check)
-        self._add_others: Callable[..., None] = add_others
-        self._add_derivatives: Callable[..., None] = add_derivatives
-        self._sum_nearest: Callable[..., None] = sum_nearest
         rows, self._value = engine.rows, engine.problem.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._columns = np.ascontiguousarray(rows.X.T)
@@ -134,13 +132,30 @@ class PairwiseObjective(FastObjective):
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
-        """Evaluate the criterion at given log bandwidths, to about twelve digits, and record it in `tried`."""
+        """Evaluate the criterion at given log bandwidths, to about twelve digits, and record it in `tried`.
+
+        The engine does so if there are several columns and a row's sum of weights is negligible.
+        """
         self.check()
-        at = self._evaluate(theta)
-        if at is None:
+        rows, (scaled, reach) = self.rows, self._scaled(theta)
+        sums, alone = self._own.copy(), np.zeros(len(rows.X), dtype=bool)
+        self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
+        if len(theta) > 1 and np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
             return self.engine.evaluate(theta)
-        self.tried.append(Trial(theta, at.penalised, at.error, 0))
-        return at
+        if len(theta) == 1:
+            # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
+            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
+            alone = far & (self._own[0] == 0.0)
+            if alone.any():
+                self.loops.sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
+        prediction = (sums[1:] / sums[0]).T
+        denominator = np.where(alone, np.inf, sums[0])
+        residual, criterion = (self._value - prediction) * self._share, self.engine.options.criterion
+        penalised, error, residual, slope = penalise(criterion, residual, rows.weight, 1.0 / denominator)
+        if self.engine.penalty is not None:
+            penalised, residual = self.engine.penalty.apply(penalised, residual, theta, rows.number)
+        self.tried.append(Trial(theta, penalised, error, 0))
+        return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def jacobian(self, at: Evaluation | PairwiseEvaluation) -> Array:
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
@@ -150,7 +165,7 @@ class PairwiseObjective(FastObjective):
         scaled, reach = self._scaled(at.theta)
         (d, n), row = scaled.shape, (np.empty(scaled.shape[1]), np.empty(scaled.shape[1]))
         sums = np.zeros((d, *self._weighted.shape))
-        self._add_derivatives(scaled, self._weighted, reach, sums, *row)
+        self.loops.add_derivatives(scaled, self._weighted, reach, sums, *row)
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
@@ -161,32 +176,6 @@ class PairwiseObjective(FastObjective):
         if self.engine.penalty is not None:
             result += self.engine.penalty.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
-
-    def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
-        """Evaluate the criterion; return None if there are several columns and a row's sum of weights is negligible."""
-        rows = self.rows
-        scaled, reach = self._scaled(theta)
-        sums = self._own.copy()
-        self._add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
-        if len(theta) > 1:
-            if np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
-                return None
-            alone = np.zeros(len(rows.X), dtype=bool)
-        else:
-            # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
-            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
-            alone = far & (self._own[0] == 0.0)
-            if alone.any():
-                self._sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
-        prediction = (sums[1:] / sums[0]).T
-        denominator = np.where(alone, np.inf, sums[0])
-        residual = (self._value - prediction) * self._share
-        penalised, error, residual, slope = penalise(
-            self.engine.options.criterion, residual, rows.weight, 1.0 / denominator
-        )
-        if self.engine.penalty is not None:
-            penalised, residual = self.engine.penalty.apply(penalised, residual, theta, rows.number)
-        return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
         """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
@@ -242,17 +231,9 @@ class Buffers:
     """Work arrays for one block of rows, allocated once and reused."""
 
     def __init__(self, size: int, n: int, d: int, outputs: int) -> None:
-        self.exponents, self.kernel, self.changes = (
-            np.empty((size, n)),
-            np.empty((size, n)),
-            np.empty(size * outputs * n),
-        )
-        self.offset, self.pair, self.moved, self.row = (
-            np.empty((d, n)),
-            np.empty((2, n)),
-            np.empty((outputs, n)),
-            np.empty(n),
-        )
+        self.exponents, self.kernel = np.empty((size, n)), np.empty((size, n))
+        self.changes, self.moved = np.empty(size * outputs * n), np.empty((outputs, n))
+        self.offset, self.pair, self.row = np.empty((d, n)), np.empty((2, n)), np.empty(n)
 
 
 class AllPairsObjective(FastObjective):
@@ -270,10 +251,7 @@ class AllPairsObjective(FastObjective):
     """
 
     def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
-        from kernpool.bandwidth.loops import all_pairs
-
         super().__init__(engine, check)
-        self._loops = all_pairs
         problem, code = engine.problem, engine.rows.code
         # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
         # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
@@ -329,16 +307,8 @@ class AllPairsObjective(FastObjective):
         def work(block: slice, buffers: Buffers) -> None:
             exponents = self._exponents(problem, block, buffers)
             kernel = self._weigh(exponents, tables, -1, block, shift, False, buffers)
-            self._loops.add_moments(
-                kernel,
-                self._columns,
-                unit,
-                self._value,
-                block.start,
-                layout.degree,
-                buffers.offset,
-                buffers.pair,
-                sums,
+            self.loops.add_moments(
+                kernel, self._columns, unit, self._value, block.start, layout.degree, buffers.offset, buffers.pair, sums
             )
 
         self._run(work)
@@ -366,7 +336,7 @@ class AllPairsObjective(FastObjective):
         def work(block: slice, buffers: Buffers) -> None:
             exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
             changes = buffers.changes[: size * outputs * n].reshape(size, outputs, n)
-            self._loops.differentiate_by_weights(
+            self.loops.differentiate_by_weights(
                 self._columns,
                 unit,
                 self._value,
@@ -406,9 +376,7 @@ class AllPairsObjective(FastObjective):
         if not self._is_gaussian:
             return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
         exponents = buffers.exponents[: block.stop - block.start]
-        self._loops.square_distances(
-            self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents
-        )
+        self.loops.square_distances(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
         return exponents
 
     def _weigh(
@@ -416,7 +384,7 @@ class AllPairsObjective(FastObjective):
     ) -> Array:
         """Return a block's pair weights; derivatives replace the factors of categorical column `skipped` (-1: none)."""
         kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
-        self._loops.weigh(
+        self.loops.weigh(
             exponents,
             self._levels,
             tables.exponents,
@@ -452,17 +420,8 @@ class AllPairsObjective(FastObjective):
         slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
             unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(ends)))
-            self._loops.differentiate_by_bandwidths(
-                kernel,
-                changes,
-                self._columns,
-                unit,
-                ends,
-                block.start,
-                buffers.row,
-                buffers.moved,
-                slopes,
-                by_cell,
+            self.loops.differentiate_by_bandwidths(
+                kernel, changes, self._columns, unit, ends, block.start, buffers.row, buffers.moved, slopes, by_cell
             )
             return slopes, by_cell
         inside, weighted = np.isfinite(exponents), changes * kernel[:, None, :]

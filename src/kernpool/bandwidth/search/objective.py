@@ -486,10 +486,6 @@ class Objective:
         """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
 
-    def gradient(self, at: Evaluation) -> Array:
-        """Return the gradient of the log penalised mean square with respect to log bandwidths and smoothings."""
-        return np.asarray(2.0 * self.jacobian(at).T @ at.residual.ravel() / at.penalised)
-
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
         """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""
         moved, factors = _bounded(log_hat_moved), at.problem.factors

@@ -20,7 +20,7 @@ without a ridge, and of narrow windows with a large one.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import chain
 from typing import Any, NamedTuple
@@ -430,12 +430,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
     """Continue a Gauss-Newton descent from its final point, with its learned second-order Hessian term."""
     return descend(
-        objective,
-        descent.end,
-        max_steps=MOST_STEPS,
-        tolerance=tolerance,
-        enough=enough,
-        curvature=descent.curvature,
+        objective, descent.end, max_steps=MOST_STEPS, tolerance=tolerance, enough=enough, curvature=descent.curvature
     )
 
 
@@ -521,22 +516,13 @@ FIRST_STEPS_OF_RIDGE, STEPS_OF_RIDGE = 12, 60
 FIRST_TOLERANCE_OF_RIDGE, TOLERANCE_OF_RIDGE = 1e-4, 1e-9
 
 
-@dataclass(frozen=True)
-class Joint:
+class Joint(NamedTuple):
     """Evaluation of a criterion at bandwidths, smoothings and a ridge together."""
 
     theta: Array
+    residual: Array
+    penalised: float
     at: Evaluation
-
-    @property
-    def residual(self) -> Array:
-        """Residuals whose squares are summed."""
-        return self.at.residual
-
-    @property
-    def penalised(self) -> float:
-        """Sum of the squared residuals."""
-        return self.at.penalised
 
 
 class WithRidge:
@@ -563,7 +549,8 @@ class WithRidge:
     def evaluate(self, theta: Array) -> Joint:
         """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
         self.engine.ridge = float(np.exp(theta[-1]))
-        return Joint(theta, self.objective.evaluate(theta[:-1]))
+        at = self.objective.evaluate(theta[:-1])
+        return Joint(theta, at.residual, at.penalised, at)
 
     def jacobian(self, at: Joint) -> Array:
         """Return derivatives of the residuals with respect to all parameters, the log ridge last.
