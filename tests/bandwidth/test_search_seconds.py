@@ -150,6 +150,18 @@ def test_estimators_pass_it_on(make, ticks):
     assert "stopped after max_search_seconds=5" in model.bandwidth_search_.reason
 
 
+@pytest.mark.parametrize(
+    ("seconds", "reason"), [(0.5, "the rule of Scott"), (30.5, "on 500 rows, rescaled to all rows")]
+)
+def test_classes_of_many_rows_are_searched_within_the_seconds(seconds, reason, ticks):
+    X, y = make_table(700, 2)
+    with pytest.warns(ConvergenceWarning):
+        found = NadarayaWatsonClassifier(max_search_seconds=seconds).fit(X, y > 0).bandwidth_search_
+    assert len(ticks) <= np.ceil(seconds) + 1  # one more for when it began
+    assert (len(found.tried), np.isfinite(found.value)) == (1, True)
+    assert reason in found.reason
+
+
 @pytest.mark.parametrize("seconds", [0, -1.0, True, "10", float("nan")])
 def test_seconds_that_cannot_be_meant(seconds):
     X, y = make_table(20)

@@ -81,10 +81,8 @@ class LogLoss:
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
         (low, high, _), k = self.box, len(self.largest)
-        self.low, self.high = (
-            np.r_[low[: self.columns], np.full(k, LEAST_ROOT)],
-            np.r_[high[: self.columns], np.ones(k)],
-        )
+        self.low = np.r_[low[: self.columns], np.full(k, LEAST_ROOT)]
+        self.high = np.r_[high[: self.columns], np.ones(k)]
         self.tried: list[Trial] = []
 
     @property
@@ -103,10 +101,9 @@ class LogLoss:
 
     def evaluate(self, theta: Array) -> LogLossPoint:
         """Evaluate the penalised log loss at log bandwidths and smoothings, without its gradient."""
-        root = np.sqrt(
-            np.divide(theta[self.columns :], self.largest, where=self.largest > 0, out=np.ones_like(self.largest))
-        )
-        return self.at(np.clip(np.append(theta[: self.columns], root), self.low, self.high), slope=False)
+        square = np.divide(theta[self.columns :], self.largest, where=self.largest > 0, out=np.ones_like(self.largest))
+        x = np.append(theta[: self.columns], np.sqrt(square))
+        return self.at(np.clip(x, self.low, self.high), slope=False)
 
     def at(self, x: Array, *, slope: bool = True) -> LogLossPoint:
         """Evaluate the penalised log loss at search coordinates `x` and, if `slope`, its gradient."""
