@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import plugin_bandwidth
+from kernpool.bandwidth import SearchOptions, plugin_bandwidth
 from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.datasets import make_sine_power
@@ -95,11 +95,11 @@ def mean_square(query, key, value, truth, h, alone=False):
 def hindsight(draws: int) -> dict[str, float]:
     """Median over draws of generator B: mean squared error at the selected bandwidth over that at the best one."""
     ratios = {"loo": [], "exhaustive grid of loo": [], "plug-in (its h, local constant)": []}
-    gaussian = get_kernel("gaussian")
+    options = SearchOptions(get_kernel("gaussian"))
     for seed in range(draws):
         x, y, x_test, truth = make_sine_power(random_state=seed)
         spread = column_spread(x[:, None])
-        ends = candidates(x[:, None] / spread, gaussian, "radial") * spread
+        ends = candidates(x[:, None] / spread, options) * spread
         grid = np.geomspace(ends[0], ends[-1], GRID)
         errors = [mean_square(x_test, x, y, truth, h) for h in grid]
         loo = [mean_square(x, x, y, y, h, alone=True) for h in grid]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel, kernel_names
-from kernpool.bandwidth import CRITERIA, canonical_rows
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search import fast_objectives
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
-from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
+from tests.support.searches import canonical_rows, objective_of
 
 SLOPED = [name for name in kernel_names() if name != "boxcar"]
 FAR_REACHING = ("gaussian", "logistic", "laplace")
@@ -39,7 +39,7 @@ def make_rows(n=60, d=2, outputs=1, weighted=False, levels="numbers", seed=0):
 
 def both(rows, categories, criterion="loo", kernel="gaussian", **options):
     """The engine, and the quick way."""
-    engine = Objective(rows, CRITERIA[criterion], categories=categories, kernel=get_kernel(kernel), **options)
+    engine = objective_of(rows, criterion, categories=categories, kernel=get_kernel(kernel), **options)
     return engine, AllPairsObjective(engine)
 
 

@@ -17,8 +17,10 @@ from kernpool import (
     pooling_weights,
     save_model,
 )
-from kernpool.bandwidth import column_spread, leave_one_out, rule_of_thumb, search_bandwidth
+from kernpool.bandwidth import leave_one_out, rule_of_thumb
+from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.datasets import make_sine_linear, make_sine_power
+from tests.support.searches import search_bandwidth
 from tests.support.thinning import slow
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search.fast_objectives import PairwiseEvaluation, PairwiseObjective
-from kernpool.bandwidth.search.objective import Objective
+from tests.support.searches import canonical_rows, gradient_of, objective_of
 
 SMOOTH = ("gaussian", "biweight", "triweight", "tricube", "logistic", "cosine")
 KINKED = ("epanechnikov", "triangular", "laplace")
@@ -20,7 +20,7 @@ def make_rows(n=60, d=2, outputs=1, weighted=False, seed=0):
 
 
 def make_objective(rows, criterion, kernel="gaussian", degree=0, **options):
-    return Objective(rows, CRITERIA[criterion], degree=degree, kernel=get_kernel(kernel), **options)
+    return objective_of(rows, criterion, degree=degree, kernel=get_kernel(kernel), **options)
 
 
 def from_hat_matrix(rows, criterion, bandwidth, degree, kernel):
@@ -64,7 +64,7 @@ def test_criteria_are_what_their_definitions_say(criterion, kernel, degree, weig
 
 def check_derivatives(objective, theta, tolerance):
     at = objective.evaluate(theta)
-    jacobian, gradient = objective.jacobian(at), objective.gradient(at)
+    jacobian, gradient = objective.jacobian(at), gradient_of(objective, at)
     np.testing.assert_allclose(2 * jacobian.T @ at.residual.ravel() / at.penalised, gradient, rtol=1e-10, atol=1e-13)
     step = 1e-4
     for a in range(len(theta)):
@@ -142,7 +142,7 @@ def test_gradients_agree_with_torch(criterion, kernel, degree, weighted):
     objective = make_objective(rows, criterion, kernel, degree)
     at = objective.evaluate(theta.detach().numpy())
     assert np.log(at.penalised) == pytest.approx(loss.item(), rel=1e-11)
-    np.testing.assert_allclose(objective.gradient(at), theta.grad.numpy(), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gradient_of(objective, at), theta.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("algorithm", ["reference", "brute", "sweep", "kd_tree"])
@@ -154,7 +154,7 @@ def test_every_algorithm_gives_the_same_criterion_and_gradient(algorithm, degree
         one, other = (make_objective(rows, criterion, degree=degree, algorithm=a) for a in ("reference", algorithm))
         expected, found = one.evaluate(theta), other.evaluate(theta)
         assert found.penalised == pytest.approx(expected.penalised, rel=1e-11)
-        np.testing.assert_allclose(other.gradient(found), one.gradient(expected), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(gradient_of(other, found), gradient_of(one, expected), rtol=1e-9, atol=1e-12)
 
 
 def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():
@@ -254,7 +254,7 @@ def test_each_empty_window_costs_a_degree_of_freedom(criterion, weight):
     rows = canonical_rows(X, y, None if weight is None else np.full(7, 1 / 3))
     objective = make_objective(rows, criterion, "epanechnikov")
     at = objective.evaluate(np.log([1.0]))
-    penalty = objective.criterion.log_penalty
+    penalty = objective.options.criterion.log_penalty
     within = penalty(float(rows.weight @ at.hat), rows.total)[0] if penalty else 0.0
     assert at.tried.empty_windows == (5 if penalty is None else 0)
     if np.isfinite(at.penalised):

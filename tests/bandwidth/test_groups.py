@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth, search_log_loss
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import search
-from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.dense_groups import left_out, mean_of_others
+from tests.support.searches import canonical_rows, gradient_of, objective_of, search_bandwidth, search_log_loss
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -28,7 +27,7 @@ def make_table(n=72, d=2, groups=8, *, seed=0, shock=0.5, outputs=2, width=0.2):
 
 def make_objective(X, y, group, weight=None, *, kernel="gaussian", degree=0, **options):
     rows = canonical_rows(X, y, weight, options.pop("code", None), group)
-    return Objective(rows, CRITERIA["loo"], degree=degree, kernel=get_kernel(kernel), **options)
+    return objective_of(rows, "loo", degree=degree, kernel=get_kernel(kernel), **options)
 
 
 def frequencies(n, seed=1):
@@ -103,7 +102,7 @@ def test_no_place_of_a_grid_is_better(degree):
     assert found.value <= lowest
     at = objective.evaluate(np.log(found.bandwidth))
     assert at.penalised == pytest.approx(found.value, rel=1e-12)
-    assert np.abs(objective.gradient(at)[found.relevance > 0]).max(initial=0.0) < 1e-4
+    assert np.abs(gradient_of(objective, at)[found.relevance > 0]).max(initial=0.0) < 1e-4
     assert found.groups == 8
     assert "leave-cluster-out mean squared error (8 clusters)" in str(found)
     assert found.way == "by the engine: rows of a group are left out together"

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
 from kernpool.bandwidth.criteria import SAFE, replace_at_high_leverage
-from kernpool.bandwidth.search.objective import Objective
+from tests.support.searches import canonical_rows, gradient_of, objective_of, search_bandwidth
 
 PENALISED = ("aicc", "gcv")
 
@@ -88,11 +87,11 @@ def test_gradients_in_thin_windows(criterion, shift, generator):
     X = generator.normal(size=(40, 3))
     y = np.column_stack([np.sin(X[:, 0]), X[:, 1]]) + 0.1 * generator.normal(size=(40, 2))
     rows = canonical_rows(X, y, np.repeat([1.0, 2.0], 20))
-    objective = Objective(rows, CRITERIA[criterion], degree=1, kernel=get_kernel("gaussian"))
+    objective = objective_of(rows, criterion, degree=1, kernel=get_kernel("gaussian"))
     theta = np.array([-0.3, 0.1, 0.3]) + shift
     at = objective.evaluate(theta)
     assert at.hat.max() > 0.7
-    jacobian, gradient = objective.jacobian(at), objective.gradient(at)
+    jacobian, gradient = objective.jacobian(at), gradient_of(objective, at)
     np.testing.assert_allclose(2 * jacobian.T @ at.residual.ravel() / at.penalised, gradient, rtol=1e-9, atol=1e-12)
     for a, unit in enumerate(1e-5 * np.eye(3)):
         slope = (objective.evaluate(theta + unit).residual - objective.evaluate(theta - unit).residual).ravel() / 2e-5

@@ -5,14 +5,13 @@ import pytest
 from scipy.optimize import check_grad
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows, column_spread, search_log_loss
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
-from kernpool.bandwidth.search import log_loss
+from kernpool.bandwidth.rules_of_thumb import column_spread
+from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.log_loss import LogLoss
-from kernpool.bandwidth.search.progress import TimeLimit
-from kernpool.bandwidth.search.setup import SearchConfig
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
+from tests.support.searches import canonical_rows, objective_of, search_log_loss
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -29,11 +28,11 @@ def table():
 def criterion_of(X, label, weight=None, code=None, kernel="gaussian", composition="radial"):
     levels = () if code is None else (3,)
     kernels = () if code is None else (get_categorical_kernel("aitchison_aitken", ordered=False),)
-    setting = SearchConfig(
-        CRITERIA["loo"], Categories(kernels, levels), 0, get_kernel(kernel), composition, "auto", 1, None
-    )
     rows = canonical_rows(X, label, weight, code)
-    return LogLoss(setting.objective(rows), column_spread(rows.X, rows.weight), TimeLimit(None))
+    objective = objective_of(
+        rows, "log_loss", categories=Categories(kernels, levels), kernel=get_kernel(kernel), composition=composition
+    )
+    return LogLoss(objective, column_spread(rows.X, rows.weight))
 
 
 def test_the_criterion_is_that_of_a_dense_reference(table):
@@ -43,7 +42,7 @@ def test_the_criterion_is_that_of_a_dense_reference(table):
     pooled = np.sum(label * (kernel @ label), axis=1) / kernel.sum(axis=1)
     found = prior_share(pooled, prior_of_others(label, weight), weight)
     expected = found.log_loss + np.sum(spread / h) / weight.sum()
-    assert criterion_of(X, label, weight).evaluate(np.log(h)).value == pytest.approx(expected, rel=1e-10)
+    assert criterion_of(X, label, weight).at(np.log(h)).value == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "triweight"])
@@ -53,10 +52,10 @@ def test_slopes_are_those_of_differences(table, kernel):
     x = np.array([1.2, 0.9, 0.7])
 
     def value(x):
-        return criterion.evaluate(x, slope=False).value
+        return criterion.at(x, slope=False).value
 
-    off = check_grad(value, lambda x: criterion.evaluate(x).slope, x, epsilon=1e-6)
-    assert off < 1e-5 * np.linalg.norm(criterion.evaluate(x).slope) + 1e-6
+    off = check_grad(value, lambda x: criterion.at(x).slope, x, epsilon=1e-6)
+    assert off < 1e-5 * np.linalg.norm(criterion.at(x).slope) + 1e-6
 
 
 def test_a_column_of_noise_is_smoothed_away():
@@ -103,7 +102,7 @@ def test_many_rows_start_from_few(columns, monkeypatch):
     X = generator.normal(size=(400, columns))
     label = np.eye(2)[(X[:, 0] + 0.5 * generator.normal(size=400) > 0).astype(int)]
     whole = search_log_loss(X, label, kernel=GAUSSIAN)
-    monkeypatch.setattr(log_loss, "MOST_ROWS_FOR_STARTS", 100)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 100)
     found = search_log_loss(X, label, kernel=GAUSSIAN)
     assert found.rows == 400
     assert found.value == pytest.approx(whole.value, abs=5e-3)

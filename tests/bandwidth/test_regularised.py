@@ -5,11 +5,11 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.bandwidth import CRITERIA, canonical_rows
-from kernpool.bandwidth.search.objective import FARTHEST, Objective, Penalty
-from kernpool.bandwidth.search.setup import WithRidge
+from kernpool.bandwidth.search.objective import FARTHEST, Penalty
+from kernpool.bandwidth.search.per_column import WithRidge
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel, get_kernel
+from tests.support.searches import canonical_rows, objective_of
 
 
 def rows_with_levels(n=60, seed=0):
@@ -47,13 +47,13 @@ def test_its_weight_falls_with_the_number_of_rows():
 def test_residuals_have_the_derivatives_that_they_say(criterion, kernel, width):
     rows, categories = rows_with_levels()
     regularity = Penalty(np.zeros(2), np.ones(2, dtype=bool), categories.largest)
-    objective = Objective(
+    objective = objective_of(
         rows,
-        CRITERIA[criterion],
+        criterion,
         categories=categories,
         degree=1,
         kernel=get_kernel(kernel),
-        regularity=regularity,
+        penalty=regularity,
         ridge=0.4,
     )
     theta, step = np.array([np.log(width), np.log(1.5 * width), 0.2]), 1e-5
@@ -66,7 +66,7 @@ def test_residuals_have_the_derivatives_that_they_say(criterion, kernel, width):
 
 def test_the_ridge_is_one_more_number_with_a_slope():
     rows, categories = rows_with_levels()
-    objective = Objective(rows, CRITERIA["loo"], categories=categories, degree=1, kernel=get_kernel("gaussian"))
+    objective = objective_of(rows, "loo", categories=categories, degree=1, kernel=get_kernel("gaussian"))
     joint, theta, step = WithRidge(objective, objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]), 1e-5
     jacobian = joint.jacobian(joint.evaluate(theta))
     for a in range(4):

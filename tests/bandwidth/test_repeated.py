@@ -15,7 +15,7 @@ from kernpool import (
     RepeatedRowsWarning,
     open_chunks,
 )
-from kernpool.bandwidth import repeated_rows
+from kernpool.bandwidth import TrainingRows, repeated_rows
 from kernpool.bandwidth.repeated_rows import count_copies
 from tests.support.commands import kernpool
 
@@ -32,8 +32,8 @@ def again(table, share):
     return np.concatenate([table, table[: int(share * len(table))]])
 
 
-def copies(X, value, **options):
-    return count_copies(X, NO_CODE[: len(X)], value, **options)
+def copies(X, value, weight=None, group=None):
+    return count_copies(TrainingRows.from_arrays(X, value, group=group), weight)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
@@ -60,8 +60,8 @@ def test_tables_of_classes_exported_twice(load):
 def test_levels_make_rows_different(generator):
     X, y = (again(part, 1.0) for part in curve(60))
     code = np.repeat([[0], [1]], 60, axis=0)
-    assert count_copies(X, code, y) == 0
-    assert count_copies(X, code * 0, y) == 60
+    assert count_copies(TrainingRows.from_arrays(X, y, code=code)) == 0
+    assert count_copies(TrainingRows.from_arrays(X, y, code=code * 0)) == 60
 
 
 def test_rounded_tables_have_equal_rows_by_chance(generator):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
+from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search.gauss_newton import _learn
-from kernpool.bandwidth.search.objective import Objective
+from tests.support.searches import canonical_rows, gradient_of, objective_of, search_bandwidth
 from tests.support.thinning import thinned
 
 GAUSSIAN = get_kernel("gaussian")
@@ -31,7 +31,7 @@ def test_no_place_of_a_dense_grid_is_better(criterion, degree, step):
 
     X, y = make_table(n=80, d=2)
     found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion=criterion, degree=degree)
-    objective = Objective(canonical_rows(X, y[:, None]), CRITERIA[criterion], degree=degree, kernel=GAUSSIAN)
+    objective = objective_of(canonical_rows(X, y[:, None]), criterion, degree=degree, kernel=GAUSSIAN)
 
     def penalised(theta):
         return objective.evaluate(theta).penalised
@@ -52,8 +52,8 @@ def test_no_place_of_a_dense_grid_is_better(criterion, degree, step):
 def test_the_descent_ends_where_the_gradient_vanishes(degree, seed):
     X, y = make_table(d=2, seed=seed)
     found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion="aicc", degree=degree)
-    objective = Objective(canonical_rows(X, y[:, None]), CRITERIA["aicc"], degree=degree, kernel=GAUSSIAN)
-    gradient = objective.gradient(objective.evaluate(np.log(found.bandwidth)))
+    objective = objective_of(canonical_rows(X, y[:, None]), "aicc", degree=degree, kernel=GAUSSIAN)
+    gradient = gradient_of(objective, objective.evaluate(np.log(found.bandwidth)))
     assert np.abs(gradient[found.relevance > 0]).max() < 1e-5
     assert found.value == found.values.min()
 
@@ -299,7 +299,7 @@ def test_descents_go_on_beyond_kinks_and_jumps(kernel, seed):
     X = generator.normal(size=(120, 2))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * generator.normal(size=120)
     found = search_bandwidth(X, y[:, None], kernel=get_kernel(kernel), criterion="loo")
-    objective = Objective(canonical_rows(X, y[:, None]), CRITERIA["loo"], kernel=get_kernel(kernel))
+    objective = objective_of(canonical_rows(X, y[:, None]), "loo", kernel=get_kernel(kernel))
     axis = np.log(np.geomspace(0.4, 3.0, 24))
     best = min(objective.evaluate(np.array([one, other])).penalised for one in axis for other in axis)
     assert found.value <= CRITERIA["loo"].value(best) * 1.001

@@ -7,12 +7,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth import search_bandwidth
-from kernpool.bandwidth.search import log_loss, search
-from kernpool.bandwidth.search.progress import TimeLimit
+from kernpool.bandwidth.search import search, state
 from kernpool.core import Categories
 from kernpool.execution import report_progress
 from kernpool.kernels import get_categorical_kernel
+from tests.support.searches import search_bandwidth
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -33,8 +32,7 @@ def ticks(monkeypatch):
         looks.append(1)
         return float(len(looks))
 
-    for module in (search, log_loss):
-        monkeypatch.setattr(module, "TimeLimit", lambda seconds: TimeLimit(seconds, clock))
+    monkeypatch.setattr(state, "perf_counter", clock)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 500)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 500)
     return looks
@@ -150,6 +148,18 @@ def test_estimators_pass_it_on(make, ticks):
     with pytest.warns(ConvergenceWarning, match="max_search_seconds=5"):
         model = make(max_search_seconds=5).fit(X, (y > 0) if make is NadarayaWatsonClassifier else y)
     assert "stopped after max_search_seconds=5" in model.bandwidth_search_.reason
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"), [(0.5, "the rule of Scott"), (30.5, "on 500 rows, rescaled to all rows")]
+)
+def test_classes_of_many_rows_are_searched_within_the_seconds(seconds, reason, ticks):
+    X, y = make_table(700, 2)
+    with pytest.warns(ConvergenceWarning):
+        found = NadarayaWatsonClassifier(max_search_seconds=seconds).fit(X, y > 0).bandwidth_search_
+    assert len(ticks) <= np.ceil(seconds) + 1  # one more for when it began
+    assert (len(found.tried), np.isfinite(found.value)) == (1, True)
+    assert reason in found.reason
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, True, "10", float("nan")])

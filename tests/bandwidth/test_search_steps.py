@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth
 from kernpool.bandwidth.search import common_scale, per_column, search
 from kernpool.bandwidth.search.gauss_newton import descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth
 from tests.support.thinning import slow, thinned
 
 GAUSSIAN = get_kernel("gaussian")
@@ -33,7 +33,7 @@ def test_one_factor_on_many_rows_is_within_the_promise(degree, seed):
     found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
     assert found.rows > search.MOST_ROWS_FOR_GRID
     assert len(found.tried) <= 8
-    objective = Objective(canonical_rows(X, y), CRITERIA["loo"], degree=degree, kernel=GAUSSIAN)
+    objective = objective_of(canonical_rows(X, y), "loo", degree=degree, kernel=GAUSSIAN)
     place = float(np.log(found.bandwidth[0]))
     best = minimize_scalar(
         lambda log: objective.evaluate(np.array([log])).penalised,
@@ -133,7 +133,7 @@ def test_levels_among_many_columns(monkeypatch):
 def test_what_a_column_is_missed_for():
     """The linear model knows the columns of noise of a fit with one common bandwidth."""
     X, y = wide(12)
-    objective = Objective(canonical_rows(X, y), CRITERIA["loo"], kernel=GAUSSIAN)
+    objective = objective_of(canonical_rows(X, y), "loo", kernel=GAUSSIAN)
     at = objective.evaluate(np.full(12, np.log(0.8)))
     gain = per_column.gain_without(objective, at, objective.jacobian(at), np.ones(12, dtype=bool))
     true = np.array(
@@ -159,7 +159,7 @@ def test_enough_is_not_confirmed():
     y = np.sin(3 * X[:, :1]) + X[:, 1:2] * X[:, 2:] + 0.3 * generator.normal(size=(200, 1))
     tried = {}
     for enough in (0.0, 1e-3):
-        objective = Objective(canonical_rows(X, y), CRITERIA["loo"], kernel=GAUSSIAN)
+        objective = objective_of(canonical_rows(X, y), "loo", kernel=GAUSSIAN)
         start = objective.evaluate(np.log([0.4, 0.4, 0.4]))
         end = descend(objective, start, max_steps=50, tolerance=1e-12, enough=enough)
         tried[enough] = [one.penalised for one in objective.tried]

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth import CRITERIA, canonical_rows, search_bandwidth, search_log_loss
-from kernpool.bandwidth.search import log_loss
-from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
+from kernpool.bandwidth.search import search
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective, choose_way
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.progress import choose_way
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth, search_log_loss
 
 
 def make_objective(n, d, levels=(), kernel="gaussian", **options):
@@ -23,7 +22,7 @@ def make_objective(n, d, levels=(), kernel="gaussian", **options):
     if levels:
         categories = Categories((get_categorical_kernel("li_racine"),) * len(levels), levels)
     rows = canonical_rows(X, y, None, code)
-    return Objective(rows, CRITERIA["loo"], categories=categories, kernel=get_kernel(kernel), **options)
+    return objective_of(rows, "loo", categories=categories, kernel=get_kernel(kernel), **options)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_a_search_says_which_way(n, d, options):
     ],
 )
 def test_a_search_for_probabilities_says_which_way(monkeypatch, n, first, way):
-    monkeypatch.setattr(log_loss, "MOST_ROWS_FOR_STARTS", first)
+    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", first)
     X, label = np.random.default_rng(0).normal(size=(n, 1)), np.eye(2)[np.arange(n) % 2]
     with count_evaluations(AllPairsObjective) as of_all_pairs, count_evaluations(Objective) as by_engine:
         found = search_log_loss(X, label, common_factor=True, kernel=get_kernel("gaussian"))

@@ -24,13 +24,13 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.bandwidth import search_bandwidth
 from kernpool.core import Factors, Layout, monomials, solve
 from kernpool.kernels import COMPILED, get_categorical_kernel
 from kernpool.pooling import local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.moments import check_moments, least_squares
 from tests.support.problems import make_problem
+from tests.support.searches import search_bandwidth
 
 BOTH = ["radial", "product"]
 COLUMNS = [1, 2, 3]

@@ -15,7 +15,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     open_chunks,
 )
-from kernpool.bandwidth import rate_factor
+from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.data import TableError
 from kernpool.data.chunks.sampling import draw_sample
 from kernpool.estimators.bandwidth import seed_of

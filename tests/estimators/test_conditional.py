@@ -17,11 +17,11 @@ from kernpool import (
     pool_quantile,
     pooling_weights,
 )
-from kernpool.bandwidth import search_bandwidth
 from kernpool.distribution.scoring_rules import indicators
 from kernpool.kernels import get_kernel
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
 from tests.support.dense_quantiles import assert_quantiles
+from tests.support.searches import search_bandwidth
 
 LEVELS = [0.9, 0.1, 0.5]
 THRESHOLDS = [-0.3, 0.2, 9.0]

@@ -14,10 +14,10 @@ from kernpool import (
     open_chunks,
     save_model,
 )
-from kernpool.bandwidth import canonical_rows
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import _folds
 from tests.support.dense_groups import left_out, mean_of_others
+from tests.support.searches import canonical_rows
 
 REGRESSORS = (NadarayaWatsonRegressor, LocalLinearRegressor)
 

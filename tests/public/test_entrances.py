@@ -163,8 +163,8 @@ def call_of(name):
                 others,
             )
         if method == "fit":
-            return Call(lambda **data: fit(owner, (ESTIMATORS | OPTIONAL)[owner](), **data), data, others)
             return Call((ESTIMATORS | OPTIONAL)[owner]().fit, data, others)
+        return Call(getattr(fitted(owner), method), data, others)
     if owner == "ConditionalDistribution":
         y_at = fitted("LocalLinearRegressor").conditional_distribution(
             POINTS["X"], y_bandwidth=0.25 if method == "pdf" else None

@@ -7,38 +7,31 @@ finds the mixing weight of class priors in a classifier. `repeated_rows.py` dete
 leave-one-out.
 """
 
-from kernpool.bandwidth.criteria import CRITERIA, LeaveOneOut, check_groups, leave_one_out
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, LeaveOneOut, leave_one_out
 from kernpool.bandwidth.plugin import plugin_bandwidth
-from kernpool.bandwidth.prior_shrinkage import priors_of_others
-from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning
-from kernpool.bandwidth.rules_of_thumb import (
-    RULES,
-    bring_to_rows,
-    canonical_ratio,
-    column_spread,
-    rate_factor,
-    rule_of_thumb,
-)
-from kernpool.bandwidth.search import BandwidthSearch, search_bandwidth, search_log_loss
-from kernpool.bandwidth.search.objective import TrainingRows, canonical_rows
+from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share, priors_of_others
+from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning, count_copies, warn_of_copies
+from kernpool.bandwidth.rules_of_thumb import RULES, canonical_ratio, rule_of_thumb
+from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
 
 __all__ = [
     "CRITERIA",
+    "LOG_LOSS",
     "RULES",
     "BandwidthSearch",
     "LeaveOneOut",
     "RepeatedRowsWarning",
+    "SearchOptions",
     "TrainingRows",
-    "bring_to_rows",
     "canonical_ratio",
     "canonical_rows",
-    "check_groups",
-    "column_spread",
+    "count_copies",
     "leave_one_out",
     "plugin_bandwidth",
+    "prior_of_others",
+    "prior_share",
     "priors_of_others",
-    "rate_factor",
     "rule_of_thumb",
     "search_bandwidth",
-    "search_log_loss",
+    "warn_of_copies",
 ]

@@ -120,17 +120,20 @@ CRITERIA = {
         Criterion("gcv", exclude_self=False, log_penalty=_generalised, in_logs=False),
     )
 }
+LOG_LOSS = Criterion("log_loss", exclude_self=True, log_penalty=None, in_logs=False)
 
 
-def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
+def check_groups(group: NDArray[np.int64] | None, criterion: Criterion | None, name: str = "") -> None:
     """Raise ValueError if groups are given with a criterion that holds out no rows, or if all rows are in one group.
 
     Parameters
     ----------
     group : ndarray of int, shape (n,), or None
         Number of the group of each row.
-    criterion : str
-        Name of the criterion.
+    criterion : Criterion or None
+        None for a bandwidth that is estimated without a criterion.
+    name : str
+        Name of such an estimate, for the message.
 
     Raises
     ------
@@ -139,17 +142,18 @@ def check_groups(group: NDArray[np.int64] | None, criterion: str) -> None:
 
     Examples
     --------
-    >>> check_groups(np.array([0, 0, 1]), "loo")
-    >>> check_groups(np.array([0, 0, 0]), "loo")
+    >>> check_groups(np.array([0, 0, 1]), CRITERIA["loo"])
+    >>> check_groups(np.array([0, 0, 0]), CRITERIA["loo"])
     Traceback (most recent call last):
     ValueError: groups has a single group, so that no rows are left to predict it from; give at least two, or none
     """
     if group is None:
         return
-    if criterion != "log_loss" and not (criterion in CRITERIA and CRITERIA[criterion].exclude_self):
+    if criterion is None or not criterion.exclude_self:
         raise ValueError(
-            f"groups are held out by 'loo', 'regularised' or, for classes, 'log_loss', and bandwidth={criterion!r} "
-            "leaves no rows out; use one of these, a number, or fit without groups"
+            "groups are held out by 'loo', 'regularised' or, for classes, 'log_loss', and "
+            f"bandwidth={name if criterion is None else criterion.name!r} leaves no rows out; use one of these, a "
+            "number, or fit without groups"
         )
     if len(group) and np.all(group == group[0]):
         raise ValueError(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import RULES
+from kernpool.bandwidth.search.setup import TrainingRows
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -36,6 +37,10 @@ OWN_OUTPUT, OWN_INPUT = 0.5, 0.9  # of the distinct rows have another y, or othe
 CHANCE = 10.0
 SEEN = 1 << 16  # rows that are looked at where there are more, all copies of a row or none
 
+TOO_SMALL = (
+    "leave-one-out predicts each from its own copies, so that bandwidths, errors and intervals come out far too small"
+)
+
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
@@ -54,24 +59,13 @@ class RepeatedRowsWarning(UserWarning):
     """
 
 
-def warn_of_copies(
-    X: NDArray[Any],
-    code: NDArray[np.int64],
-    value: NDArray[Any],
-    weight: Array | None = None,
-    group: NDArray[np.int64] | None = None,
-    *,
-    takes_groups: bool = True,
-    bandwidth: Any = None,
-) -> None:
+def warn_of_copies(rows: TrainingRows, *, takes_groups: bool = True, bandwidth: Any = None) -> None:
     """Warn if many training rows are exact copies of others, or if frequency weights above one act as copies.
 
     Parameters
     ----------
-    X, code, value, group : ndarray
-        As of `count_copies`.
-    weight : ndarray of shape (n,), optional
-        Frequencies. Rows of weight zero are ignored.
+    rows : TrainingRows
+        Training rows. Rows of weight zero are ignored.
     takes_groups : bool, default=True
         Whether the fit has ``groups=``, which is the other remedy then.
     bandwidth : object, optional
@@ -79,60 +73,37 @@ def warn_of_copies(
         with a weight of 1.1 a tenth of the row predicts itself, which is enough for a tiny bandwidth: then weights
         above one cause the warning, too.
     """
-    if weight is not None and not np.all(weight > 0):
-        kept = weight > 0
-        X, code, value, group = X[kept], code[kept], value[kept], None if group is None else group[kept]
-        weight = weight[kept]
-    copies = count_copies(X, code, value, group=group)
+    if not np.all(rows.weight > 0):
+        rows = rows.take(np.flatnonzero(rows.weight > 0))
+    copies, n, weight = count_copies(rows), len(rows.X), rows.weight
     searched = isinstance(bandwidth, str) and bandwidth not in NO_SEARCHES
     groups = ", or give groups= with one label for each distinct row, which holds its copies out together"
     if copies:
-        more = "" if group is None else " in another group"
-        remedy = "drop duplicates first (DataFrame.drop_duplicates of pandas)"
-        remedy += groups * takes_groups
+        more = "" if rows.group is None else " in another group"
         warn_caller(
-            f"{copies:g} of {len(X)} rows repeat another row{more}, with the same inputs and the same y: leave-one-out "
-            f"predicts each from its own copies, so that bandwidths, errors and intervals come out far too small; "
-            f"{remedy}",
+            f"{copies:g} of {n} rows repeat another row{more}, with the same inputs and the same y: {TOO_SMALL}; drop "
+            f"duplicates first (DataFrame.drop_duplicates of pandas){groups * takes_groups}",
             RepeatedRowsWarning,
         )
-    elif weight is not None and group is None and searched and _are_copies(X, code, value, weight, bandwidth):
-        warn_caller(
-            f"{np.count_nonzero(weight > 1)} of {len(X)} rows have a sample_weight above 1, which is read as equal "
-            f"rows: leave-one-out predicts each from its own copies, so that bandwidths, errors and intervals come out "
-            f"far too small; divide sample_weight by its largest value{groups * takes_groups}",
-            RepeatedRowsWarning,
-        )
+    elif searched and rows.group is None:
+        times = np.ceil(weight) if bandwidth in DECEIVED_BY_PARTS else np.maximum(np.floor(weight), 1.0)
+        if np.any(times > 1.0) and count_copies(rows, times):
+            warn_caller(
+                f"{np.count_nonzero(weight > 1)} of {n} rows have a sample_weight above 1, which is read as equal "
+                f"rows: {TOO_SMALL}; divide sample_weight by its largest value{groups * takes_groups}",
+                RepeatedRowsWarning,
+            )
 
 
-def _are_copies(X: NDArray[Any], code: NDArray[np.int64], value: NDArray[Any], weight: Array, bandwidth: str) -> bool:
-    """Return whether frequency weights above one count as enough copies of rows to bias a bandwidth search."""
-    times = np.ceil(weight) if bandwidth in DECEIVED_BY_PARTS else np.maximum(np.floor(weight), 1.0)
-    return bool(np.any(times > 1.0)) and count_copies(X, code, value, weight=times) > 0.0
-
-
-def count_copies(
-    X: NDArray[Any],
-    code: NDArray[np.int64],
-    value: NDArray[Any],
-    *,
-    weight: Array | None = None,
-    group: NDArray[np.int64] | None = None,
-) -> float:
+def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     """Count the rows that are exact copies of others; return zero if they are few or can be equal by chance.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Numeric columns.
-    code : ndarray of int, shape (n, k)
-        Categorical columns.
-    value : ndarray of shape (n,) or (n, c)
-        Outputs.
+    rows : TrainingRows
+        Training rows; copies within a group, which are held out together, do no harm, and are not counted.
     weight : ndarray of shape (n,), optional
-        Frequencies: a weight of 3 is a row and two copies. One each by default.
-    group : ndarray of int, shape (n,), optional
-        Groups, which are held out together: copies within a group do no harm, and are not counted.
+        Frequencies: a weight of 3 is a row and two copies. One each by default, whatever the weights of the rows.
 
     Returns
     -------
@@ -150,18 +121,18 @@ def count_copies(
     Examples
     --------
     >>> x = np.linspace(0.0, 1.0, 40)
-    >>> X, y, none = np.r_[x, x[:25]][:, None], np.sin(9.0 * np.r_[x, x[:25]]), np.zeros((65, 0), dtype=np.int64)
-    >>> count_copies(X, none, y), count_copies(np.round(X), none, np.round(y))
-    (25.0, 0.0)
+    >>> X, y = np.r_[x, x[:25]][:, None], np.sin(9.0 * np.r_[x, x[:25]])
+    >>> [count_copies(TrainingRows.from_arrays(*table)) for table in ((X, y), (np.round(X), np.round(y)))]
+    [25.0, 0.0]
     """
-    table = value.reshape(len(value), -1)
+    X, code, table = rows.X, rows.code, rows.value
     if weight is None and not (_has_ties(table[:, 0]) and _has_ties(X[:, 0])):
         return 0.0
-    rows = _hash([*X.T, *code.T, *table.T])
-    if weight is None and not _has_ties(rows):
+    hashes = _hash([*X.T, *code.T, *table.T])
+    if weight is None and not _has_ties(hashes):
         return 0.0
-    kept = _subsample(rows)
-    total, copies, first = _count_distinct(rows, weight, group, kept)
+    kept = _subsample(hashes)
+    total, copies, first = _count_distinct(hashes, weight, rows.group, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
     outputs = len(np.unique(_hash([*table[first].T])))
@@ -172,7 +143,8 @@ def count_copies(
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    return copies if len(kept) == len(rows) else _count_distinct(rows, weight, group, np.arange(len(rows)))[1]
+    every = np.arange(len(hashes))
+    return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.group, every)[1]
 
 
 def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:

@@ -61,7 +61,7 @@ def column_spread(X: Array, weight: Array | None = None) -> Array:
     if constant.any():
         warn_caller(
             f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows: they have no influence "
-            "on predictions, and their bandwidth is infinite",
+            "on predictions, and their bandwidth is infinite"
         )
     return np.where(constant, 1.0, spread)
 

@@ -30,7 +30,7 @@ from kernpool.data.model_format import check_model_folder
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
-from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES, check_ridge
+from kernpool.estimators.parameter_validation import ACCEPTED, NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
 from kernpool.estimators.persistence import save_model
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.threads import resolve_n_jobs
@@ -140,7 +140,7 @@ def build_model(options: argparse.Namespace) -> KernelRegressor:
         resolve_n_jobs(options.jobs)
         if not isinstance(bandwidth, str):
             as_bandwidth(bandwidth, np.size(bandwidth))
-        check_ridge(options.ridge)
+        ACCEPTED["ridge"].check("ridge", options.ridge)
     except ValueError as error:
         raise UsageError(str(error)) from None
     common = {"composition": options.composition, "scale": options.scale, "n_jobs": options.jobs}

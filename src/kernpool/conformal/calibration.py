@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.repeated_rows import count_copies
+from kernpool.bandwidth import TrainingRows, count_copies
 from kernpool.core import Prepared, Problem, in_unit
 from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, with_sizes
 from kernpool.execution.threads import cut
@@ -40,10 +40,9 @@ def are_copied(smoother: Smoother, value: Array) -> bool:
     Rows are duplicates if their inputs and their `value`, outputs or labels, are equal. `count_copies` says how many
     are needed, and when chance explains them.
     """
-    rows, weight = smoother.training, smoother.weight
-    kept, code = weight > 0, np.zeros((len(weight), 0), dtype=np.int64) if rows.code is None else rows.code
-    times = None if np.all(weight[kept] == 1.0) else weight[kept]
-    return count_copies(rows.query[kept], code[kept], value[kept], weight=times) > 0
+    rows = TrainingRows.from_arrays(smoother.training.query, value, smoother.weight, smoother.training.code)
+    rows = rows.take(np.flatnonzero(rows.weight > 0))
+    return count_copies(rows, None if np.all(rows.weight == 1.0) else rows.weight) > 0
 
 
 def lonely_levels(

@@ -36,13 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, leave_one_out
-from kernpool.bandwidth.repeated_rows import count_copies
+from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies, leave_one_out
 from kernpool.core.input_validation import Keys, as_tol
-from kernpool.estimators.bandwidth import choose_bandwidth
+from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
 from kernpool.estimators.fitted_model import recipe_of, scaled_keys
-from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, Recipe, finalize
 
@@ -72,14 +70,9 @@ def expected_error(model: Any) -> float:
     ValueError
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
-    rows = canonical_rows(
-        scaled_keys(model).astype(np.float64),
-        np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1),
-        model.key_weight_,
-        model.key_code_,
-        model.key_group_,
-    )
-    copies = rows.group is None and count_copies(rows.X, rows.code, rows.value, weight=rows.weight) > 0
+    X, value = scaled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
+    rows = canonical_rows(TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_))
+    copies = rows.group is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)
     if rows.group is not None and rows.groups < FEWEST:
@@ -118,15 +111,11 @@ def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
     """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
         return choose_bandwidth(
-            fold.X,
-            fold.value,
-            fold.weight,
-            code=fold.code,
+            model.bandwidth,
+            fold,
+            search_options(model),
             categories=model._categories(),
-            group=fold.group,
-            degree=model._degree,
-            standardise=model._standardise,
-            **search_parameters(model),
+            most_rows=model.max_search_rows,
         )
     except ValueError as error:  # some criteria want more rows than the fold has left
         raise ValueError(f"expected_error needs a search without some of the rows, and there {error}") from error

@@ -15,7 +15,6 @@ from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import joined_ranges, range_of
 from kernpool.data.dates import in_words
 from kernpool.estimators.training_rows import source_of
-from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
@@ -225,19 +224,6 @@ def warn_of_extrapolation(
         "there; leave such queries out, or fit rows that reach as far",
         ExtrapolationWarning,
     )
-
-
-def check_extrapolate(extrapolate: Any) -> None:
-    """Raise ValueError unless `extrapolate` is 'plane' or 'clip'.
-
-    Examples
-    --------
-    >>> check_extrapolate("nearest")
-    Traceback (most recent call last):
-    ValueError: extrapolate must be 'plane' or 'clip', got 'nearest'
-    """
-    if not (isinstance(extrapolate, str) and extrapolate in POLICIES):
-        raise ValueError(f"extrapolate must be 'plane' or 'clip', got {abbreviate(extrapolate)}")
 
 
 def limits_of(model: Any) -> tuple[Array, Array] | None:

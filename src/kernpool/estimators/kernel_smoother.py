@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut, leave_one_out
-from kernpool.bandwidth.repeated_rows import warn_of_copies
+from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out, warn_of_copies
 from kernpool.core import NO_CATEGORIES, Categories, Prepared, as_tol
 from kernpool.data.encoding import Encoding, group_codes
 from kernpool.data.model_format import Record
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted_model import (
     RankNotes,
@@ -30,7 +29,7 @@ from kernpool.estimators.fitted_model import (
     recipe_of,
     refuse_unable,
 )
-from kernpool.estimators.parameter_validation import NamedCalls, search_parameters
+from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import VERSION, record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
@@ -153,18 +152,16 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
-        warn_of_copies(key, code, value, weight, group, bandwidth=self.bandwidth)
+        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group)
+        warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         found = choose_bandwidth(
-            new_scale(self, key, weight, encoding).apply(key),
-            value,
-            weight,
-            code=code,
+            self.bandwidth,
+            replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key)),
+            search_options(self),
             categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
-            group=group,
             smoothing=self.smoothing,
-            degree=self._degree,
-            standardise=self._standardise,
-            **search_parameters(self),
+            convention=self.bandwidth_convention,
+            most_rows=self.max_search_rows,
         )
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)

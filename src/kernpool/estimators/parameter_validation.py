@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import as_tol, check_composition, check_empty
 from kernpool.data.array_validation import as_bandwidth
-from kernpool.estimators.extrapolation import check_extrapolate
+from kernpool.estimators.extrapolation import POLICIES
 from kernpool.estimators.rank_transform import check_scale, is_column
 from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
@@ -35,19 +35,6 @@ Array = NDArray[np.float64]
 
 ISOTONIC = "isotonic"
 DIGITS = 12  # of probabilities: those that differ by rounding are equal, or they would be steps
-
-
-def check_recalibrate(recalibrate: Any) -> None:
-    """Raise ValueError unless `recalibrate` is None or 'isotonic'.
-
-    Examples
-    --------
-    >>> check_recalibrate("sigmoid")
-    Traceback (most recent call last):
-    ValueError: recalibrate must be None or 'isotonic', got 'sigmoid'
-    """
-    if recalibrate is not None and not (isinstance(recalibrate, str) and recalibrate == ISOTONIC):
-        raise ValueError(f"recalibrate must be None or {ISOTONIC!r}, got {abbreviate(recalibrate)}")
 
 
 def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
@@ -146,11 +133,6 @@ def check_maps(maps: NDArray[Any], classes: int) -> None:
 NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
 FOR_CLASSES = "log_loss"
 NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)  # the plug-in is for one output
-# What `choose_bandwidth` takes of an estimator; smoothing, which not all have, is given beside them.
-OF_SEARCH = (
-    "kernel", "bandwidth", "bandwidth_convention", "composition", "common_factor", "max_search_rows",
-    "max_search_seconds", "random_state", "algorithm", "n_jobs",
-)  # fmt: skip
 LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
@@ -168,9 +150,11 @@ def check_parameters(model: Any) -> None:
     ValueError: max_search_rows must be None or a number of rows from 2 on, got 1
     """
     parameters = vars(model)  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
-    for name, check in CHECKS.items():
-        if name in parameters:
-            check(parameters[name])
+    for name, value in parameters.items():
+        if name in ACCEPTED:
+            ACCEPTED[name].check(name, value)
+        elif name in READERS:
+            READERS[name](value)
     named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
     _check_bandwidth(parameters.get("bandwidth"), named)
 
@@ -189,31 +173,6 @@ def check_restored(model: Any) -> None:
     smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
     if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
         raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
-
-
-def search_parameters(model: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator that `choose_bandwidth` needs, as a dict by name."""
-    names = (*OF_SEARCH, "ridge") if hasattr(model, "ridge") else OF_SEARCH  # only models of planes have one
-    return {name: getattr(model, name) for name in names}
-
-
-def _check_unseen(unseen: Any) -> None:
-    check_choice("unseen", unseen, ("raise", "unlike"))
-
-
-def _check_common_factor(common_factor: Any) -> None:
-    if not isinstance(common_factor, bool | np.bool_):
-        raise ValueError(f"common_factor must be True or False, got {abbreviate(common_factor)}")
-
-
-def _check_max_search_rows(most: Any) -> None:
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2):
-        raise ValueError(f"max_search_rows must be None or a number of rows from 2 on, got {abbreviate(most)}")
-
-
-def _check_max_search_seconds(most: Any) -> None:
-    if most is not None and not (_is_number(most) and most > 0):
-        raise ValueError(f"max_search_seconds must be None or a positive number of seconds, got {abbreviate(most)}")
 
 
 def _check_kernel(kernel: Any) -> None:
@@ -235,50 +194,76 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
     )
 
 
-def check_ridge(ridge: Any) -> None:
-    """Raise ValueError unless `ridge` is None or a number in [0, 1e100]."""
-    if ridge is not None and not (_is_number(ridge) and 0.0 <= ridge <= LARGEST_RIDGE):
-        raise ValueError(
-            f"ridge must be None, to be found, or a number from 0 to {LARGEST_RIDGE:g}, got {abbreviate(ridge)}"
-        )
-
-
-def check_prior_share(share: Any) -> None:
-    """Raise ValueError unless `prior_share` is 'loo' or a number in [0, 1)."""
-    if isinstance(share, str) and share == "loo":
-        return
-    number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
-    if not number or not 0.0 <= share < 1.0:
-        raise ValueError(f"prior_share must be 'loo', or a number from 0 on and below 1, got {abbreviate(share)}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
 def _check_random_state(random_state: Any) -> None:
     if type(random_state) is not int or not 0 <= random_state < 1 << 32:  # to seed one takes longer than a small fit
         as_random(random_state, generators=False)
 
 
-CHECKS: dict[str, Callable[[Any], object]] = {
+READERS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
     "scale": check_scale,
-    "extrapolate": check_extrapolate,
     "composition": check_composition,
     "bandwidth_convention": check_convention,
     "algorithm": check_algorithm,
     "tol": as_tol,
     "random_state": _check_random_state,
     "n_jobs": resolve_n_jobs,
-    "unseen": _check_unseen,
-    "common_factor": _check_common_factor,
-    "max_search_rows": _check_max_search_rows,
-    "max_search_seconds": _check_max_search_seconds,
     "kernel": _check_kernel,
-    "ridge": check_ridge,
-    "prior_share": check_prior_share,
-    "recalibrate": check_recalibrate,
+}
+
+
+class Accepted(NamedTuple):
+    """Values that a parameter accepts: some by name, and numbers that fulfil a condition.
+
+    Parameters
+    ----------
+    words : str
+        The values in words, for the error message.
+    names : tuple, optional
+        Strings, None, True and False that are accepted.
+    numbers : callable, optional
+        Condition on numbers; without one no number is accepted.
+    whole : bool, default=False
+        Whether numbers have to be integers.
+
+    Examples
+    --------
+    >>> Accepted("a number of rows from 2 on", numbers=lambda n: n >= 2, whole=True).check("max_search_rows", 2.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: max_search_rows must be a number of rows from 2 on, got 2.5
+    """
+
+    words: str
+    names: tuple[str | bool | None, ...] = ()
+    numbers: Callable[[Any], bool] | None = None
+    whole: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError unless the value of the parameter called `name` is accepted."""
+        if value is None or isinstance(value, str | bool | np.bool_):
+            accepted = value in self.names
+        else:
+            kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
+            accepted = self.numbers is not None and isinstance(value, kinds) and bool(self.numbers(value))
+        if not accepted:
+            known = [name for name in self.names if isinstance(name, str)]
+            hint = did_you_mean(value, known) if isinstance(value, str) else ""
+            raise ValueError(f"{name} must be {self.words}, got {abbreviate(value)}; {hint}".rstrip("; "))
+
+
+FLAG = Accepted("True or False", (True, False))
+ACCEPTED = {
+    "extrapolate": Accepted("'plane' or 'clip'", POLICIES),
+    "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
+    "common_factor": FLAG,
+    "max_search_rows": Accepted("None or a number of rows from 2 on", (None,), lambda n: n >= 2, whole=True),
+    "max_search_seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
+    "ridge": Accepted(
+        f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE
+    ),
+    "prior_share": Accepted("'loo', or a number from 0 on and below 1", ("loo",), lambda x: 0 <= x < 1),
+    "recalibrate": Accepted(f"None or {ISOTONIC!r}", (None, ISOTONIC)),
 }
 
 

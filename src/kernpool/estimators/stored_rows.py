@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.bandwidth import TrainingRows
 from kernpool.data import TableError, is_frame
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
@@ -21,6 +22,7 @@ from kernpool.estimators.bandwidth import (
     SearchDraw,
     bandwidth_of_sample,
     choose_bandwidth,
+    search_options,
     seed_of,
 )
 from kernpool.estimators.extrapolation import (
@@ -32,7 +34,7 @@ from kernpool.estimators.extrapolation import (
     window_of,
 )
 from kernpool.estimators.fitted_model import recipe_of, refuse_unable
-from kernpool.estimators.parameter_validation import check_parameters, search_parameters
+from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula, selection
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
@@ -131,16 +133,18 @@ def fit_stored(model: Any, pairs: StoredPairs) -> None:
             f"{abbreviate(model.scale)}; fit a sample of them in memory, or write ranks of the column into the file"
         )
     pairs = pairs.counted()
-    options = search_parameters(model) | {"smoothing": model.smoothing, "degree": model._degree}
+    options = search_options(model)
     if isinstance(model.bandwidth, str):
         size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
         sample = pairs.draw_sample(size, seed, progress=current_progress())
-        found = bandwidth_of_sample(sample, pairs.flat, pairs.labels, **options)
+        found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, options, model.smoothing)
         found["_search_draw"] = SearchDraw(size, seed)
         columns = len(found["bandwidth_"])
     else:
         columns = pairs.columns
-        found = choose_bandwidth(np.zeros((1, columns)), np.zeros(1), **options) | {"bandwidth_note_": "as given"}
+        rows, convention = TrainingRows.from_arrays(np.zeros((1, columns)), np.zeros(1)), model.bandwidth_convention
+        found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing, convention=convention)
+        found["bandwidth_note_"] = "as given"
     refuse_unable(model, columns)
     names = pairs.labels if all_text(pairs.labels or ()) else None
     encoding = None

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.bandwidth.search.fast_objectives import PairwiseObjective
+from kernpool.bandwidth.search.fast_objectives import PairwiseObjective, choose_way
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.progress import SearchState, choose_way
-from kernpool.bandwidth.search.setup import SearchConfig
+from kernpool.bandwidth.search.setup import SearchOptions
+from kernpool.bandwidth.search.state import SearchState
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -33,32 +32,29 @@ LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
 NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
-def search(objective: Objective, first: Objective, setting: SearchConfig, spread: Array, course: SearchState) -> str:
+def search(objective: Objective, first: Objective, state: SearchState) -> str:
     """Minimise a criterion over one factor common to all bandwidths: on a grid, then by local refinement.
 
     Parameters
     ----------
     objective, first : Objective
         Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
-    setting : SearchConfig
-        Criterion and pooling options.
-    spread : ndarray of shape (d,)
-        Spreads of the columns.
-    course : SearchState
-        Record of the search, which is updated.
+    state : SearchState
+        The running search.
 
     Returns
     -------
     str
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
-    grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
+    spread = state.start.spread
+    grid = candidates(first.rows.X / spread, state.options)
     way = choose_way(first, one_factor=True)
-    course.starts, course.way = len(grid), way.reason
+    state.starts, state.way = len(grid), way.reason
     if way.quick:
-        course.quick = quick = PairwiseObjective(first)
-        minimise_quickly(quick, spread, grid)
-        course.hand_over(quick.best.theta)
+        state.quick = quick = PairwiseObjective(first)  # no check: every evaluation is reported
+        minimise(quick, spread, grid)
+        state.hand_over(quick.best.theta)
     elif first is objective:
         minimise(first, spread, grid)
     else:
@@ -70,7 +66,13 @@ def search(objective: Objective, first: Objective, setting: SearchConfig, spread
     return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
 
-def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
+def expected_minimum(objective: Objective, before: Objective, theta: Array) -> Array:
+    """Return the parameters expected to be best for more rows, given the best ones for fewer rows."""
+    rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(theta))
+    return theta + float(np.log(rate))
+
+
+def candidates(scaled: Array, options: SearchOptions) -> Array:
     """Return a grid of common bandwidth factors, from well below the distances between rows to well above them.
 
     From a tenth of a typical nearest-neighbour distance to ten diameters of the data. Below, a Gaussian window holds
@@ -80,8 +82,8 @@ def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
     ----------
     scaled : ndarray of shape (n, d)
         Rows in units of the spreads of their columns.
-    kernel, composition
-        As in `pool`.
+    options : SearchOptions
+        Kernel and composition.
 
     Returns
     -------
@@ -96,9 +98,10 @@ def candidates(scaled: Array, kernel: Kernel, composition: str) -> Array:
     diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
     if diameter == 0:  # all rows at one point: every bandwidth gives the mean
         return np.ones(1)
+    kernel = options.kernel
     if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
         # The error is a step function of h, which changes where h passes a distance: one candidate per step.
-        steps = np.unique(pdist(points, "chebyshev" if composition == "product" else "euclidean"))
+        steps = np.unique(pdist(points, "chebyshev" if options.composition == "product" else "euclidean"))
         return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
     nearest = KDTree(points).query(points, k=2)[0][:, 1]
     size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
@@ -127,45 +130,37 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
     return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
 
 
-def minimise(objective: Objective, spread: Array, grid: Array) -> None:
+def minimise(objective: Objective | PairwiseObjective, spread: Array, grid: Array) -> None:
     """Minimise a criterion over a common bandwidth factor: on a grid, then around its best local minima.
 
-    Local minima are refined by Brent's method. Results are in `objective.tried`.
+    Local minima are refined by Brent's method. Results are in `objective.tried`. The fast objective of a small
+    one-column table is evaluated on several threads.
 
     Parameters
     ----------
     objective, spread, grid
         As in `scan`.
     """
-    penalised = partial(_penalised, objective, np.log(spread))
-    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
-        _bounded(penalised, low, high, TOLERANCE)
-
-
-def minimise_quickly(objective: PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Minimise the criterion of a small one-column table over its bandwidth, on several threads.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As in `minimise`.
-    """
-    logs, shift, engine = np.log(grid), np.log(spread), objective.engine
-    n_jobs, rows, report = resolve_n_jobs(engine.n_jobs), len(objective.rows.X), engine.progress
+    logs, penalised = np.log(grid), partial(_penalised, objective, np.log(spread))
+    if not isinstance(objective, PairwiseObjective):
+        for low, high in _valleys(logs, scan(objective, spread, grid)):
+            _bounded(penalised, low, high)
+        return
+    options, rows = objective.engine.options, len(objective.rows.X)
+    n_jobs, report, values = resolve_n_jobs(options.n_jobs), options.progress, np.empty(len(logs))
     progress = None if report is None else lambda done, total: report(done * rows, total * rows)
-    scanned = np.empty(len(logs))
 
-    def scan(points: slice) -> Iterator[None]:
+    def evaluate(points: slice) -> Iterator[None]:
         for i in range(points.start, points.stop):
-            scanned[i] = min(objective.evaluate(shift + logs[i]).penalised, UNDEFINED)
+            values[i] = penalised(logs[i])
             yield
 
-    run_blocks(scan, cut(len(logs), 4), n_jobs, progress)
-    valleys = _deep_valleys(logs, scanned)
+    run_blocks(evaluate, cut(len(logs), 4), n_jobs, progress)
+    valleys = _deep_valleys(logs, values)
 
     def refine(which: slice) -> Iterator[None]:
         for low, high in valleys[which]:
-            _bounded(lambda point: min(objective.evaluate(shift + point).penalised, UNDEFINED), low, high, TOLERANCE)
+            _bounded(penalised, low, high)
             yield
 
     run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
@@ -256,12 +251,12 @@ def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     return deep
 
 
-def _penalised(objective: Objective, log_spread: Array, log_factor: float) -> float:
+def _penalised(objective: Objective | PairwiseObjective, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED
 
 
-def _bounded(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+def _bounded(function: Callable[[float], float], low: float, high: float) -> None:
     from scipy.optimize import minimize_scalar
 
-    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": tolerance}).x)
+    minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": TOLERANCE})

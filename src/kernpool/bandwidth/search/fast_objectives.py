@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, be
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import get_kernel
+from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
 
@@ -47,10 +48,15 @@ class FastObjective(ABC):
     ----------
     engine : Objective
         The same criterion, evaluated by the engine.
+    check : callable, optional
+        Called before every evaluation; raises an error where a search is to stop.
     """
 
-    def __init__(self, engine: Objective) -> None:
-        self.engine, self.rows, self.box = engine, engine.rows, engine.box
+    def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
+        from kernpool.bandwidth.loops import all_pairs
+
+        self.engine, self.rows, self.box, self.check = engine, engine.rows, engine.box, check
+        self.loops = all_pairs
         self.tried: list[Trial] = []
 
     @abstractmethod
@@ -107,43 +113,59 @@ class PairwiseObjective(FastObjective):
     ----------
     engine : Objective
         The same criterion by the engine, for bandwidths at which rows have no neighbours within reach.
+    check
+        As in `FastObjective`.
     """
 
-    def __init__(self, engine: Objective) -> None:
-        from kernpool.bandwidth.loops.all_pairs import add_derivatives, add_others, sum_nearest
-
-        super().__init__(engine)
-        self._add_others: Callable[..., None] = add_others
-        self._add_derivatives: Callable[..., None] = add_derivatives
-        self._sum_nearest: Callable[..., None] = sum_nearest
+    def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
+        super().__init__(engine, check)
         rows, self._value = engine.rows, engine.problem.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._columns = np.ascontiguousarray(rows.X.T)
         counted = np.vstack([np.ones(len(rows.X)), self._value.T])
         self._weighted = rows.weight * counted
         # Weight of a row for itself: all but one unit, or everything.
-        unit = np.minimum(rows.weight, 1.0) if engine.criterion.exclude_self else 0.0
+        unit = np.minimum(rows.weight, 1.0) if engine.options.criterion.exclude_self else 0.0
         self._own = (rows.weight - unit) * counted
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
         self._gap = np.minimum(gap[:-1], gap[1:])
         self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
-        """Evaluate the criterion at given log bandwidths, to about twelve digits, and record it in `tried`."""
-        at = self._evaluate(theta)
-        if at is None:
+        """Evaluate the criterion at given log bandwidths, to about twelve digits, and record it in `tried`.
+
+        The engine does so if there are several columns and a row's sum of weights is negligible.
+        """
+        self.check()
+        rows, (scaled, reach) = self.rows, self._scaled(theta)
+        sums, alone = self._own.copy(), np.zeros(len(rows.X), dtype=bool)
+        self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
+        if len(theta) > 1 and np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
             return self.engine.evaluate(theta)
-        self.tried.append(Trial(theta, at.penalised, at.error, 0))
-        return at
+        if len(theta) == 1:
+            # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
+            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
+            alone = far & (self._own[0] == 0.0)
+            if alone.any():
+                self.loops.sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
+        prediction = (sums[1:] / sums[0]).T
+        denominator = np.where(alone, np.inf, sums[0])
+        residual, criterion = (self._value - prediction) * self._share, self.engine.options.criterion
+        penalised, error, residual, slope = penalise(criterion, residual, rows.weight, 1.0 / denominator)
+        if self.engine.penalty is not None:
+            penalised, residual = self.engine.penalty.apply(penalised, residual, theta, rows.number)
+        self.tried.append(Trial(theta, penalised, error, 0))
+        return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def jacobian(self, at: Evaluation | PairwiseEvaluation) -> Array:
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
         if isinstance(at, Evaluation):
             return self.engine.jacobian(at)
+        self.check()
         scaled, reach = self._scaled(at.theta)
         (d, n), row = scaled.shape, (np.empty(scaled.shape[1]), np.empty(scaled.shape[1]))
         sums = np.zeros((d, *self._weighted.shape))
-        self._add_derivatives(scaled, self._weighted, reach, sums, *row)
+        self.loops.add_derivatives(scaled, self._weighted, reach, sums, *row)
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
@@ -151,33 +173,9 @@ class PairwiseObjective(FastObjective):
         # The diagonal of the hat matrix is one over the denominator.
         share = self.rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
-        if self.engine.regularity is not None:
-            result += self.engine.regularity.moved(at.residual, at.theta, self.rows.number)
+        if self.engine.penalty is not None:
+            result += self.engine.penalty.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(n * at.residual.shape[1], d))
-
-    def _evaluate(self, theta: Array) -> PairwiseEvaluation | None:
-        """Evaluate the criterion; return None if there are several columns and a row's sum of weights is negligible."""
-        rows = self.rows
-        scaled, reach = self._scaled(theta)
-        sums = self._own.copy()
-        self._add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
-        if len(theta) > 1:
-            if np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
-                return None
-            alone = np.zeros(len(rows.X), dtype=bool)
-        else:
-            # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
-            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
-            alone = far & (self._own[0] == 0.0)
-            if alone.any():
-                self._sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
-        prediction = (sums[1:] / sums[0]).T
-        denominator = np.where(alone, np.inf, sums[0])
-        residual = (self._value - prediction) * self._share
-        penalised, error, residual, slope = penalise(self.engine.criterion, residual, rows.weight, 1.0 / denominator)
-        if self.engine.regularity is not None:
-            penalised, residual = self.engine.regularity.apply(penalised, residual, theta, rows.number)
-        return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
         """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
@@ -233,17 +231,9 @@ class Buffers:
     """Work arrays for one block of rows, allocated once and reused."""
 
     def __init__(self, size: int, n: int, d: int, outputs: int) -> None:
-        self.exponents, self.kernel, self.changes = (
-            np.empty((size, n)),
-            np.empty((size, n)),
-            np.empty(size * outputs * n),
-        )
-        self.offset, self.pair, self.moved, self.row = (
-            np.empty((d, n)),
-            np.empty((2, n)),
-            np.empty((outputs, n)),
-            np.empty(n),
-        )
+        self.exponents, self.kernel = np.empty((size, n)), np.empty((size, n))
+        self.changes, self.moved = np.empty(size * outputs * n), np.empty((outputs, n))
+        self.offset, self.pair, self.row = np.empty((d, n)), np.empty((2, n)), np.empty(n)
 
 
 class AllPairsObjective(FastObjective):
@@ -251,8 +241,8 @@ class AllPairsObjective(FastObjective):
 
     Parameters
     ----------
-    engine : Objective
-        The same criterion, evaluated by the engine.
+    engine, check
+        As in `FastObjective`.
 
     Notes
     -----
@@ -260,11 +250,8 @@ class AllPairsObjective(FastObjective):
     Memory is O(n (d + c)) and a few megabytes for each thread. The bits are the same for any number of threads.
     """
 
-    def __init__(self, engine: Objective) -> None:
-        from kernpool.bandwidth.loops import all_pairs
-
-        super().__init__(engine)
-        self._loops = all_pairs
+    def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
+        super().__init__(engine, check)
         problem, code = engine.problem, engine.rows.code
         # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
         # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
@@ -274,7 +261,7 @@ class AllPairsObjective(FastObjective):
             self._order = np.lexsort(code.T[::-1])
             self._back = np.argsort(self._order)
         weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
-        own = problem.own_weight if engine.criterion.exclude_self else weight
+        own = problem.own_weight if engine.options.criterion.exclude_self else weight
         # Copies, because loops are compiled once more for arrays that are read-only.
         self._weight, self._own, self._key = (np.array(part[self._order]) for part in (weight, own, problem.key))
         self._columns = np.ascontiguousarray(self._key.T)
@@ -291,6 +278,7 @@ class AllPairsObjective(FastObjective):
 
         It is accurate to ten digits or more.
         """
+        self.check()
         problem = self.engine.at(theta)
         at = self.engine.judge(theta, problem, self._sum(problem))
         self.tried.append(at.tried)
@@ -299,6 +287,7 @@ class AllPairsObjective(FastObjective):
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
+        self.check()
         moved, c = self._differentiate(at), at.residual.shape[1]
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
@@ -318,16 +307,8 @@ class AllPairsObjective(FastObjective):
         def work(block: slice, buffers: Buffers) -> None:
             exponents = self._exponents(problem, block, buffers)
             kernel = self._weigh(exponents, tables, -1, block, shift, False, buffers)
-            self._loops.add_moments(
-                kernel,
-                self._columns,
-                unit,
-                self._value,
-                block.start,
-                layout.degree,
-                buffers.offset,
-                buffers.pair,
-                sums,
+            self.loops.add_moments(
+                kernel, self._columns, unit, self._value, block.start, layout.degree, buffers.offset, buffers.pair, sums
             )
 
         self._run(work)
@@ -355,7 +336,7 @@ class AllPairsObjective(FastObjective):
         def work(block: slice, buffers: Buffers) -> None:
             exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
             changes = buffers.changes[: size * outputs * n].reshape(size, outputs, n)
-            self._loops.differentiate_by_weights(
+            self.loops.differentiate_by_weights(
                 self._columns,
                 unit,
                 self._value,
@@ -395,9 +376,7 @@ class AllPairsObjective(FastObjective):
         if not self._is_gaussian:
             return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
         exponents = buffers.exponents[: block.stop - block.start]
-        self._loops.square_distances(
-            self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents
-        )
+        self.loops.square_distances(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
         return exponents
 
     def _weigh(
@@ -405,7 +384,7 @@ class AllPairsObjective(FastObjective):
     ) -> Array:
         """Return a block's pair weights; derivatives replace the factors of categorical column `skipped` (-1: none)."""
         kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
-        self._loops.weigh(
+        self.loops.weigh(
             exponents,
             self._levels,
             tables.exponents,
@@ -441,17 +420,8 @@ class AllPairsObjective(FastObjective):
         slopes = np.empty((*changes.shape[:2], len(self._columns)))
         if self._is_gaussian:
             unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(ends)))
-            self._loops.differentiate_by_bandwidths(
-                kernel,
-                changes,
-                self._columns,
-                unit,
-                ends,
-                block.start,
-                buffers.row,
-                buffers.moved,
-                slopes,
-                by_cell,
+            self.loops.differentiate_by_bandwidths(
+                kernel, changes, self._columns, unit, ends, block.start, buffers.row, buffers.moved, slopes, by_cell
             )
             return slopes, by_cell
         inside, weighted = np.isfinite(exponents), changes * kernel[:, None, :]
@@ -473,9 +443,132 @@ class AllPairsObjective(FastObjective):
             self._free.append(buffers)
             yield
 
-        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.engine.n_jobs), self.engine.progress)
+        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.engine.options.n_jobs), self.engine.options.progress)
 
 
 def _inverse(x: Array) -> Array:
     """Return reciprocals of positive numbers and zero for the others, of shape (n, 1, 1)."""
     return np.divide(1.0, x, where=x > 0, out=np.zeros(len(x)))[:, None, None]
+
+
+MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
+# Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take
+# the engine about 4 ms with their slopes, and a search as long as loading compiled loops, one second.
+FEWEST_NUMBERS = 200_000
+# With fewer columns half of the pairs, those within reach, are quicker (1024 rows of three: 0.7 ms and not 2), and the
+# engine is as quick for local lines; with 30 columns slopes of all pairs take a third of the time.
+MANY_COLUMNS = 8
+MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
+# Unless most rows are within reach of most. With 20 000 rows of six numbers and three factors, of which three numbers
+# matter, half of the pairs are, and slopes of all pairs take a third of the time of the engine's.
+MOST_ROWS_IN_REACH, SHARE_IN_REACH = 1 << 15, 0.25
+SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight relative to the largest
+
+
+class EvaluationMethod(NamedTuple):
+    """Method by which a criterion is evaluated, and the reason for choosing it.
+
+    Parameters
+    ----------
+    make : type or None
+        Class of the fast objective, built from the engine's; None if there is none.
+    reason : str
+        The reason in words.
+    """
+
+    make: type[FastObjective] | None
+    reason: str
+
+    @property
+    def quick(self) -> bool:
+        """Whether the criterion is evaluated by a fast method for small data sets."""
+        return self.make is not None
+
+
+def choose_way(objective: Objective, *, one_factor: bool, near: Array | None = None) -> EvaluationMethod:
+    """Choose between the general and the fast methods of evaluating a criterion on given rows.
+
+    Parameters
+    ----------
+    objective : Objective
+        Criterion of these rows.
+    one_factor : bool
+        Whether one factor on the spreads is searched for, instead of one bandwidth per column.
+    near : ndarray of shape (p,), optional
+        Log bandwidths and smoothings that the search continues from. By default they are unknown, and more than some
+        thousand rows are left to the engine.
+
+    Returns
+    -------
+    EvaluationMethod
+        The method and the reason. It depends on the rows alone, so that results are the same to the last digit
+        whether or not the compiled loops are already loaded.
+    """
+    (n, d), k = objective.rows.X.shape, objective.rows.code.shape[1]
+    problem = objective.problem
+    gaussian = problem.similarity.kernel is get_kernel("gaussian")
+    if objective.options.algorithm != "auto":
+        return EvaluationMethod(None, f"by the engine: algorithm={objective.options.algorithm!r} was asked for")
+    if objective.rows.group is not None:
+        return EvaluationMethod(None, "by the engine: rows of a group are left out together")
+    if one_factor and d > 1:
+        return EvaluationMethod(None, "by the engine: there is no faster method for a common factor of several columns")
+    means = gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS)
+    if n > MOST_ROWS and (means or near is None or not _are_in_reach(objective, near)):
+        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a faster method")
+    if means:
+        if n <= MOST_ROWS_WITHOUT_COMPILER:
+            return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
+        return EvaluationMethod(
+            PairwiseObjective, f"every pair of {n} rows once, by compiled loops; the best by the engine"
+        )
+    if not k and (not gaussian or one_factor or d < MANY_COLUMNS):
+        return EvaluationMethod(
+            None, "by the engine: for few numeric columns there is a faster method only for plain Gaussian means"
+        )
+    if n * n * (d + k + problem.degree * d * d) < FEWEST_NUMBERS:
+        return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
+    if not gaussian and not _is_dense(objective):
+        return EvaluationMethod(
+            None, f"by the engine: cells of levels, whose kernel is {problem.similarity.kernel.name}"
+        )
+    return EvaluationMethod(AllPairsObjective, f"{_all_pairs(n)}; the best by the engine")
+
+
+def choose_way_of_log_loss(objective: Objective) -> EvaluationMethod:
+    """Choose how to evaluate the log loss: by blocks of all pairs if squared error would have a fast method.
+
+    Slopes of the log loss need a pullback, which `PairwiseObjective` does not have, and nothing is evaluated again.
+    """
+    way = choose_way(objective, one_factor=False)
+    return EvaluationMethod(AllPairsObjective, _all_pairs(len(objective.rows.X))) if way.quick else way
+
+
+def _all_pairs(n: int) -> str:
+    return f"all pairs of {n} rows in blocks, by compiled loops"
+
+
+def _is_dense(objective: Objective) -> bool:
+    """Return whether the general method would use the dense algorithm, a matrix of all pairs."""
+    middle = np.concatenate([np.zeros(objective.columns), 0.5 * objective.categories.largest])
+    return choose(objective.at(middle), "auto").algorithm == "reference"
+
+
+def _are_in_reach(objective: Objective, theta: Array) -> bool:
+    """Return whether at least a quarter of pairs, in a sample of queries, have a non-negligible weight.
+
+    The answer is False for more than 32 768 rows.
+    """
+    problem, n = objective.at(theta), len(objective.rows.X)
+    if n > MOST_ROWS_IN_REACH:
+        return False
+    some = np.linspace(0, n - 1, min(SAMPLED, n)).astype(np.intp)
+    part = problem.block(some)
+    logit = part.similarity.logits(part.query, part.key)
+    if part.factors is not None:
+        for logarithm in part.factors.logarithms():
+            logit += logarithm
+    logit[np.arange(len(some)), some] = -np.inf
+    largest = logit.max(axis=1, keepdims=True)
+    share = np.mean(logit >= np.where(np.isfinite(largest), largest, 0.0) - REACH)
+    return bool(share >= SHARE_IN_REACH)

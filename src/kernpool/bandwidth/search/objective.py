@@ -17,8 +17,6 @@ S, the penalty is the log prior density of a maximum a posteriori estimate: Cauc
 of each column, and log-normal around a common factor. Its weight falls with the number of rows, so that with many
 rows the bandwidths are those of leave-one-out. A single bandwidth, or one common factor, hardly overfits and has no
 penalty.
-
-`canonical_rows` prepares the data: one order of rows and columns, equal rows merged, rows of weight zero dropped.
 """
 
 from __future__ import annotations
@@ -26,22 +24,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LARGEST, Criterion, CriterionResiduals, replace_at_high_leverage
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_left_out
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
-from kernpool.execution.progress import Progress
-from kernpool.kernels import Kernel
 from kernpool.pooling.plan import refuse_gradients
 from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
 
 LARGEST_LOG_PENALTY = 500.0
+FIRST_RIDGE = 0.3  # keys at the query
 
 
 class Trial(NamedTuple):
@@ -270,195 +268,6 @@ class Penalty:
         return np.asarray(residual[:, :, None] * (0.5 * self(theta, total)[1]))
 
 
-DIGITS = 9  # of a correlation: those that the order of rows does not change
-
-
-class ColumnOrder(NamedTuple):
-    """Canonical order of the columns in a search, independent of the caller's order.
-
-    Parameters
-    ----------
-    numeric : ndarray of int, shape (d,)
-        Positions of the numeric columns.
-    categorical : ndarray of int, shape (k,)
-        Positions of the categorical columns.
-    """
-
-    numeric: NDArray[np.intp]
-    categorical: NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """Inputs, outputs, frequency weights and groups of the training rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Numeric columns.
-    code : ndarray of int, shape (n, k)
-        Category codes of the categorical columns.
-    value : ndarray of shape (n, c)
-        Outputs.
-    weight : ndarray of shape (n,)
-        Frequencies, positive.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row; all rows of a group are held out together.
-    """
-
-    X: Array
-    code: NDArray[np.int64]
-    value: Array
-    weight: Array
-    group: NDArray[np.int64] | None = None
-
-    @property
-    def total(self) -> float:
-        """Number of rows, as the sum of frequency weights."""
-        return float(self.weight.sum())
-
-    @property
-    def number(self) -> float:
-        """Number of rows: the sum of weights, but at least the number of distinct rows.
-
-        Weights may be normalised.
-        """
-        return max(self.total, float(len(self.X)))
-
-    @property
-    def unit(self) -> float:
-        """Weight that counts as one row: the mean weight, but at most one.
-
-        It is below one if weights were normalised.
-        """
-        return self.total / self.number
-
-    def take(self, rows: NDArray[np.intp]) -> TrainingRows:
-        """Return the training rows with these indices."""
-        group = None if self.group is None else self.group[rows]
-        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
-
-    def draw(self, size: int, generator: Any) -> TrainingRows:
-        """Draw a random sample of distinct rows, kept in order, from at least two groups if rows are grouped."""
-        order = generator.permutation(len(self.X))
-        if self.group is not None and size > 1:
-            (others,) = np.nonzero(self.group[order] != self.group[order[0]])
-            order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
-        return self.take(np.sort(order[:size]))
-
-    @property
-    def groups(self) -> int:
-        """Number of groups of rows that are held out together; zero if rows are held out one by one."""
-        return 0 if self.group is None else len(np.unique(self.group))
-
-
-def column_order(rows: TrainingRows) -> ColumnOrder:
-    """Order columns by the fraction of output variance that each explains, the largest first.
-
-    Ties keep their order.
-
-    A criterion with kinks or several minima ends in one that depends on which column is tried first. This order is a
-    property of each column alone: of the squared correlation of the outputs with its dense ranks, and of their variance
-    between its categories. So it stays the same if columns are swapped, shifted, scaled or renamed, or rows repeated.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        In any order.
-
-    Returns
-    -------
-    ColumnOrder
-        The identity for a single column.
-
-    Notes
-    -----
-    O(n (d log n + (d + k) c)) time.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
-    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4))).numeric
-    array([1, 0])
-    """
-    (d, k), share = (rows.X.shape[1], rows.code.shape[1]), rows.weight / rows.total
-    numeric, categorical = np.arange(d), np.arange(k)
-    if max(d, k) < 2 or not len(rows.X):
-        return ColumnOrder(numeric, categorical)
-    extent = np.ptp(rows.value, axis=0)
-    value = (rows.value - rows.value.min(axis=0)) / np.where(extent > 0, extent, 1.0)
-    value -= share @ value
-    variance = share @ value**2
-    unit = np.where(variance > 0, variance, 1.0)
-    explained = np.zeros((d + k, len(unit)))
-    for a, column in enumerate(rows.X.T if d > 1 else ()):
-        rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
-        rank -= share @ rank
-        square = share @ rank**2
-        explained[a] = (share * rank @ value) ** 2 / (square if square > 0 else 1.0) / unit
-    for a, level in enumerate(rows.code.T if k > 1 else ()):
-        of_level = np.array([np.bincount(level - level.min(), share * column) for column in value.T])
-        weight = np.bincount(level - level.min(), share)
-        explained[d + a] = np.sum(of_level**2 / np.where(weight > 0, weight, 1.0), axis=1) / unit
-    size = np.round(explained.sum(axis=1), DIGITS)
-    return ColumnOrder(np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable"))
-
-
-def canonical_rows(
-    X: Array,
-    value: Array,
-    weight: Array | None = None,
-    code: NDArray[np.int64] | None = None,
-    group: NDArray[np.int64] | None = None,
-) -> TrainingRows:
-    """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Numeric columns.
-    value : ndarray of shape (n, c)
-        Outputs.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-    code : ndarray of int, shape (n, k), optional
-        Categorical columns.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row; equal rows of different groups stay two.
-
-    Returns
-    -------
-    TrainingRows
-        Sorted by the columns in the order of `column_order`, outputs and groups last.
-
-    Examples
-    --------
-    >>> rows = canonical_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[5.0], [6.0], [5.0]]))
-    >>> rows.X.ravel(), rows.value.ravel(), rows.weight
-    (array([1., 2.]), array([6., 5.]), array([1., 2.]))
-    """
-    code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
-    times = np.ones(len(X)) if weight is None else weight
-    rows = TrainingRows(X + 0.0, code, value + 0.0, times, group)  # -0.0 becomes 0.0
-    if weight is not None and not np.all(weight > 0):
-        rows = rows.take(np.flatnonzero(weight > 0))
-    if rows.X.shape[1] == 1 and not code.shape[1]:
-        rows = rows.take(np.argsort(rows.X[:, 0]))
-        if np.all(rows.X[1:] > rows.X[:-1]):  # a fifth of the time where no two are equal
-            return rows
-    order = column_order(rows)
-    columns = [*rows.X.T[order.numeric], *rows.code.T[order.categorical], *rows.value.T]
-    rows = rows.take(np.lexsort([*columns, *([] if rows.group is None else [rows.group])][::-1]))
-    new = np.ones(len(rows.X), dtype=bool)
-    new[1:] = np.any(rows.X[1:] != rows.X[:-1], axis=1)
-    for columns_of in (rows.code, rows.value):
-        new[1:] |= np.any(columns_of[1:] != columns_of[:-1], axis=1)
-    if rows.group is not None:
-        new[1:] |= rows.group[1:] != rows.group[:-1]
-    first = np.flatnonzero(new)
-    return replace(rows.take(first), weight=np.add.reduceat(rows.weight, first))
-
-
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
 STEEPEST = 1e30  # slope of a prediction, in ranges of the outputs
 ROUNDING = 1e-12
@@ -472,52 +281,37 @@ class Objective:
     rows : TrainingRows
         In canonical form; several outputs should be in comparable units. With groups, which take a criterion that
         leaves rows out, all rows of a group are held out.
-    criterion : Criterion
-        Criterion to minimise.
+    options : SearchOptions
+        Criterion and options of pooling. Its `progress` is called in queries of the evaluation at hand.
     categories : Categories, optional
         Categories of the codes.
-    degree : {0, 1}
-        Local constant or local linear.
-    kernel, composition, algorithm, n_jobs
-        As in `pool`.
-    progress : callable, optional
-        Called as ``progress(done, total)`` in queries of the evaluation at hand.
-    regularity : Penalty, optional
+    penalty : Penalty, optional
         A penalty on bandwidths.
-    ridge : float, default=0.0
-        On the slopes of planes; may be changed between evaluations.
     """
 
     def __init__(
         self,
         rows: TrainingRows,
-        criterion: Criterion,
-        *,
+        options: SearchOptions,
         categories: Categories = NO_CATEGORIES,
-        degree: int = 0,
-        kernel: Kernel,
-        composition: str = "radial",
-        algorithm: str = "auto",
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
-        regularity: Penalty | None = None,
-        ridge: float = 0.0,
+        penalty: Penalty | None = None,
     ) -> None:
-        self.rows, self.criterion, self.categories, self.columns = rows, criterion, categories, rows.X.shape[1]
-        self.algorithm, self.n_jobs, self.progress = algorithm, n_jobs, progress
-        self.regularity, self.ridge = regularity, ridge
+        self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
+        self.columns, criterion = rows.X.shape[1], options.criterion
+        # On the slopes of planes; may be changed between evaluations.
+        self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
         self.tried: list[Trial] = []
         self.tried_quickly: list[Trial] = []  # and not by the engine, whose value is the final one
         problem = Problem.from_arrays(
             rows.X,
             rows.X,
             rows.value,
-            kernel=kernel,
+            kernel=options.kernel,
             bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
-            composition=composition,
+            composition=options.composition,
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self and rows.group is None,
-            degree=degree,
+            degree=options.degree,
         )
         if rows.group is not None:
             problem = problem.with_groups(rows.group, rows.group)
@@ -549,8 +343,9 @@ class Objective:
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at given log bandwidths and categorical smoothings, and record it in `tried`."""
         problem = self.at(theta)
-        plan = choose(problem, self.algorithm, reuse=True)
-        at = self.judge(theta, problem, plan.reduce(problem, n_jobs=self.n_jobs, progress=self.progress))
+        options = self.options
+        plan = choose(problem, options.algorithm, reuse=True)
+        at = self.judge(theta, problem, plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress))
         self.tried.append(at.tried)
         return at
 
@@ -596,6 +391,7 @@ class Objective:
         Evaluation
             Not remembered in `tried`.
         """
+        criterion = self.options.criterion
         if self.ridge:
             state = with_ridge(state, problem.layout, ridge_weight(self.ridge, self.columns, self._log_peak))
         fit = solve(state, problem.layout)
@@ -604,7 +400,7 @@ class Objective:
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
         residual = (problem.value - prediction) * self._share
         hat, empty = np.empty(0), ~fit.occupied
-        if self.criterion.log_penalty is not None:
+        if criterion.log_penalty is not None:
             own = np.ones(len(residual))
             if problem.factors is not None:
                 for table, level in zip(problem.factors.tables, self.rows.code.T, strict=True):
@@ -615,9 +411,9 @@ class Objective:
         if hat.size and problem.degree:
             counted = replace_at_high_leverage(residual, self.alone, hat, self.bound)
         cost = cost_of_empty(empty, self.rows.weight)
-        penalised, error, residual, slope = penalise(self.criterion, counted.residual, self.rows.weight, hat, cost)
-        if self.regularity is not None:
-            penalised, residual = self.regularity.apply(penalised, residual, theta, self.rows.number)
+        penalised, error, residual, slope = penalise(criterion, counted.residual, self.rows.weight, hat, cost)
+        if self.penalty is not None:
+            penalised, residual = self.penalty.apply(penalised, residual, theta, self.rows.number)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
     def _holds_one_row(self, itself: Array) -> NDArray[np.bool_]:
@@ -660,8 +456,8 @@ class Objective:
         if log_hat_moved is not None:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
-        if self.regularity is not None:
-            result += self.regularity.moved(at.residual, at.theta, self.rows.number)
+        if self.penalty is not None:
+            result += self.penalty.moved(at.residual, at.theta, self.rows.number)
         return np.asarray(result.reshape(-1, len(at.theta)))
 
     @cached_property
@@ -690,10 +486,6 @@ class Objective:
         """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
 
-    def gradient(self, at: Evaluation) -> Array:
-        """Return the gradient of the log penalised mean square with respect to log bandwidths and smoothings."""
-        return np.asarray(2.0 * self.jacobian(at).T @ at.residual.ravel() / at.penalised)
-
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
         """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""
         moved, factors = _bounded(log_hat_moved), at.problem.factors
@@ -721,8 +513,9 @@ class Objective:
         Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
-        plan = choose(problem, self.algorithm, reuse=True)
-        found = plan.pullback(problem, state, cotangent, wanted, n_jobs=self.n_jobs, progress=self.progress)
+        options = self.options
+        plan = choose(problem, options.algorithm, reuse=True)
+        found = plan.pullback(problem, state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)
         return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:

@@ -13,6 +13,10 @@ columns. A column enters a fit by u = h^-2, so that the residuals without it are
     r - u dr/du = r + (1/2) dr / d(log h)
 
 For a smoothing the extrapolation to the end of its box is linear.
+
+The ridge on the slopes of local linear fits is searched for, too: bandwidths are found at a moderate ridge first, and
+from there bandwidths and ridge descend together, from three values of the ridge. A criterion has minima of wide windows
+without a ridge, and of narrow windows with a large one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,10 +30,10 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.common_scale import candidates
+from kernpool.bandwidth.search.fast_objectives import choose_way
 from kernpool.bandwidth.search.gauss_newton import GaussNewton, Iterate, SumOfSquares, descend
-from kernpool.bandwidth.search.objective import Objective
-from kernpool.bandwidth.search.progress import EvaluationMethod, SearchState, TimedObjective, choose_way
-from kernpool.bandwidth.search.setup import SearchConfig, find_ridge
+from kernpool.bandwidth.search.objective import Evaluation, Objective
+from kernpool.bandwidth.search.state import SearchState
 
 Array = NDArray[np.float64]
 
@@ -235,76 +239,61 @@ GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
 ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
 
-def search(
-    objective: Objective, first: Objective, setting: SearchConfig, spread: Array, generator: Any, course: SearchState
-) -> str:
+def search(objective: Objective, first: Objective, state: SearchState) -> str:
     """Search for one bandwidth per column: descend from several starts on a sample of rows, then on ever more rows.
 
     Parameters
     ----------
     objective, first : Objective
         Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
-    setting : SearchConfig
-        Criterion and pooling options.
-    spread : ndarray of shape (d,)
-        Spreads of the columns.
-    generator : numpy.random.RandomState
-        For random rows and starting points.
-    course : SearchState
-        Record of the search, which is updated.
+    state : SearchState
+        The running search.
 
     Returns
     -------
     str
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
-    grid = candidates(first.rows.X / spread, setting.kernel, setting.composition)
+    spread = state.start.spread
+    grid = candidates(first.rows.X / spread, state.options)
     way = choose_way(first, one_factor=False)
-    course.way = way.reason
-    on_few = _evaluated_by(way, first, course)
-    begun = course.count(starts(on_few, spread, grid, generator))
+    state.way = way.reason
+    on_few = state.evaluated_by(way, first)
+    begun = state.count(starts(on_few, spread, grid, state.generator))
     found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))
     if found is None:
         return "undefined everywhere"
-    if setting.kernel.is_compact:
+    if state.options.kernel.is_compact:
         found = descend_without_slopes(on_few, found)
     best = flatten(on_few, found)
-    if setting.ridge is None:
+    if state.options.ridge is None:
         theta, ridge = find_ridge(on_few, first, best.end.theta)
-        objective.ridge, setting = ridge, replace(setting, ridge=ridge)
+        objective.ridge, state.options = ridge, replace(state.options, ridge=ridge)
         best = flatten(on_few, replace(best, end=on_few.evaluate(theta)))
-    course.hand_over(best.end.theta)
+    state.hand_over(best.end.theta)
     if first is objective:
         return best.reason
     before = first
     sizes = sizes_between(len(first.rows.X), len(objective.rows.X))
     for size in sizes:
         enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
-        between = setting.objective(objective.rows.draw(size, generator))
-        course.fewer.append(between)
-        _, best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough, course)
-        course.hand_over(best.end.theta)
+        between = state.objective(objective.rows.draw(size, state.generator))
+        state.fewer.append(between)
+        _, best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough, state)
+        state.hand_over(best.end.theta)
         before = between
-    on_all, best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL, course)
+    on_all, best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL, state)
     best = flatten(on_all, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
-    course.hand_over(best.end.theta)
+    state.hand_over(best.end.theta)
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
-def _evaluated_by(way: EvaluationMethod, objective: Objective, course: SearchState) -> SumOfSquares:
-    """Return the objective or, if the evaluation method is a fast one, its fast version with a time limit."""
-    if way.make is None:
-        return objective
-    course.quick = way.make(objective)
-    return TimedObjective(course.quick, course.limit)
-
-
 def _with_more_rows(
-    objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, course: SearchState
+    objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, state: SearchState
 ) -> tuple[SumOfSquares, GaussNewton]:
     """Descend on more rows from the rescaled minimum of fewer rows; return the objective used and the result."""
     theta = expected_minimum(objective, before, best.end.theta)
-    quickly = _evaluated_by(choose_way(objective, one_factor=False, near=theta), objective, course)
+    quickly = state.evaluated_by(choose_way(objective, one_factor=False, near=theta), objective)
     start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
     found = descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
     return quickly, found
@@ -441,12 +430,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
     """Continue a Gauss-Newton descent from its final point, with its learned second-order Hessian term."""
     return descend(
-        objective,
-        descent.end,
-        max_steps=MOST_STEPS,
-        tolerance=tolerance,
-        enough=enough,
-        curvature=descent.curvature,
+        objective, descent.end, max_steps=MOST_STEPS, tolerance=tolerance, enough=enough, curvature=descent.curvature
     )
 
 
@@ -524,3 +508,85 @@ def relevant(objective: SumOfSquares, theta: Array) -> NDArray[np.bool_]:
     """
     _, high, far = objective.box
     return np.asarray(np.where(np.isinf(far), theta < high, theta < high - np.log(100.0)))
+
+
+RIDGES = (0.03, 0.3, 3.0)  # keys at the query, to start from
+SMALLEST_RIDGE, LARGEST_RIDGE = 1e-4, 1e3
+FIRST_STEPS_OF_RIDGE, STEPS_OF_RIDGE = 12, 60
+FIRST_TOLERANCE_OF_RIDGE, TOLERANCE_OF_RIDGE = 1e-4, 1e-9
+
+
+class Joint(NamedTuple):
+    """Evaluation of a criterion at bandwidths, smoothings and a ridge together."""
+
+    theta: Array
+    residual: Array
+    penalised: float
+    at: Evaluation
+
+
+class WithRidge:
+    """Criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
+
+    Parameters
+    ----------
+    objective : SumOfSquares
+        The criterion at the engine's ridge, evaluated by the engine or by a faster method.
+    engine : Objective
+        The engine's objective, whose ridge is changed.
+    """
+
+    def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
+        self.objective, self.engine = objective, engine
+        low, high, flat = objective.box
+        self.unit = engine.rows.unit
+        self.box = (
+            np.append(low, np.log(SMALLEST_RIDGE * self.unit)),
+            np.append(high, np.log(LARGEST_RIDGE * self.unit)),
+            np.append(flat, np.inf),
+        )
+
+    def evaluate(self, theta: Array) -> Joint:
+        """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
+        self.engine.ridge = float(np.exp(theta[-1]))
+        at = self.objective.evaluate(theta[:-1])
+        return Joint(theta, at.residual, at.penalised, at)
+
+    def jacobian(self, at: Joint) -> Array:
+        """Return derivatives of the residuals with respect to all parameters, the log ridge last.
+
+        Of shape (n c, p + 1).
+        """
+        return np.column_stack([self.objective.jacobian(at.at), self.engine.by_log_ridge(at.at)])
+
+
+def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
+    """Minimise a criterion over bandwidths and ridge together, from bandwidths that were found at a fixed ridge.
+
+    Parameters
+    ----------
+    objective : SumOfSquares
+        Criterion of local linear fits, evaluated by the engine or by a faster method.
+    engine : Objective
+        Its ridge is set to the one found.
+    theta : ndarray of shape (p,)
+        Log bandwidths and smoothings.
+
+    Returns
+    -------
+    theta : ndarray of shape (p,)
+        Log bandwidths and smoothings.
+    ridge : float
+        In keys at the query.
+    """
+    joint = WithRidge(objective, engine)
+    begun: list[GaussNewton] = []
+    for ridge in RIDGES:
+        start = joint.evaluate(np.append(theta, np.log(ridge * joint.unit)))
+        if np.isfinite(start.penalised):
+            begun.append(descend(joint, start, max_steps=FIRST_STEPS_OF_RIDGE, tolerance=FIRST_TOLERANCE_OF_RIDGE))
+    best = min(begun, key=lambda one: float(one.end.penalised))
+    best = descend(joint, best.end, max_steps=STEPS_OF_RIDGE, tolerance=TOLERANCE_OF_RIDGE, curvature=best.curvature)
+    ridge = float(np.exp(best.end.theta[-1]))
+    engine.ridge = ridge
+    return best.end.theta[:-1], ridge

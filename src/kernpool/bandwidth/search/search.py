@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import CRITERIA, check_groups, times_power
-from kernpool.bandwidth.rules_of_thumb import canonical_ratio, rate_factor
-from kernpool.bandwidth.search import common_scale, per_column
-from kernpool.bandwidth.search.objective import Objective, Penalty, TrainingRows, Trial
-from kernpool.bandwidth.search.progress import OutOfTimeError, SearchState, TimeLimit, choose_way
-from kernpool.bandwidth.search.setup import SearchConfig, SearchStart, begin
+from kernpool.bandwidth.criteria import LOG_LOSS, check_groups, times_power
+from kernpool.bandwidth.rules_of_thumb import canonical_ratio
+from kernpool.bandwidth.search import common_scale, log_loss, per_column
+from kernpool.bandwidth.search.fast_objectives import choose_way
+from kernpool.bandwidth.search.objective import Objective, Penalty, Trial
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin
+from kernpool.bandwidth.search.state import OutOfTimeError, SearchState
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
-from kernpool.execution.progress import Progress
 from kernpool.execution.threads import one_thread
 from kernpool.execution.warnings import warn_caller
-from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -134,79 +132,33 @@ class BandwidthSearch:
         return "\n".join(line for line in lines if line)
 
 
-Integers = NDArray[np.int32]
-
 # Up to this many rows all starts run on all of them; beyond, on a sample of this size, and the best goes on. The
-# first is for a common factor, and where the criterion has a faster objective than the engine's.
+# first is for a common factor, for classes, and where the criterion has a faster objective than the engine's.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
-EXPECTED_PASSES = 120  # for the progress report only
 
 
 @np.errstate(under="ignore")  # weights of far rows are zero
 def search_bandwidth(
-    X: Array,
-    value: Array,
-    weight: Array | None = None,
-    *,
-    code: NDArray[np.int64] | None = None,
-    group: NDArray[np.int64] | None = None,
-    categories: Categories = NO_CATEGORIES,
-    criterion: str = "loo",
-    degree: int = 0,
-    common_factor: bool = False,
-    standardise: bool = True,
-    kernel: Kernel,
-    composition: str = "radial",
-    algorithm: str = "auto",
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    random_state: Any = 0,
-    ridge: float | None = 0.0,
-    max_search_seconds: float | None = None,
+    rows: TrainingRows, options: SearchOptions, categories: Categories = NO_CATEGORIES
 ) -> BandwidthSearch:
-    """Find the bandwidths that minimise a criterion, such as leave-one-out error, AICc or GCV.
+    """Find the bandwidths that minimise a criterion, such as leave-one-out error, AICc, GCV or log loss.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Inputs.
-    value : ndarray of shape (n, c)
-        Outputs.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-    code : ndarray of int, shape (n, k), optional
-        Category codes of the categorical columns.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row, at least two different ones: every row is predicted from the rows of all other
-        groups (leave-cluster-out). With ``"loo"`` and ``"regularised"``.
+    rows : TrainingRows
+        Training rows, of one-hot labels for the log loss. If they have groups, at least two, every row is predicted
+        from the rows of all other groups (leave-cluster-out), with criteria that leave rows out.
+    options : SearchOptions
+        Criterion, kernel and strategy.
     categories : Categories, optional
         Categories of the codes.
-    criterion : {"loo", "regularised", "aicc", "gcv"}, default="loo"
-        See `kernpool.bandwidth.criteria`.
-    degree : {0, 1}, default=0
-        Local constant or local linear.
-    common_factor : bool, default=False
-        Search one factor on the spreads of the columns instead of one bandwidth per column.
-    standardise : bool, default=True
-        Express several outputs in units of their standard deviations.
-    kernel, composition, algorithm, n_jobs
-        As in `pool`.
-    progress : callable, optional
-        Called as ``progress(done, total)``, in queries over all passes expected.
-    random_state : int, RandomState or None, default=0
-        For the rows that starts are found on and the points that are drawn; the default gives the same result each
-        time.
-    ridge : float or None, default=0.0
-        Ridge on the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
-        column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
-    max_search_seconds : float, optional
-        Stop after so many seconds, and take the best so far; unlimited by default.
 
     Returns
     -------
     BandwidthSearch
-        The bandwidths, and how they were found; infinite for columns that do not vary.
+        The bandwidths, and how they were found; infinite for columns that do not vary. With the log loss, `error` is
+        the leave-one-out Brier score without mixing of priors.
 
     Raises
     ------
@@ -243,6 +195,8 @@ def search_bandwidth(
     columns it ends after a step that gained less than 2e-4 of the criterion, which is then within about 1e-4 of its
     local minimum; another sample of 1e5 rows would move it by 5e-3.
 
+    *Class probabilities*: see `kernpool.bandwidth.search.log_loss`.
+
     References
     ----------
     .. [1] P. Hall, Q. Li and J. S. Racine, "Nonparametric estimation of regression functions in the presence of
@@ -253,58 +207,44 @@ def search_bandwidth(
     >>> from kernpool import get_kernel
     >>> from kernpool.datasets import make_sine_power
     >>> x, y, _, _ = make_sine_power(random_state=0)
-    >>> found = search_bandwidth(x[:, None], y[:, None], kernel=get_kernel("gaussian"))
+    >>> found = search_bandwidth(TrainingRows.from_arrays(x[:, None], y), SearchOptions(get_kernel("gaussian")))
     >>> found.bandwidth.round(3), found.reason
     (array([0.203]), 'the best of a grid, refined')
     """
     from sklearn.utils import check_random_state
 
     started = time.perf_counter()
-    check_groups(group, criterion)
-    generator = check_random_state(random_state)
-    begun = begin(X, value, weight, code, group, categories=categories, common_factor=common_factor, kernel=kernel)
-    rows, spread, one = begun.rows, begun.spread, begun.one_factor
-    categories = categories.take(begun.order.categorical)
-    several = standardise and value.shape[1] > 1
-    exponent = _exponent(rows.value, each=several)
-    rows = replace(rows, value=np.ldexp(rows.value, -exponent))
-    scale = _scale(rows) if several else np.ones(value.shape[1])
-    rows = replace(rows, value=rows.value / scale)
-    course = SearchState(TimeLimit(max_search_seconds))
-    setting = SearchConfig(
-        criterion=CRITERIA[criterion],
-        categories=categories,
-        degree=degree,
-        kernel=kernel,
-        composition=composition,
-        algorithm=algorithm,
-        n_jobs=n_jobs,
-        ridge=ridge if degree else 0.0,
-        progress=course.limit.watch(None if progress is None else Passes(progress, len(rows.X))),
-    )
-    if CRITERIA[criterion].regular and not one:  # one number hardly overfits
-        regularity = Penalty(np.log(spread), np.ptp(rows.X, axis=0) > 0, categories.largest)
-        setting = replace(setting, regularity=regularity)
-    if ridge is None and (one or not degree):
-        setting = replace(setting, ridge=0.0)
-    objective = setting.objective(rows)
-    limit = MOST_ROWS_FOR_GRID if one or _is_quick(objective) else MOST_ROWS_FOR_STARTS
-    first = objective if len(rows.X) <= limit else setting.objective(rows.draw(limit, generator))
-    course.fewer += [] if first is objective else [first]
+    criterion = options.criterion
+    check_groups(rows.group, criterion)
+    start = begin(rows, options, categories)
+    rows, one, classes = start.rows, start.one_factor, criterion is LOG_LOSS
+    if not options.degree or (one and options.ridge is None):
+        options = replace(options, ridge=0.0)
+    penalty = None
+    if criterion.regular and not one:  # one number hardly overfits
+        penalty = Penalty(np.log(start.spread), np.ptp(rows.X, axis=0) > 0, start.categories.largest)
+    state = SearchState(start, options, check_random_state(options.random_state), penalty)
+    strategy: Any = log_loss if classes else common_scale if one else per_column
+
+    def criterion_of(rows: TrainingRows) -> Any:
+        found = state.objective(rows)
+        return log_loss.LogLoss(found, start.spread, state.check) if classes else found
+
+    objective = criterion_of(rows)
+    limit = MOST_ROWS_FOR_GRID if one or classes or _is_quick(objective) else MOST_ROWS_FOR_STARTS
+    first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
+    state.fewer += [] if first is objective else [first]
     with one_thread():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
-            if one:
-                reason = common_scale.search(objective, first, setting, spread, course)
-            else:
-                reason = per_column.search(objective, first, setting, spread, generator, course)
+            reason = strategy.search(objective, first, state)
         except OutOfTimeError:
-            reason = _take_best(objective, course, spread, one, kernel)
+            reason = _finish_early(objective, state)
     if not np.isfinite(objective.best.penalised):
         raise ValueError(
-            f"the criterion {criterion!r} is not defined for {rows.total:g} rows at any bandwidth; use "
+            f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use "
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
-    return _outcome(objective, course, reason, begun, scale, exponent, started)
+    return _outcome(objective, state, reason, started)
 
 
 def _is_quick(objective: Objective) -> bool:
@@ -312,97 +252,79 @@ def _is_quick(objective: Objective) -> bool:
     return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
-def _take_best(objective: Objective, course: SearchState, spread: Array, one: bool, kernel: Kernel) -> str:
+def _finish_early(objective: Any, state: SearchState) -> str:
     """Conclude a search that ran out of time at its best bandwidths, warn, and return a description of the result."""
-    low, high, _ = objective.box
-    d = len(spread)
-    scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(kernel))
-    rule = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
-    reason = course.finish_early(objective, partial(_expected_minimum, one, objective), rule)
-    warn_of_stop(reason)
-    return reason
-
-
-def warn_of_stop(reason: str) -> None:
-    """Warn that a bandwidth search reached its time limit."""
     from sklearn.exceptions import ConvergenceWarning
 
+    state.lift_limit()
+    if state.quick is not None and state.quick.tried:
+        state.quick.engine.ridge = state.quick.best.ridge
+        state.hand_over(state.quick.best.theta)
+    reason = f"stopped after max_search_seconds={state.options.max_search_seconds:g}: "
+    known = [one for one in state.fewer if one.tried and np.isfinite(one.best.penalised)]
+    if any(np.isfinite(one.penalised) for one in objective.tried):
+        reason += "the best so far"
+    elif known:
+        strategy = common_scale if state.start.one_factor else per_column
+        objective.ridge = known[-1].best.ridge
+        objective.evaluate(strategy.expected_minimum(objective, known[-1], known[-1].best.theta))
+        reason += f"the best so far on {len(known[-1].rows.X)} rows, rescaled to all rows by the optimal rate"
+    else:
+        low, high, _ = objective.box
+        spread, d = state.start.spread, len(state.start.spread)
+        scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(state.options.kernel))
+        objective.evaluate(np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high))
+        reason += "the rule of Scott"
+    if not np.isfinite(objective.best.penalised):
+        objective.evaluate(objective.box[1])
+        reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
     warn_caller(
         f"the search for bandwidths was {reason}; raise max_search_seconds, or search on fewer rows by max_search_rows",
         ConvergenceWarning,
     )
+    return reason
 
 
-def _expected_minimum(one: bool, objective: Objective, before: Objective, best: Trial) -> Array:
-    """Return the parameters expected to be best for all rows, given the best evaluation on a sample."""
-    if not one:
-        return per_column.expected_minimum(objective, before, best.theta)
-    rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(best.theta))
-    return best.theta + float(np.log(rate))
-
-
-def _outcome(
-    objective: Objective,
-    course: SearchState,
-    reason: str,
-    begun: SearchStart,
-    scale: Array,
-    exponent: Integers,
-    started: float,
-) -> BandwidthSearch:
+def _outcome(objective: Any, state: SearchState, reason: str, started: float) -> BandwidthSearch:
     """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
-    best, tried, spread, one = objective.best, objective.all_tried, begun.spread, begun.one_factor
-    criterion, X, d = objective.criterion, objective.rows.X, len(spread)
-    several = objective.value.shape[1] > 1 and bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
+    best, tried, start, criterion = objective.best, objective.all_tried, state.start, state.options.criterion
+    rows, spread, one, d = start.rows, start.spread, start.one_factor, len(start.spread)
+    scale, exponent = start.scale, start.exponent
+    several = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     power = 0 if several else 2 * int(exponent[0])  # of two, for squares in the unit of the outputs
     bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
-    matters = bandwidth < FLAT_FACTOR * np.ptp(X, axis=0) if one else per_column.relevant(objective, best.theta)[:d]
-    of_categories = objective.categories.relevance(smoothing)
+    matters = per_column.relevant(objective, best.theta)[:d]
+    if one and criterion is not LOG_LOSS:
+        matters = bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0)
+    relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), start.categories.relevance(smoothing)])
     error = _error(objective, best, np.ldexp(scale, exponent)) if several else times_power(best.error, power)
     if best.error > 0 and not 0 < error < np.inf:
         warn_caller(
             f"the mean squared residual of the outputs is {error} in float64: their squares are beyond its range; "
             "bandwidths are not affected, but rescale y for errors and intervals"
         )
-    found = begun.restore(np.concatenate([bandwidth, smoothing]), np.inf)
+    found = start.restore(np.concatenate([bandwidth, smoothing]), np.inf)
     return BandwidthSearch(
         criterion=criterion.name,
         value=criterion.value(best.penalised, power),
-        bandwidth=found[: begun.columns],
-        smoothing=found[begun.columns :],
-        relevance=begun.restore(np.concatenate([np.where(matters, spread / bandwidth, 0.0), of_categories]), 0.0),
-        spread=begun.restore(spread, 1.0),
+        bandwidth=found[: start.columns],
+        smoothing=found[start.columns :],
+        relevance=start.restore(relevance, 0.0),
+        spread=start.restore(spread, 1.0),
         common_factor=one,
         error=error,
         empty_windows=best.empty_windows,
-        tried=begun.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
+        tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
         values=np.array([criterion.value(at.penalised, power) for at in tried]),
-        evaluations=len(tried) + course.evaluations_on_fewer,
-        starts=course.starts,
-        rows=len(X),
+        evaluations=len(tried) + sum(len(one.all_tried) for one in state.fewer),
+        starts=state.starts,
+        rows=len(rows.X),
         seconds=time.perf_counter() - started,
         reason=reason,
-        way=course.way,
+        way=state.way,
         ridge=best.ridge,
-        groups=objective.rows.groups,
+        groups=rows.groups,
     )
-
-
-def _exponent(value: Array, each: bool) -> Integers:
-    """Return the binary exponent of the range of each output; unless `each`, the largest one for all outputs.
-
-    Outputs in units of these powers of two have ranges between one half and one, so that no square leaves the range of
-    float64, and the bits of a search do not depend on the unit of the outputs.
-    """
-    extent = np.ptp(value, axis=0)
-    exponent: Integers = np.frexp(extent if each else np.full_like(extent, extent.max()))[1]
-    return exponent
-
-
-def _scale(rows: TrainingRows) -> Array:
-    center = rows.weight @ rows.value / rows.total
-    scale = np.sqrt(rows.weight @ (rows.value - center) ** 2 / rows.total)
-    return np.where(scale > 0, scale, 1.0)
 
 
 def _error(objective: Objective, best: Trial, scale: Array) -> float:
@@ -411,17 +333,3 @@ def _error(objective: Objective, best: Trial, scale: Array) -> float:
     at = objective.evaluate(best.theta)
     objective.tried.pop()
     return float(np.sum((at.residual * scale) ** 2) * (at.error / at.penalised if at.penalised else 1.0))
-
-
-class Passes:
-    """Progress callback that turns the progress of each pass over the rows into progress of the whole search."""
-
-    def __init__(self, listener: Progress, rows: int) -> None:
-        self.listener, self.rows, self.done = listener, rows, 0
-
-    def __call__(self, done: int, total: int) -> None:
-        """Report the progress of a pass as progress of the search; add a finished pass to the total."""
-        expected = max(EXPECTED_PASSES * self.rows, self.done + total)
-        self.listener(self.done + done, expected)
-        if done == total:
-            self.done += total

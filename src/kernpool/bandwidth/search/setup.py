@@ -1,173 +1,249 @@
-"""Settings of a bandwidth search, preparation of its rows and columns, and the search for the ridge.
+"""Options of a bandwidth search, and its rows and columns in canonical form.
 
-`SearchConfig` holds the criterion and the pooling options, the same for all rows of a search. `begin` brings rows and
-columns into their canonical form and decides between one common factor and one bandwidth per column. `find_ridge`
-minimises over the ridge on the slopes of local linear fits, too: bandwidths are found at a moderate ridge first,
-and from there bandwidths and ridge descend together, from three values of the ridge. A criterion has minima of wide
-windows without a ridge, and of narrow windows with a large one.
+`SearchOptions` is made once and passed as it is. `canonical_rows` has one order of rows and columns, equal rows merged,
+and rows of weight zero dropped. `begin` prepares a search, and decides between one common factor and one bandwidth per
+column.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import Criterion
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.bandwidth.search.gauss_newton import GaussNewton, SumOfSquares, descend
-from kernpool.bandwidth.search.objective import (
-    ColumnOrder,
-    Evaluation,
-    Objective,
-    Penalty,
-    TrainingRows,
-    canonical_rows,
-    column_order,
-)
 from kernpool.core.pair_factors import Categories
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-FIRST_RIDGE = 0.3  # keys at the query
-STARTS = (0.03, 0.3, 3.0)
-SMALLEST, LARGEST = 1e-4, 1e3
-FIRST_STEPS, MOST_STEPS = 12, 60
-FIRST_TOLERANCE, TOLERANCE = 1e-4, 1e-9
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Options of a bandwidth search, the same from the estimator's parameters to the sums over pairs.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        As in `pool`.
+    criterion : Criterion, default=CRITERIA["loo"]
+        Criterion to minimise, one of `kernpool.bandwidth.CRITERIA` or `kernpool.bandwidth.LOG_LOSS`.
+    degree : {0, 1}, default=0
+        Local constant or local linear.
+    common_factor : bool, default=False
+        Search one factor on the spreads of the columns instead of one bandwidth per column.
+    standardise : bool, default=True
+        Express several outputs in units of their standard deviations.
+    ridge : float or None, default=0.0
+        Ridge on the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
+        column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
+    composition, algorithm, n_jobs
+        As in `pool`.
+    random_state : int, RandomState or None, default=0
+        For the rows that starts are found on and the points that are drawn; the default gives the same result each
+        time.
+    max_search_seconds : float, optional
+        Stop after so many seconds, and take the best so far; unlimited by default.
+    progress : callable, optional
+        Called as ``progress(done, total)``, in queries over all passes expected.
+    """
+
+    kernel: Kernel
+    criterion: Criterion = CRITERIA["loo"]
+    degree: int = 0
+    common_factor: bool = False
+    standardise: bool = True
+    ridge: float | None = 0.0
+    composition: str = "radial"
+    algorithm: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = 0
+    max_search_seconds: float | None = None
+    progress: Progress | None = None
+
+
+DIGITS = 9  # of a correlation: those that the order of rows does not change
+
+
+class ColumnOrder(NamedTuple):
+    """Canonical order of the columns in a search, independent of the caller's order.
+
+    Parameters
+    ----------
+    numeric : ndarray of int, shape (d,)
+        Positions of the numeric columns.
+    categorical : ndarray of int, shape (k,)
+        Positions of the categorical columns.
+    """
+
+    numeric: NDArray[np.intp]
+    categorical: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Joint:
-    """Evaluation of a criterion at bandwidths, smoothings and a ridge together."""
-
-    theta: Array
-    at: Evaluation
-
-    @property
-    def residual(self) -> Array:
-        """Residuals whose squares are summed."""
-        return self.at.residual
-
-    @property
-    def penalised(self) -> float:
-        """Sum of the squared residuals."""
-        return self.at.penalised
-
-
-class WithRidge:
-    """Criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
+class TrainingRows:
+    """Inputs, outputs, frequency weights and groups of the training rows.
 
     Parameters
     ----------
-    objective : SumOfSquares
-        The criterion at the engine's ridge, evaluated by the engine or by a faster method.
-    engine : Objective
-        The engine's objective, whose ridge is changed.
+    X : ndarray of shape (n, d)
+        Numeric columns.
+    code : ndarray of int, shape (n, k)
+        Category codes of the categorical columns.
+    value : ndarray of shape (n, c)
+        Outputs.
+    weight : ndarray of shape (n,)
+        Frequencies, positive.
+    group : ndarray of int, shape (n,), optional
+        Number of the group of each row; all rows of a group are held out together.
     """
 
-    def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
-        self.objective, self.engine = objective, engine
-        low, high, flat = objective.box
-        self.unit = engine.rows.unit
-        self.box = (
-            np.append(low, np.log(SMALLEST * self.unit)),
-            np.append(high, np.log(LARGEST * self.unit)),
-            np.append(flat, np.inf),
-        )
+    X: Array
+    code: NDArray[np.int64]
+    value: Array
+    weight: Array
+    group: NDArray[np.int64] | None = None
 
-    def evaluate(self, theta: Array) -> Joint:
-        """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
-        self.engine.ridge = float(np.exp(theta[-1]))
-        return Joint(theta, self.objective.evaluate(theta[:-1]))
+    @classmethod
+    def from_arrays(
+        cls,
+        X: NDArray[Any],
+        value: NDArray[Any],
+        weight: Array | None = None,
+        code: NDArray[np.int64] | None = None,
+        group: NDArray[np.int64] | None = None,
+    ) -> TrainingRows:
+        """Return the rows of arrays; by default each has weight one, and there are no categorical columns or groups."""
+        code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
+        return cls(X, code, value.reshape(len(X), -1), np.ones(len(X)) if weight is None else weight, group)
 
-    def jacobian(self, at: Joint) -> Array:
-        """Return derivatives of the residuals with respect to all parameters, the log ridge last.
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """Numeric and categorical columns, outputs, and groups, if any."""
+        return [*self.X.T, *self.code.T, *self.value.T, *([] if self.group is None else [self.group])]
 
-        Of shape (n c, p + 1).
+    @property
+    def total(self) -> float:
+        """Number of rows, as the sum of frequency weights."""
+        return float(self.weight.sum())
+
+    @property
+    def number(self) -> float:
+        """Number of rows: the sum of weights, but at least the number of distinct rows.
+
+        Weights may be normalised.
         """
-        return np.column_stack([self.objective.jacobian(at.at), self.engine.by_log_ridge(at.at)])
+        return max(self.total, float(len(self.X)))
+
+    @property
+    def unit(self) -> float:
+        """Weight that counts as one row: the mean weight, but at most one.
+
+        It is below one if weights were normalised.
+        """
+        return self.total / self.number
+
+    def take(self, rows: NDArray[np.intp]) -> TrainingRows:
+        """Return the training rows with these indices."""
+        group = None if self.group is None else self.group[rows]
+        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
+
+    def draw(self, size: int, generator: Any) -> TrainingRows:
+        """Draw a random sample of distinct rows, kept in order, from at least two groups if rows are grouped."""
+        order = generator.permutation(len(self.X))
+        if self.group is not None and size > 1:
+            (others,) = np.nonzero(self.group[order] != self.group[order[0]])
+            order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
+        return self.take(np.sort(order[:size]))
+
+    @property
+    def groups(self) -> int:
+        """Number of groups of rows that are held out together; zero if rows are held out one by one."""
+        return 0 if self.group is None else len(np.unique(self.group))
 
 
-def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
-    """Minimise a criterion over bandwidths and ridge together, from bandwidths that were found at a fixed ridge.
+def column_order(rows: TrainingRows) -> ColumnOrder:
+    """Order columns by the fraction of output variance that each explains, the largest first.
+
+    Ties keep their order.
+
+    A criterion with kinks or several minima ends in one that depends on which column is tried first. This order is a
+    property of each column alone: of the squared correlation of the outputs with its dense ranks, and of their variance
+    between its categories. So it stays the same if columns are swapped, shifted, scaled or renamed, or rows repeated.
 
     Parameters
     ----------
-    objective : SumOfSquares
-        Criterion of local linear fits, evaluated by the engine or by a faster method.
-    engine : Objective
-        Its ridge is set to the one found.
-    theta : ndarray of shape (p,)
-        Log bandwidths and smoothings.
+    rows : TrainingRows
+        In any order.
 
     Returns
     -------
-    theta : ndarray of shape (p,)
-        Log bandwidths and smoothings.
-    ridge : float
-        In keys at the query.
+    ColumnOrder
+        The identity for a single column.
+
+    Notes
+    -----
+    O(n (d log n + (d + k) c)) time.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
+    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4))).numeric
+    array([1, 0])
     """
-    joint = WithRidge(objective, engine)
-    begun: list[GaussNewton] = []
-    for ridge in STARTS:
-        start = joint.evaluate(np.append(theta, np.log(ridge * joint.unit)))
-        if np.isfinite(start.penalised):
-            begun.append(descend(joint, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE))
-    best = min(begun, key=lambda one: float(one.end.penalised))
-    best = descend(joint, best.end, max_steps=MOST_STEPS, tolerance=TOLERANCE, curvature=best.curvature)
-    ridge = float(np.exp(best.end.theta[-1]))
-    engine.ridge = ridge
-    return best.end.theta[:-1], ridge
+    (d, k), share = (rows.X.shape[1], rows.code.shape[1]), rows.weight / rows.total
+    numeric, categorical = np.arange(d), np.arange(k)
+    if max(d, k) < 2 or not len(rows.X):
+        return ColumnOrder(numeric, categorical)
+    extent = np.ptp(rows.value, axis=0)
+    value = (rows.value - rows.value.min(axis=0)) / np.where(extent > 0, extent, 1.0)
+    value -= share @ value
+    variance = share @ value**2
+    unit = np.where(variance > 0, variance, 1.0)
+    explained = np.zeros((d + k, len(unit)))
+    for a, column in enumerate(rows.X.T if d > 1 else ()):
+        rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
+        rank -= share @ rank
+        square = share @ rank**2
+        explained[a] = (share * rank @ value) ** 2 / (square if square > 0 else 1.0) / unit
+    for a, level in enumerate(rows.code.T if k > 1 else ()):
+        of_level = np.array([np.bincount(level - level.min(), share * column) for column in value.T])
+        weight = np.bincount(level - level.min(), share)
+        explained[d + a] = np.sum(of_level**2 / np.where(weight > 0, weight, 1.0), axis=1) / unit
+    size = np.round(explained.sum(axis=1), DIGITS)
+    return ColumnOrder(np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable"))
 
 
-@dataclass(frozen=True)
-class SearchConfig:
-    """Criterion and pooling options of a bandwidth search, the same for every sample of the rows.
+def canonical_rows(rows: TrainingRows) -> TrainingRows:
+    """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
 
-    Parameters
-    ----------
-    criterion : Criterion
-        Criterion to minimise.
-    categories : Categories
-        Categories of the codes.
-    degree, kernel, composition, algorithm, n_jobs
-        As in `pool`.
-    progress : callable or None
-        Called as ``progress(done, total)`` in queries of the evaluation at hand.
-    regularity : Penalty or None
-        A penalty on bandwidths.
-    ridge : float or None
-        Ridge on the slopes of planes; None to search for it.
+    Equal rows of different groups stay two. Rows are sorted by the columns in the order of `column_order`, outputs and
+    groups last.
+
+    Examples
+    --------
+    >>> rows = TrainingRows.from_arrays(np.array([[2.0], [1.0], [2.0]]), np.array([5.0, 6.0, 5.0]))
+    >>> rows = canonical_rows(rows)
+    >>> rows.X.ravel(), rows.value.ravel(), rows.weight
+    (array([1., 2.]), array([6., 5.]), array([1., 2.]))
     """
-
-    criterion: Criterion
-    categories: Categories
-    degree: int
-    kernel: Kernel
-    composition: str
-    algorithm: str
-    n_jobs: int | None
-    progress: Progress | None
-    regularity: Penalty | None = None
-    ridge: float | None = 0.0
-
-    def objective(self, rows: TrainingRows) -> Objective:
-        """Build the `Objective` of given training rows: the criterion as a function of bandwidths."""
-        return Objective(
-            rows,
-            self.criterion,
-            categories=self.categories,
-            degree=self.degree,
-            kernel=self.kernel,
-            composition=self.composition,
-            algorithm=self.algorithm,
-            n_jobs=self.n_jobs,
-            progress=self.progress,
-            regularity=self.regularity,
-            ridge=FIRST_RIDGE * rows.unit if self.ridge is None else self.ridge,
-        )
+    rows = replace(rows, X=rows.X + 0.0, value=rows.value + 0.0)  # -0.0 becomes 0.0
+    if not np.all(rows.weight > 0):
+        rows = rows.take(np.flatnonzero(rows.weight > 0))
+    if rows.X.shape[1] == 1 and not rows.code.shape[1]:
+        rows = rows.take(np.argsort(rows.X[:, 0]))
+        if np.all(rows.X[1:] > rows.X[:-1]):  # a fifth of the time where no two are equal
+            return rows
+    by = column_order(rows)
+    columns = replace(rows, X=rows.X[:, by.numeric], code=rows.code[:, by.categorical]).columns
+    order = np.lexsort(columns[::-1])
+    new = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    first = np.flatnonzero(np.append(True, new))
+    return replace(rows.take(order[first]), weight=np.add.reduceat(rows.weight[order], first))
 
 
 def is_flat(kernel: Kernel) -> bool:
@@ -186,22 +262,32 @@ class SearchStart(NamedTuple):
     ----------
     rows : TrainingRows
         All rows of the search, in canonical form: with the numeric columns that vary, in canonical order, or one of
-        zeros if there are none.
+        zeros if there are none. Outputs are in units of ``scale * 2**exponent``.
+    categories : Categories
+        Categories of their codes.
     spread : ndarray of shape (d,)
-        Spreads of their columns.
+        Spreads of their numeric columns.
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
     order : ColumnOrder
         Order of the columns of `rows` among the caller's.
     columns : int
         Number of the caller's numeric columns.
+    scale : ndarray of shape (c,)
+        Standard deviations of the outputs, or ones.
+    exponent : ndarray of int, shape (c,)
+        Powers of two, with which no square leaves the range of float64, and the bits of a search do not depend on the
+        unit of the outputs.
     """
 
     rows: TrainingRows
+    categories: Categories
     spread: Array
     one_factor: bool
     order: ColumnOrder
     columns: int
+    scale: Array
+    exponent: NDArray[np.int32]
 
     def restore(self, found: Array, of_constant: float) -> Array:
         """Map numbers per searched column, of shape (..., p), to the caller's columns, constant ones included.
@@ -222,48 +308,59 @@ class SearchStart(NamedTuple):
         return restored
 
 
-def begin(
-    X: Array,
-    value: Array,
-    weight: Array | None,
-    code: NDArray[np.int64] | None,
-    group: NDArray[np.int64] | None = None,
-    *,
-    categories: Categories,
-    common_factor: bool,
-    kernel: Kernel,
-) -> SearchStart:
+def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) -> SearchStart:
     """Prepare the rows and columns of a search, and decide between a common factor and one bandwidth per column.
 
     Parameters
     ----------
-    X, value, weight, code, group, categories, common_factor, kernel
+    rows, options, categories
         As in `kernpool.bandwidth.search.search_bandwidth`.
-
-    Returns
-    -------
-    SearchStart
-        With unchanged values.
 
     Raises
     ------
     ValueError
         If there are categorical columns, and only a common factor can be searched for.
     """
-    factor_alone = common_factor or is_flat(kernel)
+    factor_alone = options.common_factor or is_flat(options.kernel)
     if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which cannot be searched for with "
-            f"common_factor={common_factor} and kernel={kernel.name!r}; use common_factor=False and a kernel that is "
-            "not flat, such as 'gaussian' or 'epanechnikov'"
+            f"common_factor={options.common_factor} and kernel={options.kernel.name!r}; use common_factor=False and a "
+            "kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
-    rows = canonical_rows(X, value, weight, code, group)
+    rows = canonical_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
-    order = column_order(rows)
+    order, columns = column_order(rows), rows.X.shape[1]
     numeric = order.numeric[np.ptp(rows.X, axis=0)[order.numeric] > 0]
     searched = rows.X[:, numeric] if len(numeric) else np.zeros((len(rows.X), 1))
-    rows = replace(rows, X=np.ascontiguousarray(searched), code=np.ascontiguousarray(rows.code[:, order.categorical]))
-    spread = spread[numeric] if len(numeric) else np.ones(1)
-    one = factor_alone or (rows.X.shape[1] == 1 and not len(categories))
-    return SearchStart(rows, spread, one, ColumnOrder(numeric, order.categorical), X.shape[1])
+    value, scale, exponent = _standardised(rows, options)
+    code = np.ascontiguousarray(rows.code[:, order.categorical])
+    return SearchStart(
+        replace(rows, X=np.ascontiguousarray(searched), code=code, value=value),
+        categories.take(order.categorical),
+        spread[numeric] if len(numeric) else np.ones(1),
+        factor_alone or (searched.shape[1] == 1 and not len(categories)),
+        ColumnOrder(numeric, order.categorical),
+        columns,
+        scale,
+        exponent,
+    )
+
+
+def _standardised(rows: TrainingRows, options: SearchOptions) -> tuple[Array, Array, NDArray[np.int32]]:
+    """Return the outputs in units of ``scale * 2**exponent``, with the scales and exponents; labels as they are.
+
+    Ranges are between one half and one in units of the powers of two.
+    """
+    value, scale = rows.value, np.ones(rows.value.shape[1])
+    if options.criterion is LOG_LOSS:
+        return value, scale, np.zeros(len(scale), dtype=np.int32)
+    several, extent = options.standardise and len(scale) > 1, np.ptp(value, axis=0)
+    exponent = np.frexp(extent if several else np.full_like(extent, extent.max()))[1]
+    value = np.ldexp(value, -exponent)
+    if several:
+        center = rows.weight @ value / rows.total
+        scale = np.sqrt(rows.weight @ (value - center) ** 2 / rows.total)
+        scale = np.where(scale > 0, scale, 1.0)
+    return value / scale, scale, exponent

@@ -9,10 +9,8 @@ float64 arrays. Which arrays are required, and of what shape, follows from the p
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -22,15 +20,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import BandwidthSearch, leave_one_out, rule_of_thumb, search_bandwidth, search_log_loss
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
-from kernpool.bandwidth.repeated_rows import warn_of_copies
+from kernpool.bandwidth import LOG_LOSS, leave_one_out, prior_of_others, prior_share, rule_of_thumb, warn_of_copies
+from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, search_bandwidth
 from kernpool.core.problem import Problem
 from kernpool.data.columns import is_plain_label, plain_label
 from kernpool.data.model_format import ModelFileError, Record, plain, read_record, write_record
 from kernpool.estimators.extrapolation import reach_of_rows, warn_of_extrapolation
 from kernpool.estimators.fitted_model import read_query
-from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.parameter_validation import FLAG, Accepted, NamedCalls
 from kernpool.estimators.training_rows import Scoring, class_prior, keep_labels, mixed, one_hot, read_numbers
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
@@ -41,6 +38,23 @@ from kernpool.pooling import pool, pooling_weights
 
 SIMILARITIES = ("per_feature", "width", "linear", "encoder")
 FEWEST_ROWS = 3
+
+
+def _count(least: int, *names: None) -> Accepted:
+    return Accepted(f"a whole number from {least} on", names, lambda n: n >= least, whole=True)
+
+
+ACCEPTED = {
+    "output_size": _count(1, None),
+    "max_epochs": _count(0),
+    "batch_size": _count(1),
+    "patience": _count(1),
+    "max_keys": _count(2, None),
+    "learning_rate": Accepted("a positive finite number", numbers=lambda x: 0 < x < np.inf),
+    "penalty": Accepted("a finite number from 0 on", numbers=lambda x: 0 <= x < np.inf),
+    "validation_fraction": Accepted("between 0 and 1, both left out", numbers=lambda x: 0 < x < 1),
+    "warm_start_bandwidth": FLAG,
+}
 
 
 def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
@@ -68,8 +82,9 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     """
     similarity, size = parameters["similarity"], parameters["output_size"]
     check_choice("similarity", similarity, SIMILARITIES)
+    for name, accepted in ACCEPTED.items():
+        accepted.check(name, parameters[name])
     if size is not None:
-        _check_count("output_size", size, 1)
         if similarity in ("per_feature", "width"):
             raise ValueError(
                 f"output_size is for similarity='linear' and 'encoder', got {size} with {similarity!r}, which keeps "
@@ -84,32 +99,9 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     if isinstance(hidden, str) or not hasattr(hidden, "__iter__") or not hasattr(hidden, "__len__"):
         raise ValueError(f"hidden_sizes must be a sequence of whole numbers such as (64,), got {abbreviate(hidden)}")
     for width in hidden:
-        _check_count("hidden_sizes", width, 1)
-    _check_count("max_epochs", parameters["max_epochs"], 0)
-    _check_count("batch_size", parameters["batch_size"], 1)
-    _check_count("patience", parameters["patience"], 1)
-    if parameters["max_keys"] is not None:
-        _check_count("max_keys", parameters["max_keys"], 2)
-    _check_number("learning_rate", parameters["learning_rate"], "a positive finite number", lambda x: x > 0)
-    _check_number("penalty", parameters["penalty"], "a finite number from 0 on", lambda x: x >= 0)
-    _check_number(
-        "validation_fraction", parameters["validation_fraction"], "between 0 and 1, both left out", lambda x: 0 < x < 1
-    )
+        _count(1).check("hidden_sizes", width)
     check_choice("dtype", parameters["dtype"], (None, "float64", "float32"))
-    warm = parameters["warm_start_bandwidth"]
-    if not isinstance(warm, bool | np.bool_):
-        raise ValueError(f"warm_start_bandwidth must be True or False, got {abbreviate(warm)}")
     as_random(parameters["random_state"], generators=False)
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least} on, got {abbreviate(value)}")
-
-
-def _check_number(name: str, value: Any, wanted: str, holds: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not holds(value):
-        raise ValueError(f"{name} must be {wanted}, got {abbreviate(value)}")
 
 
 VERSION = 1
@@ -304,7 +296,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         from kernpool.torch.learning.training import Start, as_device, learn_similarity  # says which extra is missing
 
         as_device(self.device)  # to be refused before the long work
-        warn_of_copies(X, np.zeros((len(X), 0), dtype=np.int64), value, takes_groups=False)
+        warn_of_copies(TrainingRows.from_arrays(X, value), takes_groups=False)
         generator, progress = check_random_state(self.random_state), current_progress()
         output = value.reshape(len(value), -1).astype(np.float64)
         search, bandwidth, spread = self._start(X, output, standardise)
@@ -338,13 +330,14 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         # and looks a little better on held-out rows than it is, so that learning has to be better than by chance.
         # Classes start where their log loss is least: the best Brier score may be that of one neighbour per window,
         # and cross-entropy has no slope there to leave it by.
-        options: dict[str, Any] = {
-            "common_factor": self.similarity == "width",
-            "kernel": get_kernel("gaussian"),
-            "n_jobs": self.n_jobs,
-            "progress": current_progress(),
-        }
-        search = search_bandwidth(X, output, **options) if standardise else search_log_loss(X, output, **options)
+        options = SearchOptions(
+            get_kernel("gaussian"),
+            common_factor=self.similarity == "width",
+            n_jobs=self.n_jobs,
+            progress=current_progress(),
+        )
+        options = options if standardise else replace(options, criterion=LOG_LOSS)
+        search = search_bandwidth(TrainingRows.from_arrays(X, output), options)
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             search = replace(search, names=tuple(map(str, names)))

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import CRITERIA
+from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
-from kernpool.estimators.bandwidth import choose_bandwidth
+from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import (
     need_rows,
     numeric_query,
@@ -24,7 +24,6 @@ from kernpool.estimators.fitted_model import (
     recipe_of,
     scaled_keys,
 )
-from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.estimators.training_rows import source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
@@ -32,6 +31,7 @@ from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, che
 from kernpool.inference.hypothesis_tests.significance import Draws, columns_by_residuals, columns_by_slopes
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_stored
+from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
 
 Array = NDArray[np.float64]
@@ -179,18 +179,16 @@ def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
         return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
     # rows are predicted by the mean of the others, and the fit itself passes through every row.
-    options = search_parameters(model) | {"kernel": "gaussian", "algorithm": "auto"}
-    if not (isinstance(model.bandwidth, str) and model.bandwidth in CRITERIA):
-        # A rule may smooth so much that what is left of the other columns looks like an effect of the tested ones: that
-        # of Scott rejected a true null hypothesis in a third of the samples.
-        options |= {"bandwidth": "loo", "bandwidth_convention": "support"}
+    options = replace(search_options(model), kernel=get_kernel("gaussian"), algorithm="auto")
+    # A rule may smooth so much that what is left of the other columns looks like an effect of the tested ones: that of
+    # Scott rejected a true null hypothesis in a third of the samples.
+    searched = isinstance(model.bandwidth, str) and model.bandwidth in CRITERIA
     found = choose_bandwidth(
-        rest.numeric,
-        rest.y,
-        code=rest.code,
+        model.bandwidth if searched else "loo",
+        TrainingRows.from_arrays(rest.numeric, rest.y, code=rest.code),
+        options,
         categories=rest.categories,
-        degree=model._degree,
-        **options,
+        most_rows=model.max_search_rows,
     )
     recipe = Recipe.of(
         "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs

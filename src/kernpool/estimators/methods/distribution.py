@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import BandwidthSearch
+from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.core import Prepared
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.fitted_model import (
     clusters_of,
     need_rows,
@@ -32,7 +33,6 @@ from kernpool.estimators.methods.conditional_distribution import (
     ReadOutcomes,
     WeightedOutcomes,
 )
-from kernpool.estimators.parameter_validation import search_parameters
 from kernpool.estimators.training_rows import source_of, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
@@ -326,16 +326,13 @@ class ConditionalDistributions:
             )
         check_choice("criterion", criterion, CRITERIA)
         weight = model.key_weight_
+        value = indicators(model.value_, weight, thresholds)
         found = choose_bandwidth(
-            scaled_keys(model),
-            indicators(model.value_, weight, thresholds),
-            weight,
-            code=model.key_code_,
+            criterion,
+            TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, vars(model).get("key_group_")),
+            replace(search_options(model), standardise=False),
             categories=model._categories(),
-            group=vars(model).get("key_group_"),
-            degree=0,
-            standardise=False,
-            **(search_parameters(model) | {"bandwidth": criterion}),
+            most_rows=model.max_search_rows,
         )
         encoding = model.encoding_
         names = vars(model).get("feature_names_in_") if encoding is None else encoding.names

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth import canonical_ratio, search_bandwidth
+from kernpool.bandwidth import SearchOptions, TrainingRows, canonical_ratio, search_bandwidth
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.data import as_bandwidth, as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import check_choice
@@ -224,8 +224,8 @@ def bandwidth_for(
     """
     if bandwidth is not None:
         return as_bandwidth(bandwidth, sample.X.shape[1])
-    value = (sample.y if y is None else y)[:, None]
-    found = search_bandwidth(sample.X, value, criterion="loo", degree=1, kernel=get_kernel("gaussian"))
+    rows = TrainingRows.from_arrays(sample.X, sample.y if y is None else y)
+    found = search_bandwidth(rows, SearchOptions(get_kernel("gaussian"), degree=1))
     return np.asarray(found.bandwidth * canonical_ratio(kernel))
 
 

@@ -1,0 +1,37 @@
+"""Bandwidth searches and their criteria, with options by name."""
+
+from kernpool import bandwidth
+from kernpool.bandwidth import CRITERIA, LOG_LOSS, SearchOptions, TrainingRows
+from kernpool.bandwidth.search.objective import Objective
+from kernpool.core import NO_CATEGORIES
+
+
+def options_of(criterion="loo", **options):
+    """Options of a search by the name of its criterion."""
+    return SearchOptions(criterion=(CRITERIA | {"log_loss": LOG_LOSS})[criterion], **options)
+
+
+def search_bandwidth(X, value, weight=None, *, code=None, group=None, categories=NO_CATEGORIES, **options):
+    """Find bandwidths."""
+    rows = TrainingRows.from_arrays(X, value, weight, code, group)
+    return bandwidth.search_bandwidth(rows, options_of(**options), categories)
+
+
+def canonical_rows(*arrays, **named):
+    """Rows of arrays in canonical form."""
+    return bandwidth.canonical_rows(TrainingRows.from_arrays(*arrays, **named))
+
+
+def search_log_loss(X, label, weight=None, **options):
+    """Find bandwidths for probabilities of classes."""
+    return search_bandwidth(X, label, weight, criterion="log_loss", **options)
+
+
+def objective_of(rows, criterion="loo", *, categories=NO_CATEGORIES, penalty=None, **options):
+    """A criterion as a function of log bandwidths."""
+    return Objective(rows, options_of(criterion, **options), categories, penalty)
+
+
+def gradient_of(objective, at):
+    """Slopes of the logarithm of the penalised mean square."""
+    return 2.0 * objective.jacobian(at).T @ at.residual.ravel() / at.penalised
