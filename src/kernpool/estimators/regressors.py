@@ -605,28 +605,15 @@ class LocalLinearRegressor(KernelRegressor):
         extrapolate: str = "plane",
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.bandwidth_convention = bandwidth_convention
+        super().__init__(
+            kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
+            ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
+            smoothing=smoothing, unseen=unseen, common_factor=common_factor, max_search_rows=max_search_rows,
+            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
+            scale=scale, n_jobs=n_jobs,
+        )  # fmt: skip
         self.ridge = ridge
-        self.composition = composition
-        self.unordered = unordered
-        self.ordered = ordered
-        self.ordered_by = ordered_by
-        self.unordered_kernel = unordered_kernel
-        self.ordered_kernel = ordered_kernel
-        self.smoothing = smoothing
-        self.unseen = unseen
-        self.common_factor = common_factor
-        self.max_search_rows = max_search_rows
-        self.max_search_seconds = max_search_seconds
-        self.random_state = random_state
-        self.algorithm = algorithm
-        self.tol = tol
-        self.empty = empty
-        self.scale = scale
         self.extrapolate = extrapolate
-        self.n_jobs = n_jobs
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
