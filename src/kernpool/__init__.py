@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     )
     from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
     from kernpool.estimators import (
+        ClassPrediction,
         ConditionalDistribution,
         LearnedPoolingClassifier,
         LearnedPoolingRegressor,
         LocalLinearRegressor,
         NadarayaWatsonClassifier,
         NadarayaWatsonRegressor,
+        Prediction,
+        distribution_bandwidth,
+        slope_map,
     )
     from kernpool.estimators.dask.regressor import DaskNadarayaWatsonRegressor
     from kernpool.estimators.persistence import load_model, save_model
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
+    "ClassPrediction",
     "ClassSetDisplay",
     "ClassSummary",
     "ConditionalDistribution",
@@ -86,6 +91,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
+    "Prediction",
     "PredictionInterval",
     "PredictionSet",
     "ProbabilityInterval",
@@ -108,6 +114,7 @@ __all__ = [
     "convert_bandwidth",
     "datasets",
     "density_ratio",
+    "distribution_bandwidth",
     "empty_state",
     "explore",
     "get_kernel",
@@ -124,6 +131,7 @@ __all__ = [
     "pooling_weights",
     "register_kernel",
     "save_model",
+    "slope_map",
     "specification_test",
 ]
 
@@ -152,6 +160,7 @@ _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
     "ClassSetDisplay": "kernpool.displays",
+    "ClassPrediction": "kernpool.estimators",
     "ConditionalDistribution": "kernpool.estimators",
     "CoverageDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
@@ -172,6 +181,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "Prediction": "kernpool.estimators",
     "PredictionInterval": "kernpool.conformal",
     "PredictionSet": "kernpool.conformal",
     "ProbabilityInterval": "kernpool.inference",
@@ -184,12 +194,14 @@ _LAZY = {
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
     "density_ratio": "kernpool.conformal",
+    "distribution_bandwidth": "kernpool.estimators",
     "explore": "kernpool.explorer",
     "load_model": "kernpool.estimators.persistence",
     "monotonicity_test": "kernpool.inference",
     "pool_cdf": "kernpool.distribution",
     "pool_quantile": "kernpool.distribution",
     "save_model": "kernpool.estimators.persistence",
+    "slope_map": "kernpool.estimators",
     "specification_test": "kernpool.inference",
 }
 

@@ -5,7 +5,7 @@ import pytest
 
 import kernpool
 import kernpool.inference
-from kernpool import TestResult
+from kernpool import TestResult, slope_map
 
 
 def test_p_values_count_the_data_as_a_draw():
@@ -46,7 +46,7 @@ def test_whatever_a_method_returns_has_a_public_name():
     for name, record in {
         "Interval": model.confidence_interval(x),
         "Residuals": model.residuals(),
-        "SlopeMap": model.slope_map(x, bandwidths=[0.2]),
+        "SlopeMap": slope_map(model, x, bandwidths=[0.2]),
         "Summary": model.summary(),
         "TestResult": kernpool.specification_test(x, x[:, 0] + 0.1 * np.cos(40 * x[:, 0]), n_resamples=9),
     }.items():

@@ -15,7 +15,7 @@ from kernpool.pooling.pool import as_pairs, pool, pool_state
 from kernpool.pooling.recipe import Recipe, ReportRank, Sums, finalize, limit_problem, limit_values, quotient
 from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.streaming import RunningPool
-from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows
+from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows, weight_tables
 
 __all__ = [
     "NO_PAIRS",
@@ -44,4 +44,5 @@ __all__ = [
     "quotient",
     "rounding_bound",
     "weight_rows",
+    "weight_tables",
 ]

@@ -552,11 +552,11 @@ class DaskNadarayaWatsonRegressor(NamedCalls, RegressorMixin, BaseEstimator):  #
             y_calibration=y_calibration, calibration=calibration, groups=groups,
         )  # fmt: skip
 
-    def standard_error(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002  # as all others are called
+    def get_prediction(self, X: Any = None, **options: Any) -> NoReturn:  # noqa: ARG002  # as all others are called
         """Raise TypeError, since standard errors need the rows in memory; the message says what to do instead."""
         refuse_without_rows(self, "standard errors, confidence intervals, summaries and tests need")
 
-    confidence_interval = summary = significance_test = standard_error
+    confidence_interval = summary = significance_test = get_prediction
 
     def conditional_distribution(self, X: ArrayLike, *, y_bandwidth: Any = None) -> ConditionalDistribution:
         """Return the conditional distribution of y at new rows, whose questions are passes over all partitions.

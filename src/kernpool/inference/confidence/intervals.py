@@ -63,7 +63,7 @@ class Interval:
         Meaning of the axes of the center after the first: ``"column"`` of slopes, ``"output"`` of several outputs.
     effective_rows : ndarray of shape (m,), optional
         Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
-        an interval rests on one row. `effective_sample_size` of the model returns it for all points.
+        an interval rests on one row. `Prediction.effective_sample_size` has it for all points.
 
     Examples
     --------
