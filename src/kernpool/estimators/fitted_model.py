@@ -257,15 +257,19 @@ def pool_at(
         As the outputs were given.
     """
     check_is_fitted(model)
-    query, code = read_query(model, X)
-    return pooled_from(model, query, sums_at(model, query, code, pairs_of_chunks), report_rank)
+    recipe, (query, code) = recipe_of(model), read_query(model, X)
+    return pooled_from(model, recipe, query, sums_at(model, recipe, query, code, pairs_of_chunks), report_rank)
 
 
 def sums_at(
-    model: Any, query: Array, code: Codes | None, pairs_of_chunks: Callable[[Chunks], Any] | None = None
+    model: Any,
+    recipe: Recipe,
+    query: Array,
+    code: Codes | None,
+    pairs_of_chunks: Callable[[Chunks], Any] | None = None,
 ) -> Sums:
     """Sum kernel weights and weighted outputs of the training rows at queries, as `read_query` returns them."""
-    recipe, progress = recipe_of(model), current_progress()
+    progress = current_progress()
     if "chunks_" in vars(model):
         check_unchanged(model)
         chunked: Sums = (pairs_of_chunks or ChunkPairs)(model.chunks_).reduce(recipe, query, progress)
@@ -278,9 +282,9 @@ def sums_at(
     return sums
 
 
-def pooled_from(model: Any, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
+def pooled_from(model: Any, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
-    pooled = finalize(recipe_of(model), sums, report_rank, limits_of(model))
+    pooled = finalize(recipe, sums, report_rank, limits_of(model))
     if "chunks_" in vars(model):
         return pooled
     dtype = np.result_type(query, model.key_, model.value_)

@@ -58,7 +58,7 @@ from kernpool.inference.variance.standard_errors import (
     warn_of_ranks,
 )
 from kernpool.kernels import get_kernel
-from kernpool.pooling import Sums, choose, effective_rows, weight_tables
+from kernpool.pooling import Recipe, Sums, choose, effective_rows, weight_tables
 from kernpool.smoother import Estimate, EvaluationPoints, Smoother, estimates
 
 Array = NDArray[np.float64]
@@ -132,13 +132,17 @@ class PredictionBase(NamedCalls):
         return f"{type(self).__name__} at {len(self)} rows"
 
     @computed_once
+    def _recipe(self) -> Recipe:
+        return recipe_of(self.model)
+
+    @computed_once
     def _sums(self) -> Sums:
-        return sums_at(self.model, self.query, self.code)
+        return sums_at(self.model, self._recipe, self.query, self.code)
 
     @computed_once
     def _problem(self) -> Problem:
         scaled = scale_of(self.model).apply(self.query)
-        return pairs_of(self.model, self.code).problem(recipe_of(self.model), scaled)
+        return pairs_of(self.model, self.code).problem(self._recipe, scaled)
 
     @computed_once
     def _places(self) -> EvaluationPoints:
@@ -147,10 +151,10 @@ class PredictionBase(NamedCalls):
     @computed_once
     def _planes(self) -> LocalFit:
         """The local planes; constant where the sums lose the precision that a plane needs."""
-        return self._sums.fit(recipe_of(self.model).ridge_weight(self._sums.layout.columns))
+        return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
 
     def _pooled(self) -> NDArray[Any]:
-        return pooled_from(self.model, self.query, self._sums, self.model._report_rank)
+        return pooled_from(self.model, self._recipe, self.query, self._sums, self.model._report_rank)
 
     @computed_once
     def has_support(self) -> NDArray[np.bool_]:
@@ -203,8 +207,8 @@ class PredictionBase(NamedCalls):
             If there is no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
         """
         need_rows(self.model, "weights need")
-        problem, empty = self._problem, recipe_of(self.model).empty
-        share: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes, warn=True)[0]
+        problem = self._problem
+        share: Array = weight_tables(lambda _: problem, empty=self._recipe.empty, max_bytes=max_bytes, warn=True)[0]
         if not problem.degree:
             return share
         fit = self._planes
@@ -333,7 +337,7 @@ class Prediction(PrintedResult, PredictionBase):
         observation is of a new cluster: residuals are those of fits without the whole cluster.
         """
         (found,), (errors,) = self._curve
-        if self._smoother.recipe.empty not in ("nan", "nearest"):  # with these `mean` warns
+        if self._recipe.empty not in ("nan", "nearest"):  # with these `mean` warns
             warn_of_empty(found)
         clusters = self._clusters
         noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)
@@ -379,7 +383,7 @@ class Prediction(PrintedResult, PredictionBase):
             cotangent[:, b] = 1.0
             found = plan.pullback(problem, state, cotangent, ["query"], n_jobs=n_jobs, progress=progress)
             slopes[:, :, b] = found.query
-        flat = recipe_of(self.model).fill_empty(
+        flat = self._recipe.fill_empty(
             slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), d * c))
         )
         return flat.reshape(slopes.shape)
