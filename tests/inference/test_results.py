@@ -29,6 +29,21 @@ def test_it_prints_well():
     assert "resampled" not in repr(result)
 
 
+def test_notebooks_show_what_is_printed():
+    """And nothing of it as markup."""
+    result = TestResult.of(1.0, np.zeros(99), null="y < 0 & x", bandwidth=np.array([0.25]))
+    assert result._repr_html_() == "<pre>" + str(result).replace("y < 0 & x", "y &lt; 0 &amp; x") + "</pre>"
+    for name in (
+        "Interval",
+        "PredictionInterval",
+        "QuantileInterval",
+        "ProbabilityInterval",
+        "PredictionSet",
+        "Summary",
+    ):
+        assert hasattr(getattr(kernpool, name), "_repr_html_"), name
+
+
 RECORDS = ["InferenceWarning", "Interval", "Residuals", "SlopeMap", "Summary", "TestResult"]
 
 

@@ -22,6 +22,7 @@ from kernpool.bandwidth.search.progress import OutOfTimeError, SearchState, Time
 from kernpool.bandwidth.search.setup import SearchConfig, SearchStart, begin
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.progress import Progress
+from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import one_thread
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class BandwidthSearch:
+class BandwidthSearch(PrintedResult):
     """Result of a bandwidth search: the bandwidths, their criterion, and a record of the evaluations.
 
     Parameters

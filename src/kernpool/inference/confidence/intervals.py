@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, listed, with_sizes
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, listed, with_sizes
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, check_band, choose_band
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Interval:
+class Interval(PrintedResult):
     """Confidence intervals, or a simultaneous band, at m points.
 
     Parameters
