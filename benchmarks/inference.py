@@ -72,7 +72,7 @@ def milliseconds(rounds: int) -> tuple[list[str], list[str]]:
             "interval": lambda model: model.confidence_interval(GRID),
             "interval again": lambda model: model.confidence_interval(GRID),
             "band": lambda model: model.confidence_interval(GRID, simultaneous=True),
-            "standard error": lambda model: model.standard_error(GRID),
+            "standard error": lambda model: model.get_prediction(GRID).standard_error,
             "summary": lambda model: model.summary(),
         }
         seconds = {name: [] for name in asked}
@@ -202,7 +202,7 @@ def beside_r(rounds: int) -> tuple[str, list[str]]:
     given = {"bandwidth": 0.02, "n_jobs": THREADS}
 
     def ours():
-        LocalLinearRegressor(**given).fit(X, y).standard_error(X)
+        _ = LocalLinearRegressor(**given).fit(X, y).get_prediction(X).standard_error
 
     ours()
     contenders = {"ours": ours}

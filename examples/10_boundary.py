@@ -32,5 +32,5 @@ fig.savefig("boundary.png", dpi=120)
 
 poorest = income.min()
 for name, model in (("local constant", constant), ("local linear", linear)):
-    (predicted,), ((slope,),) = model.predict([[poorest]]), model.derivative([[poorest]])
+    (predicted,), ((slope,),) = model.predict([[poorest]]), model.get_prediction([[poorest]]).slope
     print(f"{name:14} at an income of {poorest:.0f}: {predicted:.0f} on food, slope {slope:.2f}")

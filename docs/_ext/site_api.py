@@ -22,10 +22,11 @@ GROUPS = {
     "Pooling": "pool pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier LearnedPoolingRegressor "
     "LearnedPoolingClassifier save_model load_model",
-    "Confidence intervals": "Interval ProbabilityInterval Residuals Summary ClassSummary SlopeMap InferenceWarning",
+    "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
+    "slope_map SlopeMap InferenceWarning",
     "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
-    "PredictionSet density_ratio DensityRatio",
+    "PredictionSet distribution_bandwidth density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
     "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "

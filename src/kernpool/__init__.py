@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     )
     from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
     from kernpool.estimators import (
+        ClassPrediction,
         ConditionalDistribution,
         LearnedPoolingClassifier,
         LearnedPoolingRegressor,
         LocalLinearRegressor,
         NadarayaWatsonClassifier,
         NadarayaWatsonRegressor,
+        Prediction,
+        distribution_bandwidth,
+        slope_map,
     )
     from kernpool.estimators.persistence import load_model, save_model
     from kernpool.explorer.explore import Explorer, explore
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
+    "ClassPrediction",
     "ClassSetDisplay",
     "ClassSummary",
     "ConditionalDistribution",
@@ -84,6 +89,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Plan",
     "PoolState",
+    "Prediction",
     "PredictionInterval",
     "PredictionSet",
     "ProbabilityInterval",
@@ -106,6 +112,7 @@ __all__ = [
     "convert_bandwidth",
     "datasets",
     "density_ratio",
+    "distribution_bandwidth",
     "empty_state",
     "explore",
     "get_kernel",
@@ -122,6 +129,7 @@ __all__ = [
     "pooling_weights",
     "register_kernel",
     "save_model",
+    "slope_map",
     "specification_test",
 ]
 
@@ -150,6 +158,7 @@ _LAZY = {
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
     "ClassSetDisplay": "kernpool.displays",
+    "ClassPrediction": "kernpool.estimators",
     "ConditionalDistribution": "kernpool.estimators",
     "CoverageDisplay": "kernpool.displays",
     "CurveComparisonDisplay": "kernpool.displays",
@@ -169,6 +178,7 @@ _LAZY = {
     "LocalLinearRegressor": "kernpool.estimators",
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
+    "Prediction": "kernpool.estimators",
     "PredictionInterval": "kernpool.conformal",
     "PredictionSet": "kernpool.conformal",
     "ProbabilityInterval": "kernpool.inference",
@@ -181,12 +191,14 @@ _LAZY = {
     "compare_curves": "kernpool.inference",
     "datasets": "kernpool.datasets",
     "density_ratio": "kernpool.conformal",
+    "distribution_bandwidth": "kernpool.estimators",
     "explore": "kernpool.explorer",
     "load_model": "kernpool.estimators.persistence",
     "monotonicity_test": "kernpool.inference",
     "pool_cdf": "kernpool.distribution",
     "pool_quantile": "kernpool.distribution",
     "save_model": "kernpool.estimators.persistence",
+    "slope_map": "kernpool.estimators",
     "specification_test": "kernpool.inference",
 }
 

@@ -211,7 +211,7 @@ def test_planes_of_infinite_bandwidth_are_ordinary_least_squares(unit, generator
     design = np.column_stack([np.ones(60), X / unit])
     coefficient = np.linalg.lstsq(design, y, rcond=None)[0]
     np.testing.assert_allclose(model.predict(X), design @ coefficient, rtol=1e-9)
-    np.testing.assert_allclose(model.derivative(X[:3]) * unit, np.tile(coefficient[1:], (3, 1)), rtol=1e-9)
+    np.testing.assert_allclose(model.get_prediction(X[:3]).slope * unit, np.tile(coefficient[1:], (3, 1)), rtol=1e-9)
     np.testing.assert_allclose(
         NadarayaWatsonRegressor("triangular", np.inf).fit(X, y).predict(X[:3]), np.full(3, y.mean()), rtol=1e-12
     )

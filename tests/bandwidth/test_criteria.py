@@ -243,7 +243,7 @@ def test_windows_are_not_empty_where_the_input_explains_nothing(make, kernel, cr
     for n in (30, 90):
         for seed in range(4):
             model = make(kernel, criterion).fit(*noise_alone(n, seed))
-            assert np.mean(~model.support_mask(inside)) <= 0.05
+            assert np.mean(~model.get_prediction(inside).has_support) <= 0.05
 
 
 @pytest.mark.parametrize("criterion", ["loo", "regularised", "gcv", "aicc"])

@@ -65,7 +65,8 @@ def test_intervals_are_of_clusters(folder, fitted):
     assert done.returncode == 0, done.stderr
     numbers = np.loadtxt(io.StringIO(done.stdout.decode()), delimiter=",", skiprows=1)
     found = model.confidence_interval(PLACES, level=0.9, groups=CLASS)
-    expected = [model.predict(PLACES), model.standard_error(PLACES), found.center, found.lower, found.upper]
+    prediction = model.get_prediction(PLACES)
+    expected = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
     np.testing.assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
     rows = model.confidence_interval(PLACES, level=0.9, groups=range(72))
     assert np.mean(rows.width) < 0.9 * np.mean(found.width)

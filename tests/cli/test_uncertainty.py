@@ -47,11 +47,12 @@ def test_columns_are_those_of_python(run, folder):
     names, numbers = table(run("predict", folder / "model", folder / "new.csv", "--se", "--interval", ".9"))
     assert names == ["y", "y_se", "y_center", "y_lower", "y_upper"]
     found = model.confidence_interval(PLACES, level=0.9)
-    expected = [model.predict(PLACES), model.standard_error(PLACES), found.center, found.lower, found.upper]
+    prediction = model.get_prediction(PLACES)
+    expected = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
     np.testing.assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
     names, numbers = table(kernpool("predict", folder / "model", folder / "new.csv", "--se", "--variance", "nn"))
     assert names == ["y", "y_se"]
-    np.testing.assert_allclose(numbers[:, 1], model.standard_error(PLACES, variance="nn"), rtol=1e-12)
+    np.testing.assert_allclose(numbers[:, 1], model.get_prediction(PLACES, variance="nn").standard_error, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")

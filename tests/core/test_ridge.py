@@ -39,7 +39,7 @@ def test_a_ridge_is_that_of_penalised_least_squares(kernel, composition, algorit
     model = LocalLinearRegressor(kernel, h, ridge=ridge, composition=composition, algorithm=algorithm).fit(key, value)
     expected = penalised_planes(query, key, value, h, kernel, ridge, composition)
     np.testing.assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(model.derivative(query), expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.get_prediction(query).slope, expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(model.attention_weights(query) @ value, expected[:, 0], rtol=1e-9, atol=1e-10)
 
 

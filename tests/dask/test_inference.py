@@ -74,7 +74,7 @@ def test_several_outputs_and_empty_windows():
 def test_what_needs_rows_says_what_to_do():
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(Y, 40))
     for ask in (
-        lambda: model.standard_error(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary,
+        lambda: model.get_prediction(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary,
         lambda: model.significance_test(0), lambda: model.predict(Q, return_std=True),
         lambda: model.predict(cut(Q, 4), return_std=True),
     ):  # fmt: skip
@@ -100,9 +100,9 @@ def test_a_model_in_memory_goes_to_queries_on_dask(regressor):
     """Block by block and lazily, since intervals depend on their own place alone."""
     model = regressor(bandwidth=0.2).fit(X, Y)
     found, lazy = model.confidence_interval(Q), cut(Q, 4)
-    error = lazy.map_blocks(model.standard_error, drop_axis=1, dtype=float)
+    error = lazy.map_blocks(lambda query: model.get_prediction(query).standard_error, drop_axis=1, dtype=float)
     assert isinstance(error, da.Array)
-    np.testing.assert_allclose(error.compute(), model.standard_error(Q), **SAME)
+    np.testing.assert_allclose(error.compute(), model.get_prediction(Q).standard_error, **SAME)
 
     def ends(query):
         part = model.confidence_interval(query)
@@ -124,8 +124,8 @@ def test_a_cluster_gives_the_bits_of_one_process():
     ):
         model.fit(open_partitions(cut(X, 30), cut(Y, 30), client=client))
         np.testing.assert_array_equal(model.bootstrap(Q, n_resamples=9, kind="poisson"), here)
-        error = cut(Q, 4).map_blocks(local.standard_error, drop_axis=1, dtype=float)
-        np.testing.assert_allclose(client.compute(error).result(), local.standard_error(Q), **SAME)
+        error = cut(Q, 4).map_blocks(lambda q: local.get_prediction(q).standard_error, drop_axis=1, dtype=float)
+        np.testing.assert_allclose(client.compute(error).result(), local.get_prediction(Q).standard_error, **SAME)
 
 
 @pytest.mark.slow

@@ -8,12 +8,12 @@ from kernpool.algorithms import ALGORITHMS
 
 CALLS = {
     "predict": lambda m, X: m.predict(X),
-    "derivative": lambda m, X: m.derivative(X),
+    "derivative": lambda m, X: m.get_prediction(X).slope,
     "attention_weights": lambda m, X: m.attention_weights(X),
-    "effective_sample_size": lambda m, X: m.effective_sample_size(X),
-    "support_mask": lambda m, X: m.support_mask(X),
+    "effective_sample_size": lambda m, X: m.get_prediction(X).effective_sample_size,
+    "support_mask": lambda m, X: m.get_prediction(X).has_support,
     "leave_one_out": lambda m, _: m.leave_one_out(),
-    "standard_error": lambda m, X: m.standard_error(X),
+    "standard_error": lambda m, X: m.get_prediction(X).standard_error,
     "confidence_interval": lambda m, X: m.confidence_interval(X),
     "prediction_interval": lambda m, X: m.prediction_interval(X),
     "prediction_interval, full": lambda m, X: m.prediction_interval(X, method="full"),

@@ -170,14 +170,17 @@ def test_what_needs_the_rows_says_so(rows, path):
     assert not hasattr(model, "key_")
     for use in (
         lambda: model.attention_weights(X[:2]),
-        lambda: model.effective_sample_size(X[:2]),
-        lambda: model.support_mask(X[:2]),
-        lambda: model.derivative(X[:2]),
+        lambda: model.get_prediction(X[:2]).effective_sample_size,
+        lambda: model.get_prediction(X[:2]).slope,
         lambda: model.leave_one_out(),
-        lambda: LocalLinearRegressor(bandwidth=0.5).fit(open_chunks(X, y)).derivative(X[:2]),
+        lambda: LocalLinearRegressor(bandwidth=0.5).fit(open_chunks(X, y)).get_prediction(X[:2]).slope,
     ):
-        with pytest.raises(AttributeError, match=r"fitted to rows that are not in memory.*fit it to arrays"):
+        with pytest.raises((AttributeError, TypeError), match=r"not in memory.*fit it to arrays"):
             use()
+    prediction = model.get_prediction(X[:2])
+    np.testing.assert_array_equal(prediction.mean, model.predict(X[:2]))
+    assert prediction.has_support.all()
+    assert str(prediction).splitlines()[-1].startswith("  1    ")
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         model.nothing  # noqa: B018  # the access is the test
     with pytest.raises(TypeError, match="partial_fit needs the earlier rows in memory"):

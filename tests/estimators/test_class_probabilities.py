@@ -186,17 +186,17 @@ def test_log_loss_is_for_classes(rows):
 def test_models_keep_their_share_and_files_without_one_are_refused(rows):
     X, y = rows
     model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y)
-    record = model.to_record()
-    again = NadarayaWatsonClassifier.from_record(record)
+    record = model._to_record()
+    again = NadarayaWatsonClassifier._from_record(record)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     for entry, name in (("parameters", "prior_share"), ("results", "prior_share_")):
         without = {key: value for key, value in record.header[entry].items() if key != name}
         with pytest.raises(ValueError, match="does not have the entries of a model"):
-            NadarayaWatsonClassifier.from_record(replace(record, header=record.header | {entry: without}))
+            NadarayaWatsonClassifier._from_record(replace(record, header=record.header | {entry: without}))
     for wrong in (1.0, -0.5, np.inf):
         header = record.header | {"results": {"prior_share_": wrong}}
         with pytest.raises(ValueError, match="prior_share_ is missing, or not in"):
-            NadarayaWatsonClassifier.from_record(replace(record, header=header))
+            NadarayaWatsonClassifier._from_record(replace(record, header=header))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -429,14 +429,14 @@ def test_recalibrated_models_in_files(rows, tmp_path):
     assert again.recalibrate == "isotonic"
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(again.predict_set(X).member, model.predict_set(X).member)
-    assert again.to_record().header == model.to_record().header
-    plain = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y).to_record()
+    assert again._to_record().header == model._to_record().header
+    plain = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y)._to_record()
     assert plain.header["parameters"]["recalibrate"] is None
     assert "recalibration_" not in plain.arrays
 
 
 def test_edited_maps_are_refused(rows):
-    record = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(*rows).to_record()
+    record = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(*rows)._to_record()
     maps = record.arrays["recalibration_"]
     falling, twice, missing, large, many = (maps.copy() for _ in range(5))
     falling[1, 2] = 0.0
@@ -447,7 +447,7 @@ def test_edited_maps_are_refused(rows):
     many[0, 0] = np.nan
     for wrong in (falling, twice, missing, large, many, maps[:, :2], maps.astype(np.float32), maps[::-1].copy()):
         with pytest.raises(ValueError, match="does not hold increasing maps"):
-            NadarayaWatsonClassifier.from_record(replace(record, arrays=record.arrays | {"recalibration_": wrong}))
+            NadarayaWatsonClassifier._from_record(replace(record, arrays=record.arrays | {"recalibration_": wrong}))
     header = record.header | {"parameters": record.header["parameters"] | {"recalibrate": "other"}}
     with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
-        NadarayaWatsonClassifier.from_record(replace(record, header=header))
+        NadarayaWatsonClassifier._from_record(replace(record, header=header))

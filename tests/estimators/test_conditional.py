@@ -13,6 +13,7 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     QuantileInterval,
+    distribution_bandwidth,
     open_chunks,
     pool_quantile,
     pooling_weights,
@@ -27,6 +28,11 @@ LEVELS = [0.9, 0.1, 0.5]
 THRESHOLDS = [-0.3, 0.2, 9.0]
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 both_regressors = pytest.mark.parametrize("regressor", REGRESSORS)
+
+
+def width_of(model, method="rule"):
+    """Return the bandwidth in y of one output that a method finds."""
+    return model.conditional_distribution(y_bandwidth=method).y_bandwidth[0]
 
 
 def make_rows(n=150, d=1, seed=0):
@@ -150,10 +156,10 @@ def test_several_outputs_each_have_their_own(regressor):
     X, y, generator = make_rows()
     two = np.column_stack([y, 10 * y + generator.normal(size=len(y))])
     together, at = regressor(bandwidth=0.4).fit(X, two), X[:7]
-    widths = together.y_bandwidth()
+    widths = together.conditional_distribution(y_bandwidth="rule").y_bandwidth
     for number in range(2):
         alone = regressor(bandwidth=0.4).fit(X, two[:, number])
-        np.testing.assert_allclose(alone.y_bandwidth(), widths[number], rtol=1e-12)
+        np.testing.assert_allclose(width_of(alone), widths[number], rtol=1e-12)
         pairs = [
             (
                 together.conditional_distribution(at).cdf(THRESHOLDS)[:, number],
@@ -284,9 +290,9 @@ def test_bandwidths_in_y_follow_parameters_that_are_set():
     X = generator.uniform(-1, 1, (200, 1))
     y = X[:, 0] ** 2 + 0.3 * generator.normal(size=200)
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
-    model.y_bandwidth()
+    width_of(model)
     other = NadarayaWatsonRegressor("boxcar", bandwidth=0.2).fit(X, y)
-    np.testing.assert_array_equal(model.set_params(kernel="boxcar").y_bandwidth(), other.y_bandwidth())
+    np.testing.assert_array_equal(width_of(model.set_params(kernel="boxcar")), width_of(other))
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
@@ -296,16 +302,16 @@ def test_the_rule_of_weights_is_that_of_repeated_rows():
     weight = generator.integers(1, 4, 60)
     once = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y, sample_weight=weight.astype(float))
     repeated = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(once.y_bandwidth(), repeated.y_bandwidth(), rtol=1e-10)
+    np.testing.assert_allclose(width_of(once), width_of(repeated), rtol=1e-10)
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning", "ignore::kernpool.RankDeficiencyWarning")
 def test_a_single_row_has_no_spread_and_is_told_so(make):
     model = make(bandwidth=2.0).fit([[3.0]], [5.0])
-    for ask in (lambda: model.conditional_distribution([[3.0]], y_bandwidth="rule").pdf([5.0]), model.y_bandwidth):
+    for rows in ([[3.0]], None):
         with pytest.raises(ValueError, match="y_bandwidth cannot be found: no row has another one in its window; give"):
-            ask()
+            model.conditional_distribution(rows, y_bandwidth="rule")
     steps, smooth = (model.conditional_distribution([[3.0]], y_bandwidth=width) for width in (None, 1.0))
     assert steps.cdf([5.0]).tolist() == [[1.0]]
     assert steps.crps([5.0]).tolist() == [0.0]
@@ -401,7 +407,7 @@ def test_a_value_of_zero_meets_zero_by_chance():
 def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
     X, y, _ = make_rows()
     model = regressor(bandwidth=0.4).fit(X, y)
-    width = model.y_bandwidth("ml")
+    width = width_of(model, "ml")
     assert isinstance(width, float)
     np.testing.assert_array_equal(
         model.conditional_distribution(X[:3], y_bandwidth="ml").pdf([0.0]),
@@ -411,14 +417,14 @@ def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
         model.conditional_distribution(X[:3], y_bandwidth="rule").pdf([0.0]),
         model.conditional_distribution(X[:3], y_bandwidth="rule").pdf([0.0]),
     )
-    np.testing.assert_allclose(model.fit(X, 10 * y).y_bandwidth("ml"), 10 * width, rtol=1e-3)
+    np.testing.assert_allclose(width_of(model.fit(X, 10 * y), "ml"), 10 * width, rtol=1e-3)
 
 
 def test_bandwidths_for_the_distribution_are_those_of_indicators():
     X, y, generator = make_rows(n=120, d=2)
     weight = generator.integers(1, 3, len(y)).astype(float)
     model = NadarayaWatsonRegressor(bandwidth=0.4, common_factor=True).fit(X, y, sample_weight=weight)
-    found = model.distribution_bandwidth()
+    found = distribution_bandwidth(model)
     expected = search_bandwidth(
         X, indicators(y, weight, 19), weight, kernel=get_kernel("gaussian"), common_factor=True, standardise=False
     )
@@ -441,7 +447,7 @@ def test_bandwidths_for_the_distribution_of_a_frame():
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(kind)})
     y = generator.normal(size=len(y)) * np.where(kind == "a", 0.1, 2.0)  # whose mean depends on nothing
     model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.5]).fit(frame, y)
-    found = model.distribution_bandwidth()
+    found = distribution_bandwidth(model)
     assert found.smoothing[0] < 0.1
     again = NadarayaWatsonRegressor(bandwidth=found.bandwidth, smoothing=found.smoothing).fit(frame, y)
     assert again.conditional_distribution().crps().mean() < model.conditional_distribution().crps().mean()
@@ -465,8 +471,7 @@ def test_bandwidths_for_the_distribution_of_a_frame():
             lambda model, X: model.conditional_distribution(X, y_bandwidth="scott").pdf(0.0),
             "y_bandwidth must be a positive number, 'rule'",
         ),
-        (lambda model, _: model.y_bandwidth("cv"), "'rule' or 'ml', got 'cv'"),
-        (lambda model, _: model.y_bandwidth(0.3), "method must be 'rule' or 'ml', got 0.3"),
+        (lambda model, _: model.conditional_distribution(y_bandwidth="cv"), "'rule' or 'ml', got 'cv'"),
         (lambda model, X: model.quantile(X, 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
         (lambda model, X: model.conditional_distribution(X).pit(), "pit needs y, the value observed at each row"),
         (
@@ -491,8 +496,8 @@ def test_bandwidths_for_the_distribution_of_a_frame():
             "level must lie between 0 and 1, got 95",
         ),
         (lambda model, _: model.conditional_distribution(np.ones((2, 3))).cdf(0.0), "features"),
-        (lambda model, _: model.distribution_bandwidth("aicc"), "criterion must be 'loo' or 'regularised'"),
-        (lambda model, _: model.distribution_bandwidth(thresholds=0), "thresholds must be a positive number"),
+        (lambda model, _: distribution_bandwidth(model, "aicc"), "criterion must be 'loo' or 'regularised'"),
+        (lambda model, _: distribution_bandwidth(model, thresholds=0), "thresholds must be a positive number"),
     ],
 )
 def test_what_is_refused(ask, message):
@@ -507,7 +512,7 @@ def test_what_is_of_another_type():
     with pytest.raises(TypeError, match="y_bandwidth must be a positive number, 'rule' or 'ml', got"):
         model.conditional_distribution(X, y_bandwidth={}).cdf(0.0)
     with pytest.raises(ValueError, match="distribution_bandwidth is for local constants"):
-        LocalLinearRegressor(bandwidth=0.4).fit(X, y).distribution_bandwidth()
+        distribution_bandwidth(LocalLinearRegressor(bandwidth=0.4).fit(X, y))
 
 
 def test_chunks_are_refused_with_the_remedy():
@@ -521,8 +526,8 @@ def test_chunks_are_refused_with_the_remedy():
         lambda: model.conditional_distribution(X).sample(),
         lambda: model.quantile(X, y_bandwidth=0.1),
         lambda: model.conditional_distribution(X).quantile_interval(),
-        lambda: model.y_bandwidth(),
-        lambda: model.distribution_bandwidth(),
+        lambda: model.conditional_distribution(y_bandwidth="rule"),
+        lambda: distribution_bandwidth(model),
     ):
         with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
             ask()
@@ -608,9 +613,9 @@ def test_what_is_missing_in_chunks_is_y_alone():
 
 def test_bandwidths_of_an_object_are_its_own():
     model = containers()[0]
-    before = model.y_bandwidth()
+    before = width_of(model)
     model.conditional_distribution([[0.1]], y_bandwidth="rule").y_bandwidth[:] = 99.0
-    assert model.y_bandwidth() == before
+    assert width_of(model) == before
 
 
 @both_regressors

@@ -60,16 +60,19 @@ def test_effective_sample_size(kernel, algorithm, sample, generator):
     X, query = sample.x_train[:, None], np.r_[sample.x_test, 60.0][:, None]
     weight = generator.integers(1, 4, 50)
     model = NadarayaWatsonRegressor(kernel, 0.5, empty="zero", algorithm=algorithm)
-    size = model.fit(X, sample.y_train).effective_sample_size(query)
+    model.fit(X, sample.y_train)
     far = np.isinf(get_kernel(kernel).support) and kernel != "constant"
     with pytest.warns(ExtrapolationWarning, match="1 of 51") if far else nullcontext():
-        alpha = model.attention_weights(query)
+        prediction = model.get_prediction(query)
+    alpha, size = prediction.weights(), prediction.effective_sample_size
     occupied = alpha.any(axis=1)
     np.testing.assert_allclose(size[occupied], 1 / np.sum(alpha[occupied] ** 2, axis=1), rtol=1e-9)
     assert np.all(size[~occupied] == 0)
-    np.testing.assert_array_equal(model.support_mask(query), occupied)
-    weighted = model.fit(X, sample.y_train, sample_weight=weight).effective_sample_size(query)
-    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(sample.y_train, weight)).effective_sample_size(query)
+    np.testing.assert_array_equal(prediction.has_support, occupied)
+    query = query[:50]
+    weighted = model.fit(X, sample.y_train, sample_weight=weight).get_prediction(query).effective_sample_size
+    model.fit(np.repeat(X, weight, axis=0), np.repeat(sample.y_train, weight))
+    repeated = model.get_prediction(query).effective_sample_size
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
 
 
@@ -95,7 +98,7 @@ def test_outside_the_support(sample):
     model = NadarayaWatsonRegressor("epanechnikov", 0.5, empty="nan").fit(X, sample.y_train)
     with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
         assert np.isnan(model.predict([[50.0], [2.0]])).tolist() == [True, False]
-    np.testing.assert_array_equal(model.support_mask([[50.0], [2.0]]), [False, True])
+    np.testing.assert_array_equal(model.get_prediction([[50.0], [2.0]]).has_support, [False, True])
     model.set_params(empty="nearest")
     with pytest.warns(EmptyWindowWarning, match="1 of 1 queries .* get the answer of the nearest one; use a larger"):
         assert model.predict([[50.0]]) == sample.y_train[-1]
@@ -191,7 +194,9 @@ def test_effective_sample_size_far_away():
     """Two equal nearest keys, a thousand million bandwidths away."""
     for algorithm in ("reference", "brute"):
         model = NadarayaWatsonRegressor(bandwidth=1.0, algorithm=algorithm).fit([[0.0], [0.0], [-1.0]], [1.0, 2.0, 3.0])
-        np.testing.assert_array_equal(model.effective_sample_size([[1e9]]), [2.0])
+        with pytest.warns(ExtrapolationWarning):
+            prediction = model.get_prediction([[1e9]])
+        np.testing.assert_array_equal(prediction.effective_sample_size, [2.0])
 
 
 def test_a_constant_column_is_recognised_whatever_its_value():

@@ -18,6 +18,7 @@ from kernpool import (
     load_model,
     open_chunks,
     save_model,
+    slope_map,
 )
 from kernpool.estimators.extrapolation import reach_of_rows, widened_range
 
@@ -107,7 +108,7 @@ def test_what_empty_windows_become_is_not_clipped(line, empty, expected):
 def test_slopes_and_leave_one_out_are_those_of_the_planes(line, generator):
     y = line[1][:, 0] + generator.normal(size=11)
     plane, clip = (make(extrapolate=e).fit(line[0], y) for e in ("plane", "clip"))
-    np.testing.assert_array_equal(plane.derivative(FAR[1:4]), clip.derivative(FAR[1:4]))
+    np.testing.assert_array_equal(plane.get_prediction(FAR[1:4]).slope, clip.get_prediction(FAR[1:4]).slope)
     np.testing.assert_array_equal(plane.leave_one_out().prediction, clip.leave_one_out().prediction)
 
 
@@ -185,8 +186,8 @@ AT = {
 }
 REGRESSION = AT | {
     "predict, std": lambda m, X: m.predict(X, return_std=True),
-    "derivative": lambda m, X: m.derivative(X),
-    "standard_error": lambda m, X: m.standard_error(X),
+    "get_prediction, slope": lambda m, X: m.get_prediction(X).slope,
+    "get_prediction, standard_error": lambda m, X: m.get_prediction(X).standard_error,
     "confidence_interval": lambda m, X: m.confidence_interval(X),
     "prediction_interval": lambda m, X: m.prediction_interval(X),
     "prediction_interval, other rows": lambda m, X: m.prediction_interval(
@@ -200,15 +201,15 @@ REGRESSION = AT | {
     "conditional_distribution, pit": lambda m, X: m.conditional_distribution(X).pit([0.0]),
     "conditional_distribution, crps": lambda m, X: m.conditional_distribution(X).crps([0.0]),
     "bootstrap": lambda m, X: m.bootstrap(X, n_resamples=9),
-    "slope_map": lambda m, X: m.slope_map(X, bandwidths=[0.5]),
+    "slope_map": lambda m, X: slope_map(m, X, bandwidths=[0.5]),
 }
 CLASSES = AT | {
     "predict_proba": lambda m, X: m.predict_proba(X),
     "predict_proba, std": lambda m, X: m.predict_proba(X, return_std=True),
     "probability_interval": lambda m, X: m.probability_interval(X),
     "predict_set": lambda m, X: m.predict_set(X),
+    "get_prediction": lambda m, X: m.get_prediction(X).standard_error,
 }
-ABOUT_DISTANCE = {"effective_sample_size", "support_mask"}  # they answer how far away queries are
 METHODS = [(make, name) for make in (NadarayaWatsonRegressor, LocalLinearRegressor) for name in REGRESSION]
 METHODS += [(NadarayaWatsonClassifier, name) for name in CLASSES]
 
@@ -244,14 +245,11 @@ def test_compact_kernels_warn_of_the_empty_window_instead(make, name):
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
 def test_no_method_of_new_rows_is_forgotten(make):
-    tested = {name.partition(",")[0] for one, name in METHODS if one is make} | ABOUT_DISTANCE
+    tested = {name.partition(",")[0] for one, name in METHODS if one is make}
     training = {"fit", "partial_fit"}
     for name, method in inspect.getmembers(make, inspect.isfunction):
         if not name.startswith("_") and "X" in inspect.signature(method).parameters:
             assert name in tested | training, name
-    model = fitted(make)
-    for name in ABOUT_DISTANCE:
-        assert kinds_of_warnings(model, lambda m, X, name=name: getattr(m, name)(X), OUT) == []
 
 
 def test_the_message_names_the_column_and_its_range(generator):

@@ -171,10 +171,10 @@ def test_saved_models_keep_their_groups(model, tmp_path):
 def test_edited_groups_are_no_model(group):
     X, y, school = make_schools()
     fitted = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    record = fitted.to_record()
+    record = fitted._to_record()
     record.arrays["key_group_"] = group
     with pytest.raises(ValueError, match="key_group_"):
-        NadarayaWatsonRegressor.from_record(record)
+        NadarayaWatsonRegressor._from_record(record)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_shapes_and_numbers_are_those_of_the_reference(regressor, degree, varian
     model = regressor(bandwidth=0.06).fit(X, two, sample_weight=weight)
     dense = reference(model, degree)
     share = dense.shares(Q)
-    error = model.standard_error(Q, variance=variance)
+    error = model.get_prediction(Q, variance=variance).standard_error
     np.testing.assert_allclose(error, dense.standard_error(share, Q, variance=variance), rtol=1e-11)
     mean, std = model.predict(Q, return_std=True)
     np.testing.assert_array_equal(mean, model.predict(Q))
@@ -55,7 +55,7 @@ def test_shapes_and_numbers_are_those_of_the_reference(regressor, degree, varian
     assert robust.lower.shape == robust.upper.shape == robust.standard_error.shape == (7, 2)
     assert robust.df.shape == (7,)
     one = regressor(bandwidth=0.06).fit(X, Y, sample_weight=weight)
-    np.testing.assert_allclose(one.standard_error(Q, variance=variance), error[:, 0], rtol=1e-11)
+    np.testing.assert_allclose(one.get_prediction(Q, variance=variance).standard_error, error[:, 0], rtol=1e-11)
     np.testing.assert_allclose(
         one.confidence_interval(Q, method="robust", variance=variance).upper, robust.upper[:, 0], rtol=1e-10
     )
@@ -73,11 +73,11 @@ def test_least_squares_of_statsmodels():
     for kind in ("hc0", "hc1", "hc2", "hc3"):
         ols = sm.OLS(y, sm.add_constant(design)).fit(cov_type=kind.upper())
         np.testing.assert_allclose(
-            model.standard_error(at, variance=kind, quantity="derivative")[0], ols.bse[1:], rtol=1e-11
+            model.get_prediction(at, variance=kind).slope_standard_error[0], ols.bse[1:], rtol=1e-11
         )
         mean = sm.add_constant(at, has_constant="add")
         target = np.sqrt(np.einsum("ma,ab,mb->m", mean, ols.cov_params(), mean))
-        np.testing.assert_allclose(model.standard_error(at, variance=kind), target, rtol=1e-11)
+        np.testing.assert_allclose(model.get_prediction(at, variance=kind).standard_error, target, rtol=1e-11)
 
 
 def test_derivatives_have_shapes_of_derivatives():
@@ -87,9 +87,9 @@ def test_derivatives_have_shapes_of_derivatives():
     for regressor in BOTH:
         model = regressor(bandwidth=0.3).fit(Z, two)
         naive = model.confidence_interval(at, quantity="derivative", method="naive")
-        np.testing.assert_allclose(naive.center, model.derivative(at), rtol=1e-9, atol=1e-10)
-        assert naive.upper.shape == model.standard_error(at, quantity="derivative").shape == (4, 2, 2)
-        assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).standard_error(at, quantity="derivative").shape == (4, 2)
+        np.testing.assert_allclose(naive.center, model.get_prediction(at).slope, rtol=1e-9, atol=1e-10)
+        assert naive.upper.shape == model.get_prediction(at).slope_standard_error.shape == (4, 2, 2)
+        assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).get_prediction(at).slope_standard_error.shape == (4, 2)
         assert model.confidence_interval(at, quantity="derivative").center.shape == (4, 2, 2)
 
 
@@ -100,11 +100,10 @@ def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
     at, moved = np.exp(3 * Q[1:-1]) + 0.001, scale_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
     np.testing.assert_allclose(raw.confidence_interval(at).upper, same.confidence_interval(moved).upper, rtol=1e-12)
     slope = scale_of(raw).slope(at)
-    expected = same.standard_error(moved, quantity="derivative") * slope
-    np.testing.assert_allclose(raw.standard_error(at, quantity="derivative"), expected, rtol=1e-12)
-    np.testing.assert_allclose(
-        raw.confidence_interval(at, quantity="derivative", method="naive").center, raw.derivative(at), rtol=1e-9
-    )
+    expected = same.get_prediction(moved).slope_standard_error * slope
+    np.testing.assert_allclose(raw.get_prediction(at).slope_standard_error, expected, rtol=1e-12)
+    naive = raw.confidence_interval(at, quantity="derivative", method="naive")
+    np.testing.assert_allclose(naive.center, raw.get_prediction(at).slope, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond the rows, where planes are clipped
@@ -112,7 +111,7 @@ def test_clipped_predictions_have_the_intervals_of_their_planes():
     far = np.array([[-0.6], [0.5]])
     plane, clipped = (LocalLinearRegressor(bandwidth=0.2, extrapolate=e).fit(X, Y) for e in ("plane", "clip"))
     assert np.any(plane.predict(far) != clipped.predict(far))
-    np.testing.assert_array_equal(plane.standard_error(far), clipped.standard_error(far))
+    np.testing.assert_array_equal(plane.get_prediction(far).standard_error, clipped.get_prediction(far).standard_error)
     np.testing.assert_array_equal(plane.confidence_interval(far).lower, clipped.confidence_interval(far).lower)
 
 
@@ -136,7 +135,7 @@ def test_the_rows_are_left_out_once_per_fit(regressor):
         return model._prepared._made["training"][1]
 
     model = regressor(bandwidth=0.1).fit(X, Y)
-    model.standard_error(Q)
+    assert model.get_prediction(Q).standard_error.shape == (len(Q),)
     first = kept(model)
     model.confidence_interval(Q)
     model.predict(Q, return_std=True)
@@ -145,9 +144,11 @@ def test_the_rows_are_left_out_once_per_fit(regressor):
     model.partial_fit(X[:3], Y[:3] + 1)
     assert "training" not in model._prepared._made
     whole = regressor(bandwidth=0.1).fit(np.vstack([X, X[:3]]), np.r_[Y, Y[:3] + 1])
-    np.testing.assert_array_equal(model.standard_error(Q), whole.standard_error(Q))
+    np.testing.assert_array_equal(model.get_prediction(Q).standard_error, whole.get_prediction(Q).standard_error)
     model.fit(X, -Y)
-    np.testing.assert_allclose(model.standard_error(Q), regressor(bandwidth=0.1).fit(X, Y).standard_error(Q))
+    np.testing.assert_allclose(
+        model.get_prediction(Q).standard_error, regressor(bandwidth=0.1).fit(X, Y).get_prediction(Q).standard_error
+    )
 
 
 def test_models_that_come_back_say_the_same(tmp_path):
@@ -164,7 +165,9 @@ def test_data_in_single_precision_have_intervals_in_double():
         LocalLinearRegressor(bandwidth=0.06).fit(a, b) for a, b in ((x, y), (x.astype(float), y.astype(float)))
     )
     at = Q.astype(np.float32)
-    np.testing.assert_allclose(narrow.standard_error(at), wide.standard_error(at.astype(float)), rtol=1e-11)
+    np.testing.assert_allclose(
+        narrow.get_prediction(at).standard_error, wide.get_prediction(at.astype(float)).standard_error, rtol=1e-11
+    )
 
 
 def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
@@ -179,7 +182,8 @@ def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
 def test_models_on_chunks_say_the_remedy(regressor):
     model = regressor(bandwidth=0.1).fit(open_chunks([(X[:100, 0], Y[:100]), (X[100:, 0], Y[100:])]))
     for ask in (
-        model.standard_error, model.confidence_interval, lambda q: model.predict(q, return_std=True)
+        lambda q: model.get_prediction(q).standard_error, model.confidence_interval,
+        lambda q: model.predict(q, return_std=True),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=r"fitted to rows that are not in memory.*a sample of the rows"):
             ask(Q)
@@ -189,16 +193,16 @@ def test_models_on_chunks_say_the_remedy(regressor):
 def test_what_is_not_there_is_not_accepted():
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)
     with pytest.raises(ValueError, match="quantity must be 'fit' or 'derivative', got 'slope'"):
-        model.standard_error(Q, quantity="slope")
+        model.confidence_interval(Q, quantity="slope")
     with pytest.raises(ValueError, match="variance must be one of"):
-        model.standard_error(Q, variance="hc9")
+        model.get_prediction(Q, variance="hc9")
     with pytest.raises(ValueError, match="2 features"):
         model.confidence_interval(np.zeros((3, 2)))
     assert not hasattr(NadarayaWatsonClassifier, "confidence_interval")
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
-        NadarayaWatsonRegressor().standard_error(Q)
+        NadarayaWatsonRegressor().get_prediction(Q)
 
 
 def test_planes_that_are_not_determined_are_told_once():
@@ -207,10 +211,10 @@ def test_planes_that_are_not_determined_are_told_once():
     Z = np.column_stack([X[:, 0], 2 * X[:, 0]])
     model = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(Z, Y)
     with pytest.warns(RankDeficiencyWarning):
-        first = model.standard_error(Z[:3])
+        first = model.get_prediction(Z[:3]).standard_error
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(model.standard_error(Z[:3]), first)
+        np.testing.assert_array_equal(model.get_prediction(Z[:3]).standard_error, first)
     assert np.all(first > 0)
 
 

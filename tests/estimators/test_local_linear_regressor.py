@@ -35,7 +35,7 @@ def test_a_plane_comes_back_whatever_the_bandwidth(generator):
     for kernel in ("gaussian", "biweight"):
         model = LocalLinearRegressor(kernel, bandwidth=3.0, empty="nearest").fit(X, y)
         np.testing.assert_allclose(model.predict(X), y, atol=1e-10)
-        np.testing.assert_allclose(model.derivative(X), np.tile([2.0, -1.0], (50, 1)), atol=1e-9)
+        np.testing.assert_allclose(model.get_prediction(X).slope, np.tile([2.0, -1.0], (50, 1)), atol=1e-9)
 
 
 def test_no_bias_at_the_boundary():
@@ -50,7 +50,7 @@ def test_no_bias_at_the_boundary():
 def test_the_derivative_of_a_local_constant_fit_is_that_of_its_predictions(kernel, table):
     X, y = table
     model = NadarayaWatsonRegressor(kernel, bandwidth=[0.9, 1.1, 1.3]).fit(X, np.column_stack([y, y**2]))
-    slopes, step = model.derivative(X[:10]), 1e-4
+    slopes, step = model.get_prediction(X[:10]).slope, 1e-4
     assert slopes.shape == (10, 3, 2)
     for a in range(3):
         moved = [model.predict(X[:10] + k * step * np.eye(3)[a]) for k in (-2, -1, 1, 2)]
@@ -61,7 +61,7 @@ def test_the_derivative_of_a_local_constant_fit_is_that_of_its_predictions(kerne
 def test_local_slopes_are_those_of_weighted_least_squares(table):
     X, y = table
     model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)
-    slopes = model.derivative(X[:5])
+    slopes = model.get_prediction(X[:5]).slope
     for i in range(5):
         root = np.exp(-0.25 * np.sum(((X - X[i]) / 0.8) ** 2, axis=1))
         design = np.column_stack([np.ones(80), X - X[i]]) * root[:, None]
@@ -77,10 +77,10 @@ def test_empty_windows_have_no_slope():
     for make in REGRESSORS:
         model = make("epanechnikov", bandwidth=1.5, empty="nan").fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
         with pytest.warns(EmptyWindowWarning, match="1 of 1 queries have no key"):
-            assert np.isnan(model.derivative([[50.0]])).all()
+            assert np.isnan(model.get_prediction([[50.0]]).slope).all()
     flat = NadarayaWatsonRegressor("epanechnikov", bandwidth=1.5, empty="nearest").fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.warns(EmptyWindowWarning, match="nearest"):
-        np.testing.assert_array_equal(flat.derivative([[50.0]]), 0.0)
+        np.testing.assert_array_equal(flat.get_prediction([[50.0]]).slope, 0.0)
 
 
 def test_windows_that_determine_no_slope_say_so():

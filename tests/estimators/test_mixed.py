@@ -51,8 +51,9 @@ def test_predictions_are_what_the_definitions_say():
     np.testing.assert_allclose(model.predict(frame[:20]), expected, rtol=1e-12)
     weights = model.attention_weights(frame[:20])
     np.testing.assert_allclose(weights @ y, expected, rtol=1e-12)
-    np.testing.assert_allclose(model.effective_sample_size(frame[:20]), 1 / (weights**2).sum(axis=1), rtol=1e-12)
-    assert model.support_mask(frame).all()
+    size = model.get_prediction(frame[:20]).effective_sample_size
+    np.testing.assert_allclose(size, 1 / (weights**2).sum(axis=1), rtol=1e-12)
+    assert model.get_prediction(frame).has_support.all()
 
 
 @pytest.mark.parametrize(

@@ -193,13 +193,13 @@ def test_threads_that_add_to_one_model_lose_and_mix_no_rows(weighted):
 
 ASKED = {
     "predict": lambda model, X: model.predict(X),
-    "derivative": lambda model, X: 0.0 * model.derivative(X)[:, 0],
+    "derivative": lambda model, X: 0.0 * model.get_prediction(X).slope[:, 0],
     "weights": lambda model, X: 0.0 * model.attention_weights(X).sum(axis=1),
     "quantile": lambda model, X: 0.0 * model.quantile(X),
-    "standard error": lambda model, X: 0.0 * model.standard_error(X),
+    "standard error": lambda model, X: 0.0 * model.get_prediction(X).standard_error,
     "residuals": lambda model, _: 0.0 * model.residuals().fitted[:2],
     "leave one out": lambda model, _: 0.0 * model.leave_one_out().prediction[:2, 0],
-    "saved": lambda model, _: np.ptp([len(rows) for rows in itemgetter("key_", "value_")(model.to_record().arrays)]),
+    "saved": lambda model, _: np.ptp([len(rows) for rows in itemgetter("key_", "value_")(model._to_record().arrays)]),
 }
 
 

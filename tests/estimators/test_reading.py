@@ -203,8 +203,11 @@ def test_one_column_may_have_one_dimension_in_every_method(model, shape):
     flat, table = (model(bandwidth=0.5).fit(form(V), y) for form in (shape, lambda v: v[:, None]))
     at = V[3:9]
     asked = shape(at) if shape is not list else at
-    for method in ("predict", "support_mask", "effective_sample_size", "attention_weights"):
+    for method in ("predict", "attention_weights"):
         np.testing.assert_array_equal(getattr(flat, method)(asked), getattr(table, method)(at[:, None]))
+    for part in ("has_support", "effective_sample_size"):
+        one, other = flat.get_prediction(asked), table.get_prediction(at[:, None])
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
     assert flat.score(shape(V), y) == table.score(V[:, None], y)
 
 

@@ -127,10 +127,10 @@ def test_slopes_are_per_unit_of_the_column(skewed):
     places = np.concatenate([places[::7], [[-1.0, 0.2], [90.0, 1.0]]])
     for a, step in enumerate(1e-7 * np.eye(2)):
         slope = (model.predict(places + step) - model.predict(places - step)) / 2e-7
-        np.testing.assert_allclose(model.derivative(places)[:, a], slope, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(model.get_prediction(places).slope[:, a], slope, rtol=1e-4, atol=1e-6)
     line = LocalLinearRegressor(bandwidth=10.0, scale="rank").fit(X[:, :1], model_ranks(X[:, 0]))
     scale = Scale.fit(X[:, :1], None, [True])
-    np.testing.assert_allclose(line.derivative(X[:, :1]), scale.slope(X[:, :1]), rtol=1e-6)
+    np.testing.assert_allclose(line.get_prediction(X[:, :1]).slope, scale.slope(X[:, :1]), rtol=1e-6)
 
 
 def model_ranks(x):
@@ -203,10 +203,10 @@ def test_models_keep_their_scale(make, scale, skewed, tmp_path):
 @pytest.mark.parametrize("scale", ["log", {"columns": [[5, "rank"]]}, {"columns": [["a", "rank"]]}, ["rank"], {"a": 1}])
 def test_edited_scales_are_found(scale, skewed):
     model = NadarayaWatsonRegressor(bandwidth=0.2, scale="rank").fit(*skewed)
-    record = model.to_record()
+    record = model._to_record()
     record.header["parameters"]["scale"] = scale
     with pytest.raises(ValueError, match=r"scale|model"):
-        NadarayaWatsonRegressor.from_record(record)
+        NadarayaWatsonRegressor._from_record(record)
 
 
 @pytest.mark.parametrize("scale", ["log", None, 3, ["rank", "log"], {0: "log"}, {1.5: "rank"}, {True: "rank"}])

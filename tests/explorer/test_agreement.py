@@ -9,9 +9,10 @@ import pytest
 import kernpool
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, Problem, RankDeficiencyWarning
 from kernpool.core.local_fit import RANK_TOLERANCE
-from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.fitted_model import problem_of
 from kernpool.explorer.page_bundle import bundle
 from kernpool.pooling import local_fit
+from kernpool.pooling.weights import weight_rows
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
@@ -217,7 +218,8 @@ def test_levels(page, model, unordered, ordered):
             warnings.simplefilter("ignore", EmptyWindowWarning)
             warnings.simplefilter("ignore", RankDeficiencyWarning)
             value = fitted.predict(query)
-            alpha = KernelSmoother.attention_weights(fitted, query)  # of a plane, too: weights, not shares
+            plain = problem_of(fitted, query, warn=False)
+            alpha = np.concatenate([part for _, part in weight_rows(plain)])  # of a plane, too: weights, not shares
         what = f"{kernel} {smoothing}"
         assert_close(unpacked(reply["weight"], m, n), np.nan_to_num(alpha), WEIGHTS, f"weights, {what}")
         assert_close(unpacked(reply["values"]), value, VALUES * np.ptp(y), f"values, {what}")

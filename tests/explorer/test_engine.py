@@ -135,7 +135,7 @@ def test_a_query_has_its_weights_in_order():
     found = answer(subject_of(model), {"kind": "query", "query": {"numeric": place[0]}, "settings": {}})
     weight = model.attention_weights(place)[0]
     assert found["reach"] == np.count_nonzero(weight)
-    assert found["effectiveSize"] == pytest.approx(model.effective_sample_size(place)[0], rel=1e-14)
+    assert found["effectiveSize"] == pytest.approx(model.get_prediction(place).effective_sample_size[0], rel=1e-14)
     np.testing.assert_array_equal(found["weight"], np.sort(weight)[::-1][: len(found["rows"])])
     np.testing.assert_array_equal(weight[found["rows"]], found["weight"])
     np.testing.assert_array_equal(found["key"], X[found["rows"]])

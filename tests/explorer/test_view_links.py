@@ -192,7 +192,7 @@ def test_copied_python_reproduces_columns_of_all_kinds(browser, folder):  # noqa
         assert "unordered=[1]" in code
         found = names["model"].predict(names["query"])[0]
         assert number(facts(page)["Estimate"]) == pytest.approx(found, rel=6e-4)
-        size = names["model"].effective_sample_size(names["query"])[0]
+        size = names["model"].get_prediction(names["query"]).effective_sample_size[0]
         assert number(facts(page)["Effective sample size"]) == pytest.approx(size, rel=6e-3)
         assert isinstance(names["query"], pd.DataFrame)
 

@@ -104,7 +104,8 @@ def test_numbers_at_the_query_are_those_of_the_engine(page):
     weights = fitted.attention_weights(q)[0]
     shown = facts(page)
     assert number(shown["Estimate"]) == pytest.approx(fitted.predict(q)[0], rel=6e-4)
-    assert number(shown["Effective sample size"]) == pytest.approx(fitted.effective_sample_size(q)[0], rel=6e-3)
+    size = fitted.get_prediction(q).effective_sample_size[0]
+    assert number(shown["Effective sample size"]) == pytest.approx(size, rel=6e-3)
     assert number(shown["Largest weight"]) == pytest.approx(weights.max(), rel=6e-3)
     rows = page.locator("[data-panel=weights] tbody tr").all_inner_texts()
     cells = [row.split("\t") for row in rows]
@@ -201,7 +202,7 @@ def test_the_local_fit_is_a_segment_of_the_slope_and_length_of_the_window(page):
     assert (a, c) == (p, r)
     fitted = LocalLinearRegressor(bandwidth=0.25).fit(X, Y)
     place = state(page)["query"]
-    slope = fitted.derivative([place])[0, 0]
+    slope = fitted.get_prediction([place]).slope[0, 0]
     assert number(facts(page)["Slope"]) == pytest.approx(slope, rel=6e-4)
     # In pixels the segment rises as the curve's axes say: h to each side.
     upward = page.evaluate(

@@ -66,7 +66,7 @@ def run_copied(page, **known):
 def assert_reproduces(page, names):
     model, query = names["model"], names["query"]
     assert number(facts(page)["Estimate"]) == pytest.approx(model.predict(query)[0], rel=6e-4)
-    size = model.effective_sample_size(query)[0]
+    size = model.get_prediction(query).effective_sample_size[0]
     assert number(facts(page)["Effective sample size"]) == pytest.approx(size, rel=6e-3)
     again = names["explorer"].subject
     numeric, codes = again.query

@@ -13,6 +13,7 @@ from kernpool import (
     compare_curves,
     monotonicity_test,
     open_chunks,
+    slope_map,
     specification_test,
 )
 
@@ -30,11 +31,11 @@ def asked(model, at=Q):
     """Every method of a model, with everything it can be asked."""
     yield "predict", lambda: model.predict(at, return_std=True)[1]
     for variance in [*VARIANCES, "nn"]:
-        yield f"error {variance}", lambda v=variance: model.standard_error(at, variance=v)
+        yield f"error {variance}", lambda v=variance: model.get_prediction(at, variance=v).standard_error
         yield f"interval {variance}", lambda v=variance: model.confidence_interval(at, variance=v).width
     for method in METHODS:
         yield method, lambda m=method: model.confidence_interval(at, method=m).width
-    yield "slope", lambda: model.standard_error(at, quantity="derivative")
+    yield "slope", lambda: model.get_prediction(at).slope_standard_error
     yield "band", lambda: model.confidence_interval(at, simultaneous=True).width
     yield "summary", model.summary
     for kind in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson"):
@@ -131,7 +132,7 @@ def test_one_row_in_a_window_has_no_slope(variance):
     with pytest.warns(
         RankDeficiencyWarning, match=r"around 1 of 2 queries \(the first is query 0\) the rows determine"
     ):
-        error = alone.standard_error(at, quantity="derivative", variance=variance)
+        error = alone.get_prediction(at, variance=variance).slope_standard_error
     assert np.isnan(error[0, 0])
     assert error[1, 0] > 0
     with pytest.warns(RankDeficiencyWarning, match="no slope by column 0"):
@@ -170,7 +171,8 @@ def test_rows_of_no_weight_have_no_say(regressor):
     weight = np.r_[np.ones(40), 0.0]
     model = regressor(bandwidth=0.3).fit(np.r_[X, [[0.5]]], np.r_[Y, 1e15], weight)
     plain = regressor(bandwidth=0.3).fit(X, Y)
-    np.testing.assert_allclose(model.standard_error(Q), plain.standard_error(Q), rtol=1e-9)
+    error = model.get_prediction(Q).standard_error
+    np.testing.assert_allclose(error, plain.get_prediction(Q).standard_error, rtol=1e-9)
     assert np.all(model.bootstrap(Q, n_resamples=9).std(axis=0) > 1e-3)
     equal = regressor(bandwidth=0.3).fit(X, Y, 7.0 * (np.arange(40) == 3))
     with pytest.warns(InferenceWarning, match="every resample is the fit itself"):
@@ -183,15 +185,15 @@ def test_columns_without_a_slope_beside_one_that_has_it():
     flat = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(np.c_[X, np.full(40, 0.3)], Y)
     at = [[0.5, 0.3], [0.2, 0.1]]
     with pytest.warns(RankDeficiencyWarning):
-        error = flat.standard_error(at, quantity="derivative")
+        error = flat.get_prediction(at).slope_standard_error
     assert np.all(error[:, 0] > 0.1)
     assert np.isnan(error[:, 1]).all()
     wide = LocalLinearRegressor("constant", bandwidth=1.0).fit(1e8 * X, Y)  # little slope is slope
     steep = LocalLinearRegressor("constant", bandwidth=1.0).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = 1e8 * wide.standard_error(1e8 * Q, quantity="derivative")
-    np.testing.assert_allclose(found, steep.standard_error(Q, quantity="derivative"), rtol=1e-9)
+        found = 1e8 * wide.get_prediction(1e8 * Q).slope_standard_error
+    np.testing.assert_allclose(found, steep.get_prediction(Q).slope_standard_error, rtol=1e-9)
 
 
 @pytest.mark.parametrize("regressor", BOTH)
@@ -292,8 +294,8 @@ def test_words_that_are_none():
     for word in ("other", None, ["robust"], ["local"], ["equal"]):
         for name, ask in (
             ("method", lambda w: model.confidence_interval(Q, method=w)),
-            ("variance", lambda w: model.standard_error(Q, variance=w)),
-            ("quantity", lambda w: model.standard_error(Q, quantity=w)),
+            ("variance", lambda w: model.get_prediction(Q, variance=w).standard_error),
+            ("quantity", lambda w: model.confidence_interval(Q, quantity=w)),
             ("kind", lambda w: model.bootstrap(Q, kind=w)),
             ("kind", lambda w: model.significance_test(0, kind=w)),
             ("method", lambda w: model.significance_test(0, method=w)),
@@ -357,6 +359,6 @@ def test_numbers_that_are_none():
             model.bootstrap(Q, n_resamples=9, max_bytes=size)
     for rows in (np.nan, -1, "a", True):
         with pytest.raises(ValueError, match="fewest_rows must be a number of rows, not negative, such as 5, got "):
-            model.slope_map(Q, bandwidths=[0.2], fewest_rows=rows)
+            slope_map(model, Q, bandwidths=[0.2], fewest_rows=rows)
     with pytest.raises(ValueError, match="variance must be one of 'local'"):
-        model.standard_error(Q, variance=np.array(["local"]))
+        model.get_prediction(Q, variance=np.array(["local"]))

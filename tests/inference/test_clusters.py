@@ -116,9 +116,10 @@ def test_clusters_of_single_rows_are_the_sandwich(degree, of):
     other = model.confidence_interval(at, variance="sandwich", quantity=of)
     np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-11)
     np.testing.assert_array_equal(one.center, other.center)
+    error = "standard_error" if of == "fit" else "slope_standard_error"
     np.testing.assert_allclose(
-        model.standard_error(at, groups=range(200), quantity=of),
-        model.standard_error(at, variance="sandwich", quantity=of),
+        getattr(model.get_prediction(at, groups=range(200)), error),
+        getattr(model.get_prediction(at, variance="sandwich"), error),
         rtol=1e-11,
     )  # fmt: skip
 
@@ -213,14 +214,14 @@ def test_a_place_that_one_cluster_has_alone_has_no_interval():
     assert np.isfinite(found.width[0])
     assert np.isnan(found.width[1])
     with pytest.warns(InferenceWarning, match="fewer than two clusters"):
-        assert np.isnan(model.standard_error([[5.05]], groups=groups)).all()
+        assert np.isnan(model.get_prediction([[5.05]], groups=groups).standard_error).all()
 
 
 def test_outputs_without_noise_are_told():
     x = np.linspace(0, 1, 30)
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(x[:, None], np.full(30, 2.5))
     with pytest.warns(InferenceWarning, match="all residuals are zero"):
-        assert model.standard_error([[0.5]], groups=np.arange(30) % 6) == 0.0
+        assert model.get_prediction([[0.5]], groups=np.arange(30) % 6).standard_error == 0.0
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_outputs_without_noise_are_told():
 def test_groups_that_are_none(groups, error, message):
     x, y = bend()
     model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
-    for ask in (model.standard_error, model.confidence_interval):
+    for ask in (model.get_prediction, model.confidence_interval):
         with pytest.raises(error, match=message):
             ask([[0.5]], groups=groups)
 
@@ -287,10 +288,15 @@ def test_groups_of_the_fit_are_the_default():
     plain = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
     at = np.linspace(0, 1, 5)[:, None]
     for of in ("fit", "derivative"):
-        for name in ("standard_error", "confidence_interval"):
-            one, other = getattr(model, name)(at, quantity=of), getattr(plain, name)(at, quantity=of, groups=groups)
-            for field in NAMES if name == "confidence_interval" else ("real",):
-                np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+        one, other = (
+            model.confidence_interval(at, quantity=of),
+            plain.confidence_interval(at, quantity=of, groups=groups),
+        )
+        for field in NAMES:
+            np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+    one, other = model.get_prediction(at), plain.get_prediction(at, groups=groups)
+    for field in ("standard_error", "slope_standard_error"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
     alone = model.confidence_interval(at, groups=range(120)).standard_error
     np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)
 
@@ -341,10 +347,10 @@ def test_groups_that_the_caller_changes_are_other_groups():
     generator = np.random.default_rng(0)
     X, y = generator.uniform(size=(60, 1)), generator.normal(size=60)
     model, groups = LocalLinearRegressor(bandwidth=0.3).fit(X, y), np.arange(60) // 5
-    first = model.standard_error(X, groups=groups)
+    first = model.get_prediction(X, groups=groups).standard_error
     groups[:] = np.arange(60) % 12
-    second = model.standard_error(X, groups=groups)
+    second = model.get_prediction(X, groups=groups).standard_error
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(
-        second, LocalLinearRegressor(bandwidth=0.3).fit(X, y).standard_error(X, groups=groups)
+        second, LocalLinearRegressor(bandwidth=0.3).fit(X, y).get_prediction(X, groups=groups).standard_error
     )

@@ -30,7 +30,7 @@ def test_a_few_places_are_all_there():
         "method": "quadratic",
     }
     assert names == ["point", "center", "lower", "upper", "se", "df", "n_eff"]
-    sizes = model.effective_sample_size(AT[:2])
+    sizes = model.get_prediction(AT[:2]).effective_sample_size
     assert [row[0] for row in rows] == ["0", "1"]
     for i, row in enumerate(rows):
         numbers = [found.center[i], found.lower[i], found.upper[i], found.standard_error[i], found.df[i], sizes[i]]
@@ -71,7 +71,7 @@ def test_outputs_and_slopes_have_their_names(columns, outputs, of, labels, group
     found = model.confidence_interval(Z[:3], quantity=of, groups=groups, simultaneous=True, n_resamples=39)
     _, names, rows = table(str(found))
     assert names == ["point", *labels, "center", "lower", "upper", "se", "df", "n_eff"]
-    sizes = model.effective_sample_size(Z[:3])
+    sizes = model.get_prediction(Z[:3]).effective_sample_size
     for row in rows[:6]:
         at = tuple(int(cell) for cell in row[: 1 + len(labels)])
         df = found.df[at[: found.df.ndim]]

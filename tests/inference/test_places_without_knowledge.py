@@ -88,7 +88,10 @@ def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor,
     for distance in 10.0 ** np.array([1, 2, 4, 5, 6, 7, 8, 12, 20, 100]):
         at = np.full((2, columns), 0.5)
         at[1] = 1.0123 * distance * np.arange(1, columns + 1)
-        asked = [lambda at=at: model.predict(at, return_std=True)[1], lambda at=at: model.standard_error(at)]
+        asked = [
+            lambda at=at: model.predict(at, return_std=True)[1],
+            lambda at=at: model.get_prediction(at).standard_error,
+        ]
         asked += [
             lambda at=at, method=method: model.confidence_interval(at, method=method).width
             for method in ("robust", "naive")
@@ -103,7 +106,7 @@ def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor,
         assert len({bool(np.isnan(answer[1])) for answer, _ in answers}) == 1
         if kernel == "gaussian" and 1e4 <= distance <= 1e5:  # one row has all of the weight
             noise = model.predict(at, return_std=True)[1][1] / np.sqrt(2)
-            np.testing.assert_allclose(model.standard_error(at)[1], noise, rtol=0.01)
+            np.testing.assert_allclose(model.get_prediction(at).standard_error[1], noise, rtol=0.01)
             found = model.confidence_interval(at)
             np.testing.assert_allclose(found.standard_error[1], noise, rtol=0.01)
             np.testing.assert_allclose(found.df[1], 1.0, rtol=0.01)
@@ -132,13 +135,14 @@ def test_a_window_without_rows_has_no_standard_error(regressor, variance, exact,
     Z, at = generator.uniform(size=(70, 2)), generator.uniform(0.05, 0.95, size=(90, 2))
     y = Z @ [2.0, -1.0] if exact else np.cos(5 * Z[:, 1]) + 0.3 * generator.normal(size=70)
     model = regressor("triweight", [0.1, 0.08]).fit(Z, y)
-    empty = model.effective_sample_size(at) == 0
+    empty = model.get_prediction(at).effective_sample_size == 0
     assert 3 < empty.sum() < 80
     options = {"variance": variance}
     if variance in ("clusters", "cr0"):
         options = {"groups": np.arange(70) // 2, "variance": "local" if variance == "clusters" else "hc0"}
-    for of in ("fit", "derivative") if regressor is LocalLinearRegressor else ("fit",):
-        found = model.standard_error(at, quantity=of, **options)
+    names = ("standard_error", "slope_standard_error")[: 1 + (regressor is LocalLinearRegressor)]
+    for name in names:
+        found = getattr(model.get_prediction(at, **options), name)
         assert np.isnan(found[empty]).all()
         assert np.isfinite(found[~empty]).any() or exact
     whole = model.confidence_interval(at, method="naive", **options)
@@ -151,4 +155,4 @@ def test_a_place_in_a_gap_of_millions_of_bandwidths_is_told_as_such():
     x = np.r_[np.linspace(0.0, 1.0, 20), 1e9 + np.linspace(0.0, 1.0, 20)][:, None]
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x, np.cos(9 * x[:, 0] % 7))
     with pytest.warns(ExtrapolationWarning, match=r"1 of 2 queries \(the first is query 1\) are so far from all rows"):
-        assert np.isnan(model.standard_error([[0.5], [5e8]])).tolist() == [False, True]
+        assert np.isnan(model.get_prediction([[0.5], [5e8]]).standard_error).tolist() == [False, True]

@@ -113,7 +113,7 @@ def test_answers_do_not_depend_on_what_was_asked_before(make, kernel):
     y = np.sin(6 * x[:, 0]) + generator.normal(size=200)
     q = np.linspace(0.0, 1.0, 21)[:, None]
     asked = [
-        lambda model: model.standard_error(x),
+        lambda model: model.get_prediction(x).standard_error,
         lambda model: model.confidence_interval(q, simultaneous="tube").lower,
         lambda model: model.confidence_interval(q, method="quadratic").lower,
         lambda model: model.confidence_interval(q, quantity="derivative").lower,
@@ -142,8 +142,8 @@ def test_how_many_sums_a_model_makes(monkeypatch):
             6,
         ),  # noise, and five along the grid
         (lambda: model.confidence_interval(q, method="robust", simultaneous="tube"), 1 + 5),
-        (lambda: model.standard_error(q), 2),  # of the noise, with its norm
-        (lambda: model.standard_error(x), 4),  # these, the fit and the norm
+        (lambda: model.get_prediction(q).standard_error, 2),  # of the noise, with its norm
+        (lambda: model.get_prediction(x).standard_error, 4),  # these, the fit and the norm
         (lambda: model.summary(), 1),  # rows left out once more, with their shares; the norm is kept
     ]:
         made.clear()
@@ -173,13 +173,13 @@ def test_sums_of_other_values_or_of_many_places_are_not_kept():
 
 
 @pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
-@pytest.mark.parametrize("ask", ["confidence_interval", "standard_error"])
+@pytest.mark.parametrize("ask", ["confidence_interval", "get_prediction"])
 def test_places_that_the_caller_changes_are_other_places(regressor, ask):
     """An array that is used again for the next place, and a new one that is equal to what it has become."""
 
     def answer(model, at):
         found = getattr(model, ask)(at)
-        return found if ask == "standard_error" else found.center
+        return found.standard_error if ask == "get_prediction" else found.center
 
     generator = np.random.default_rng(0)
     X = generator.uniform(size=(90, 1))
@@ -203,8 +203,8 @@ def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
         asked = {
             "interval": lambda: model.confidence_interval(X).upper,
             "band": lambda: model.confidence_interval(X, simultaneous=True).upper,
-            "error": lambda: model.standard_error(X),
-            "slopes": lambda: model.standard_error(X, quantity="derivative"),
+            "error": lambda: model.get_prediction(X).standard_error,
+            "slopes": lambda: model.get_prediction(X).slope_standard_error,
             "norm": lambda: np.array(model.summary().trace_squared),
         }
         return {name: asked[name]() for name in order}

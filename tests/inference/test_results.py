@@ -5,7 +5,7 @@ import pytest
 
 import kernpool
 import kernpool.inference
-from kernpool import TestResult
+from kernpool import TestResult, slope_map
 
 
 def test_p_values_count_the_data_as_a_draw():
@@ -29,6 +29,21 @@ def test_it_prints_well():
     assert "resampled" not in repr(result)
 
 
+def test_notebooks_show_what_is_printed():
+    """And nothing of it as markup."""
+    result = TestResult.of(1.0, np.zeros(99), null="y < 0 & x", bandwidth=np.array([0.25]))
+    assert result._repr_html_() == "<pre>" + str(result).replace("y < 0 & x", "y &lt; 0 &amp; x") + "</pre>"
+    for name in (
+        "Interval",
+        "PredictionInterval",
+        "QuantileInterval",
+        "ProbabilityInterval",
+        "PredictionSet",
+        "Summary",
+    ):
+        assert hasattr(getattr(kernpool, name), "_repr_html_"), name
+
+
 RECORDS = ["InferenceWarning", "Interval", "Residuals", "SlopeMap", "Summary", "TestResult"]
 
 
@@ -46,7 +61,7 @@ def test_whatever_a_method_returns_has_a_public_name():
     for name, record in {
         "Interval": model.confidence_interval(x),
         "Residuals": model.residuals(),
-        "SlopeMap": model.slope_map(x, bandwidths=[0.2]),
+        "SlopeMap": slope_map(model, x, bandwidths=[0.2]),
         "Summary": model.summary(),
         "TestResult": kernpool.specification_test(x, x[:, 0] + 0.1 * np.cos(40 * x[:, 0]), n_resamples=9),
     }.items():

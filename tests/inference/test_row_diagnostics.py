@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, slope_map
 from kernpool.inference.hypothesis_tests.curve_equality import GroupCurves, group_curves
 
 
@@ -28,7 +28,7 @@ def test_residuals_are_those_of_the_model(rows, Regressor, kernel):
     share = np.diagonal(model.attention_weights(X))
     np.testing.assert_allclose(found.leverage[kept] * weight[kept], share[kept], rtol=1e-10)
     new = model.predict(X, return_std=True)[1]
-    np.testing.assert_allclose(found.noise**2 + model.standard_error(X) ** 2, new**2, rtol=1e-12)
+    np.testing.assert_allclose(found.noise**2 + model.get_prediction(X).standard_error ** 2, new**2, rtol=1e-12)
     np.testing.assert_array_equal(found.weight, weight)
 
 
@@ -48,9 +48,9 @@ def test_residuals_of_a_fit_with_groups_are_of_left_out_clusters(rows, Regressor
     share = np.exp(-0.5 * ((X - X.T) / 0.6) ** 2) * weight  # noise is averaged in twice the bandwidth
     expected = np.sqrt(share @ np.where(kept[:, None], found.residual, 0.0) ** 2 / share.sum(axis=1)[:, None])
     np.testing.assert_allclose(found.noise, expected, rtol=1e-11)
-    np.testing.assert_allclose(
-        found.noise**2 + model.standard_error(X) ** 2, model.predict(X, return_std=True)[1] ** 2, rtol=1e-12
-    )
+    prediction = model.get_prediction(X)
+    total = found.noise**2 + prediction.standard_error**2
+    np.testing.assert_allclose(total, prediction.observation_std**2, rtol=1e-12)
     plain = Regressor(bandwidth=0.3).fit(X, y, sample_weight=weight).residuals()
     assert plain.cluster is None
     np.testing.assert_array_equal(plain.fitted, found.fitted)
@@ -81,7 +81,7 @@ def test_few_clusters_have_residuals_and_no_standard_deviation_of_new_rows(rows)
     model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) % 3)
     assert model.residuals().residual.shape == (60,)
     with pytest.raises(ValueError, match=r"3 clusters of positive weight.*at least 5"):
-        model.standard_error(X)
+        _ = model.get_prediction(X).standard_error
     with pytest.raises(ValueError, match=r"3 clusters of positive weight.*at least 5"):
         model.predict(X, return_std=True)
 
@@ -101,7 +101,7 @@ def test_a_row_of_the_map_is_the_slope_at_its_bandwidth(rows, Regressor, simulta
     X, y, weight = rows
     at, widths = np.linspace(0.05, 1.95, 25)[:, None], [0.04, 0.2, 0.7]
     asked = Regressor(bandwidth=0.4).fit(X, y, sample_weight=weight)
-    found = asked.slope_map(at, bandwidths=widths, simultaneous=simultaneous, level=0.9)
+    found = slope_map(asked, at, bandwidths=widths, simultaneous=simultaneous, level=0.9)
     np.testing.assert_array_equal(found.x, at[:, 0])
     for i, h in enumerate(widths):
         model = LocalLinearRegressor(bandwidth=h).fit(X, y, sample_weight=weight)
@@ -121,9 +121,9 @@ def test_a_row_of_the_map_is_the_slope_at_its_bandwidth(rows, Regressor, simulta
 def test_the_map_without_noise_or_without_freedom_claims_nothing():
     x = np.linspace(0, 1, 12)[:, None]
     straight = LocalLinearRegressor(kernel="epanechnikov", bandwidth=0.5).fit(x, np.zeros(12))
-    assert not straight.slope_map(bandwidths=[0.5]).enough.any()
+    assert not slope_map(straight, bandwidths=[0.5]).enough.any()
     rough = LocalLinearRegressor(kernel="epanechnikov", bandwidth=0.5).fit(x, np.cos(30 * x[:, 0]))
-    narrow = rough.slope_map(bandwidths=[0.01, 0.5])
+    narrow = slope_map(rough, bandwidths=[0.01, 0.5])
     assert not narrow.enough[0].any()
     assert narrow.enough[1].any()
 
@@ -133,7 +133,7 @@ def test_windows_of_tied_rows_have_no_slope():
     random = np.random.default_rng(0)
     x = np.round(random.uniform(3.2, 6.1, 60), 1)
     model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], np.sin(x) + 0.1 * random.normal(size=60))
-    found = model.slope_map(bandwidths=[0.01, 0.02, 0.2])  # warnings are errors
+    found = slope_map(model, bandwidths=[0.01, 0.02, 0.2])  # warnings are errors
     assert not found.enough[0].any()
     assert found.enough[2].mean() > 0.9
 
@@ -141,7 +141,7 @@ def test_windows_of_tied_rows_have_no_slope():
 def test_ranks_turn_no_sign_around(rows):
     X, y, _ = rows
     model = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(np.exp(2 * X), y)
-    found = model.slope_map()
+    found = slope_map(model)
     assert found.bandwidth[-1] <= 1
     assert found.sign.shape == (40, 201)
     assert found.x[0] == np.exp(2 * X).min()
@@ -157,19 +157,19 @@ def test_maps_that_there_are_none_of(rows):
     model = LocalLinearRegressor(bandwidth=0.3).fit(X, y)
     for bandwidths in ([], [0.0], [-1.0], [np.nan], [[0.1]]):
         with pytest.raises(ValueError, match=r"bandwidths must be positive finite numbers of shape \(b,\)"):
-            model.slope_map(bandwidths=bandwidths)
+            slope_map(model, bandwidths=bandwidths)
     with pytest.raises(ValueError, match="95 percent is level"):
-        model.slope_map(level=95)
+        slope_map(model, level=95)
     with pytest.raises(ValueError, match="method must be one of"):
-        model.slope_map(method="none")
+        slope_map(model, method="none")
     with pytest.raises(ValueError, match="for one column, and this model has 2"):
-        LocalLinearRegressor(bandwidth=0.3).fit(np.c_[X, X**2], y).slope_map()
+        slope_map(LocalLinearRegressor(bandwidth=0.3).fit(np.c_[X, X**2], y))
     with pytest.raises(ValueError, match="for one output, and this model has 2"):
-        LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y]).slope_map()
+        slope_map(LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y]))
     edge = LocalLinearRegressor(kernel="boxcar", bandwidth=0.3).fit(X, y)
     with pytest.raises(ValueError, match="and this model was fitted with groups="):
-        LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) // 5).slope_map()
-    assert edge.slope_map(bandwidths=[0.3], simultaneous=False).enough.any()
+        slope_map(LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) // 5))
+    assert slope_map(edge, bandwidths=[0.3], simultaneous=False).enough.any()
 
 
 def test_curves_of_groups_are_those_of_their_rows(rows):
@@ -185,7 +185,7 @@ def test_curves_of_groups_are_those_of_their_rows(rows):
         inside = (found.x >= X[own].min()) & (found.x <= X[own].max())
         at = found.x[inside, None]
         np.testing.assert_allclose(found.curve[k, inside], model.predict(at), rtol=1e-11)
-        np.testing.assert_allclose(found.standard_error[k, inside], model.standard_error(at), rtol=1e-11)
+        np.testing.assert_allclose(found.standard_error[k, inside], model.get_prediction(at).standard_error, rtol=1e-11)
         assert np.isnan(found.curve[k, ~inside]).all()
     (lower, again), (upper, _) = found.reference_band(0.9)
     np.testing.assert_allclose(lower, again, rtol=1e-12)
@@ -249,9 +249,9 @@ def test_residuals_are_the_callers_to_change(groups):
     generator = np.random.default_rng(0)
     X, y = generator.uniform(size=(60, 1)), generator.normal(size=60)
     model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=groups)
-    before = model.standard_error(X), model.summary().r2
+    before = model.get_prediction(X).standard_error, model.summary().r2
     found = model.residuals()
     for array in (found.fitted, found.residual, found.leverage, found.weight, found.noise):
         array *= 3.0
-    np.testing.assert_array_equal(model.standard_error(X), before[0])
+    np.testing.assert_array_equal(model.get_prediction(X).standard_error, before[0])
     np.testing.assert_array_equal(model.summary().r2, before[1])

@@ -14,9 +14,10 @@ from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonCla
 
 POLICIES = ["nan", "nearest", "mean", "zero", "raise"]
 MAKERS = [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier]
-METHODS = ["predict", "score", "attention_weights", "effective_sample_size", "support_mask", "leave_one_out"]
-CASES = [(make, method) for make in MAKERS for method in METHODS]
-CASES += [(NadarayaWatsonRegressor, "derivative"), (LocalLinearRegressor, "derivative")]
+METHODS = ["predict", "score", "attention_weights", "leave_one_out"]
+PARTS = ["effective_sample_size", "has_support"]  # of predictions
+CASES = [(make, method) for make in MAKERS for method in METHODS + PARTS]
+CASES += [(make, part) for make in MAKERS[:2] for part in ("mean", "slope")]
 CASES += [(NadarayaWatsonClassifier, "predict_proba")]
 QUERIES = np.array([0.3, 7.0, 1.1, -5.0, 2.4])
 EMPTY = np.array([False, True, False, True, False])
@@ -47,7 +48,8 @@ def outcome(model, method, *, mixed):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = getattr(model, method)(*arguments)
+            found = getattr(model, method, None)
+            found = getattr(model.get_prediction(queries), method) if found is None else found(*arguments)
         except ValueError as error:
             return None, str(error), [(w.category, str(w.message)) for w in caught]
     found = found.prediction if method == "leave_one_out" else found

@@ -362,7 +362,7 @@ def test_parameters_in_the_place_of_others(parameters, error, remedy):
         (lambda model: model.quantile(X[:, None], q=0.5), "use levels=$"),
         (lambda model: model.fit(X[:, None], X, weight=X), "use sample_weight=$"),
         (lambda model: model.bootstrap(seed=1), "use random_state=$"),
-        (lambda model: model.derivative(X[:, None], order=2), "it has X$"),
+        (lambda model: model.get_prediction(X[:, None], order=2), "it has X, variance, groups$"),
         (lambda model: model.predict(), r"NadarayaWatsonRegressor.predict\(\) missing 1 required .*'X'"),
     ],
 )

@@ -73,7 +73,7 @@ NEEDED = {
 # Arguments that are not given in a call, with the reason.
 LEFT_OUT = {
     "confidence_interval": {"groups": "the groups of the fit, which has none"},
-    "standard_error": {"groups": "the groups of the fit, which has none"},
+    "get_prediction": {"groups": "the groups of the fit, which has none"},
     "bootstrap": {"groups": "the groups of the fit, which has none"},
     "prediction_interval": {"groups": "the groups of the fit, which has none", "weights": "a density ratio"},
     "fit": {"groups": "given in tests of groups; here weights"},
@@ -82,10 +82,10 @@ LEFT_OUT = {
 # Public names whose arguments of these names are no data of a user, with the reason.
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
-    r"\w*Interval|PredictionSet|Residuals|SlopeMap|\w*Summary|TestResult|DensityRatio": "results",
+    r"\w*Interval|\w*Prediction|PredictionSet|Residuals|SlopeMap|\w*Summary|TestResult|DensityRatio": "results",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
-    r"\w+\.set_\w+_request|\w+\.to_record|save_model": "arguments are names",
+    r"\w+\.set_\w+_request|save_model": "arguments are names",
     r"open_chunks": "sources of chunks are tested in tests/data",
 }
 
@@ -177,6 +177,8 @@ def call_of(name):
             return Call(lambda **data: RunningPool(AT, bandwidth=0.75).update(**data), data, others)
         return Call(lambda **data: RunningPool(**data, bandwidth=0.75).update(X, Y), data, others)
     known = ROWS | PAIRS | RATIO
+    if name == "slope_map":
+        known, others = known | POINTS, {"model": fitted("LocalLinearRegressor"), **others}
     return Call(getattr(kernpool, name), {argument: known[argument] for argument in given}, others)
 
 
@@ -190,6 +192,10 @@ def numbers_of(result):
         return [result.values()]
     if isinstance(result, kernpool.ConditionalDistribution):
         return [result.cdf([0.0, 0.5])]
+    if isinstance(result, kernpool.Prediction):
+        return [result.mean, result.standard_error, result.slope, result.effective_sample_size]
+    if isinstance(result, kernpool.ClassPrediction):
+        return [result.probability, result.standard_error, result.effective_sample_size]
     if hasattr(result, "predict"):
         predict = getattr(result, "predict_proba", result.predict)
         return numbers_of(predict(POINTS["X"]))
@@ -369,8 +375,6 @@ def test_tests_of_rows_read_dates_as_days(name):
 
 
 FAR = {
-    "effective_sample_size": "shows extrapolation itself",
-    "support_mask": "shows extrapolation itself",
     "attention_weights": "weights are right anywhere; they show which rows a prediction rests on",
     "partial_fit": "takes rows, not points",
 }
@@ -547,8 +551,6 @@ def test_columns_in_another_order_are_refused(owner, method, labels):
         table.columns = pandas.Index(LABEL_TYPES[labels])
         return table
 
-    if method == "slope_map":
-        return  # of models of one column
     if method != "partial_fit":
         _ask(owner, method, frame, frame)
     with pytest.raises((TypeError, ValueError), match=r"(?s)order.*X\[|frame"):

@@ -37,7 +37,7 @@ for (above, below), bandwidth, words in zip(
     weight = model.attention_weights(query)[0]
     below.vlines(X[:, 0], 0, weight, color="#3f90da", linewidth=2.5)
     below.axvline(query[0, 0], color="black", linewidth=1, linestyle=":")
-    rows = model.effective_sample_size(query)[0]
+    rows = model.get_prediction(query).effective_sample_size[0]
     below.set(xlabel="x", title=f"weights: {rows:.1f} rows in effect")
     below.spines[["top", "right"]].set_visible(False)
 axes[1, 0].set_ylabel("weight")

@@ -38,7 +38,7 @@ plt.show()
 
 model = NadarayaWatsonRegressor(bandwidth=150.0).fit(X, y)
 for income in (500, 1000, 2000, 4000):
-    rows = model.effective_sample_size([[income]])[0]
+    rows = model.get_prediction([[income]]).effective_sample_size[0]
     print(f"income {income}: food {model.predict([[income]])[0]:.0f}, from {rows:.1f} households in effect")
 
 # %%

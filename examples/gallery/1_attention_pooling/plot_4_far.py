@@ -55,5 +55,5 @@ print(caught[0].category is EmptyWindowWarning, "-", caught[0].message)
 # Whether a place is extrapolation can be asked beforehand. The line looks better and knows no more: beyond the data it
 # goes on with the slope of the last weeks that it reaches, season included.
 
-print("within reach:", model.support_mask([[1970.0], [1979.0], [1990.0]]))
-print("rows in effect:", line.effective_sample_size([[1970.0], [1979.0], [1990.0]]).round(1))
+print("within reach:", model.get_prediction([[1970.0], [1979.0], [1990.0]]).has_support)
+print("rows in effect:", line.get_prediction([[1970.0], [1979.0], [1990.0]]).effective_sample_size.round(1))

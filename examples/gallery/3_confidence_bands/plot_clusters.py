@@ -32,7 +32,8 @@ fig, axes = plt.subplots(1, 2, figsize=(12.5, 4.8), layout="constrained")
 KernelCurveDisplay.from_estimator(clusters, month, y, band="confidence", ax=axes[0], target="degrees Celsius")
 axes[0].set(title="61 clusters of 12 rows", xlabel="month", xticks=range(1, 13))
 for words, model, color, style in (("rows", rows, "#bd1f01", "--"), ("years", clusters, "#3f90da", "-")):
-    axes[1].plot(grid, model.standard_error(grid), style, color=color, linewidth=2, label=f"counting {words}")
+    error = model.get_prediction(grid).standard_error
+    axes[1].plot(grid, error, style, color=color, linewidth=2, label=f"counting {words}")
 axes[1].plot(range(1, 13), spread, "o", color="black", label="of each month's mean, from 61 years")
 axes[1].set(title="standard error of the curve", xlabel="month", xticks=range(1, 13), ylim=(0, 0.2))
 axes[1].set_ylabel("degrees Celsius")
@@ -47,5 +48,5 @@ plt.show()
 
 at = np.array([[3.0], [6.0], [9.0], [12.0]])
 for words, model in (("rows", rows), ("years", clusters)):
-    print(f"March, June, September, December, counting {words}:", model.standard_error(at).round(3))
+    print(f"March, June, September, December, counting {words}:", model.get_prediction(at).standard_error.round(3))
 print("from the spread of each month:", spread[[2, 5, 8, 11]].round(3))

@@ -31,7 +31,8 @@ for scale, color, style in (("raw", "#bd1f01", "-"), ("rank", "#3f90da", "--")):
     unit = "of the rows" if scale == "rank" else "units"
     axes[0].plot(grid, model.predict(grid), style, color=color, linewidth=2,
                  label=f'scale="{scale}", h = {model.bandwidth_[0]:.3g} {unit}')  # fmt: skip
-    axes[1].plot(grid, model.effective_sample_size(grid), style, color=color, linewidth=2, label=f'scale="{scale}"')
+    size = model.get_prediction(grid).effective_sample_size
+    axes[1].plot(grid, size, style, color=color, linewidth=2, label=f'scale="{scale}"')
 axes[0].plot(X, y, ".", color="0.8", zorder=0)
 axes[0].set(xscale="log", xlabel="area error", ylabel="mean area")
 axes[1].set(xscale="log", yscale="log", xlabel="area error", ylabel="rows in effect")

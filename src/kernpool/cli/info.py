@@ -99,7 +99,7 @@ def _learned(model: LearnedPooling, header: dict[str, Any]) -> dict[str, Any]:
 
 def _running(model: RunningPool, header: dict[str, Any]) -> dict[str, Any]:
     described = {name: header[name] for name in PARAMETERS}
-    (queries, columns), bandwidth = model.query.shape, model.to_record().arrays["bandwidth"].tolist()
+    (queries, columns), bandwidth = model.query.shape, model._to_record().arrays["bandwidth"].tolist()
     outputs = None if model.center is None else len(model.center)
     shape = {"estimator": "RunningPool", "queries": queries, "columns": columns, "outputs": outputs}
     return shape | described | {"bandwidth": bandwidth}

@@ -92,7 +92,7 @@ class UncertaintyColumns:
         """
         columns: dict[str, Array] = {}
         if self.error:
-            columns["se"] = model.standard_error(query, variance=self.variance)
+            columns["se"] = model.get_prediction(query, variance=self.variance).standard_error
         if self.level is not None:
             found = model.confidence_interval(
                 query, level=self.level, variance=self.variance, simultaneous=self.simultaneous

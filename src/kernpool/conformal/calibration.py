@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows, count_copies
 from kernpool.core import Prepared, Problem, in_unit
-from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, with_sizes
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, with_sizes
 from kernpool.execution.threads import cut
 from kernpool.pooling.recipe import limit_values
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
@@ -407,7 +407,7 @@ class MethodRecord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
-class PredictionInterval:
+class PredictionInterval(PrintedResult):
     """Prediction intervals at m points, with their coverage statement.
 
     Parameters

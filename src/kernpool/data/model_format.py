@@ -33,9 +33,9 @@ class ModelFileError(ValueError):
 class Record:
     """Content of a saved model: a JSON header and named arrays.
 
-    ``to_record`` of the model's class returns it, and ``from_record`` takes it.
+    ``_to_record`` of the model's class returns it, and ``_from_record`` takes it.
 
-    A class that can be saved has both, and says its `record_format` and `record_version`.
+    A class that can be saved has both, and says its `_record_format` and `_record_version`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
         raise TypeError(f"folder must be the path of a saved model, got {abbreviate(folder)}")
     folder = Path(folder)
     header, source = read_header(folder, kinds), folder / HEADER
-    of_format = [kind for kind in kinds if kind.record_format == header["format"]]
+    of_format = [kind for kind in kinds if kind._record_format == header["format"]]
     name = header.get("estimator", of_format[0].__name__)  # a running pool is no estimator, and has no such entry
     kind = next((kind for kind in of_format if kind.__name__ == name), None)
     if kind is None:
@@ -153,7 +153,7 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
     in_one_file = "sha256" in header
     try:
         arrays = _read_tensors(folder / TENSORS, header["sha256"]) if in_one_file else StoredArrays(folder, header)
-        return kind.from_record(Record(header, arrays, in_one_file, source, memory))
+        return kind._from_record(Record(header, arrays, in_one_file, source, memory))
     except (ModelFileError, TableError):
         raise
     # What reading entries of a wrong kind may raise.
@@ -167,7 +167,7 @@ def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any
     One of the given classes must support the format and version.
     """
     folder = Path(folder)
-    path, formats = folder / HEADER, {kind.record_format: kind.record_version for kind in kinds}
+    path, formats = folder / HEADER, {kind._record_format: kind._record_version for kind in kinds}
     header = read_json(folder)
     found = header.get("format")
     if not isinstance(found, str) or found not in formats:

@@ -86,7 +86,7 @@ def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Ar
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
         if quantity == "derivative":
-            curve = np.asarray(estimator.derivative(section.query))[:, section.column]
+            curve = np.asarray(estimator.get_prediction(section.query).slope)[:, section.column]
         else:
             curve = np.asarray(estimator.predict(section.query))
     if curve.ndim != 1:
@@ -362,7 +362,7 @@ class KernelCurveDisplay:
         feature : int or str, optional
             Which column; needed if there are several.
         quantity : {"fit", "derivative"}, default="fit"
-            The curve of `predict`, or its slope by that column, of `derivative`; slopes have no samples.
+            The curve of `predict`, or its slope by that column, of `Prediction.slope`; slopes have no samples.
         band : {None, "confidence", "simultaneous"}, default=None
             Uncertainty of the curve. ``"confidence"`` draws pointwise confidence intervals;
             ``"simultaneous"`` these and, paler and wider, a simultaneous band for the whole curve.

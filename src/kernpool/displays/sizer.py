@@ -102,7 +102,7 @@ class SiZerDisplay:
         bandwidths : array_like of shape (b,), optional
             By default 40.
         level, method, variance, simultaneous, fewest_rows
-            As in `slope_map` of the estimator.
+            As in `kernpool.slope_map`.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -118,17 +118,13 @@ class SiZerDisplay:
         ValueError
             If there are several columns, levels or outputs, or an argument is out of its range.
         TypeError
-            If the estimator has no slope map, or was fitted to chunks.
+            If the estimator is no such regressor, or was fitted to chunks.
         """
-        ask = getattr(estimator, "slope_map", None)
-        if ask is None:
-            raise TypeError(
-                f"{type(estimator).__name__} has no slope_map; use NadarayaWatsonRegressor or LocalLinearRegressor, "
-                "fitted to one column in memory"
-            )
-        slopes = ask(
-            X, bandwidths=bandwidths, level=level, method=method, variance=variance, simultaneous=simultaneous,
-            fewest_rows=fewest_rows,
+        from kernpool.estimators import slope_map
+
+        slopes = slope_map(
+            estimator, X, bandwidths=bandwidths, level=level, method=method, variance=variance,
+            simultaneous=simultaneous, fewest_rows=fewest_rows,
         )  # fmt: skip
         names = getattr(estimator, "feature_names_in_", None)
         is_raw = isinstance(estimator.scale, str) and estimator.scale == "raw"

@@ -28,6 +28,7 @@ from kernpool.distribution.multipass_quantile import chunk_quantiles
 from kernpool.distribution.weighted_quantile import quantiles
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
+from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, as_pairs
@@ -195,7 +196,7 @@ ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are eq
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
-class QuantileInterval:
+class QuantileInterval(PrintedResult):
     """Conditional quantiles with distribution-free confidence intervals, at each evaluation point.
 
     Parameters

@@ -13,14 +13,21 @@ similarity is learned.
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
+from kernpool.estimators.methods.classification import ClassPrediction
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
+from kernpool.estimators.methods.distribution import distribution_bandwidth
+from kernpool.estimators.methods.inference import Prediction, slope_map
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 
 __all__ = [
+    "ClassPrediction",
     "ConditionalDistribution",
     "LearnedPoolingClassifier",
     "LearnedPoolingRegressor",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
+    "Prediction",
+    "distribution_bandwidth",
+    "slope_map",
 ]

@@ -161,28 +161,15 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         scale: Any = "raw",
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.bandwidth_convention = bandwidth_convention
-        self.composition = composition
-        self.unordered = unordered
-        self.ordered = ordered
-        self.ordered_by = ordered_by
-        self.unordered_kernel = unordered_kernel
-        self.ordered_kernel = ordered_kernel
-        self.smoothing = smoothing
-        self.unseen = unseen
-        self.common_factor = common_factor
-        self.max_search_rows = max_search_rows
-        self.max_search_seconds = max_search_seconds
-        self.random_state = random_state
+        super().__init__(
+            kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
+            ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
+            smoothing=smoothing, unseen=unseen, common_factor=common_factor, max_search_rows=max_search_rows,
+            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
+            scale=scale, n_jobs=n_jobs,
+        )  # fmt: skip
         self.prior_share = prior_share
         self.recalibrate = recalibrate
-        self.algorithm = algorithm
-        self.tol = tol
-        self.empty = empty
-        self.scale = scale
-        self.n_jobs = n_jobs
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None

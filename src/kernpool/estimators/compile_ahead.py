@@ -206,7 +206,7 @@ def _estimators(kernel: str, d: int) -> None:
         model.fit(X, y)
         model.predict(X[:FEW])
         if get_kernel(kernel).log_slope is not None:
-            model.derivative(X[:FEW])
+            _ = model.get_prediction(X[:FEW]).slope
         if d <= 3:
             model.confidence_interval(X[:FEW], simultaneous=d == 1)
             model.quantile(X[:FEW], [0.1, 0.5])

@@ -33,12 +33,11 @@ from kernpool.estimators.extrapolation import (
 )
 from kernpool.estimators.rank_transform import Scale, ranked_columns
 from kernpool.estimators.training_rows import as_table, read_inputs, source_of
-from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
-from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, finalize, local_fit
+from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, SumCache
 
 Array = NDArray[np.float64]
@@ -207,10 +206,15 @@ def left_out_problem(model: Any) -> Problem:
     return problem if group is None else problem.with_groups(group, group)
 
 
-def per_unit(model: Any, X: ArrayLike, slopes: Array) -> Array:
-    """Convert slopes of shape (m, d, c) per unit of rank to slopes per unit of X, if the model ranks columns."""
+def per_unit(model: Any, query: Array, slopes: Array) -> Array:
+    """Convert slopes of shape (m, d, c), per unit of rank if the model ranks columns, to slopes per unit of X.
+
+    `query` has the numeric columns of the rows, before any rank transform. The axis of outputs is dropped if y was
+    one-dimensional.
+    """
     scale = scale_of(model)
-    return slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None] if any(scale.ranked) else slopes
+    slopes = slopes * scale.slope(query)[:, :, None] if any(scale.ranked) else slopes
+    return slopes[:, :, 0] if model.value_.ndim == 1 else slopes
 
 
 def fit_of(model: Any, problem: Problem) -> LocalFit:
@@ -251,19 +255,34 @@ def pool_at(
         As the outputs were given.
     """
     check_is_fitted(model)
-    recipe, progress = recipe_of(model), current_progress()
-    source = source_of(model)
+    recipe, (query, code) = recipe_of(model), read_query(model, X)
+    return pooled_from(model, recipe, query, sums_at(model, recipe, query, code, pairs_of_chunks), report_rank)
+
+
+def sums_at(
+    model: Any,
+    recipe: Recipe,
+    query: Array,
+    code: Codes | None,
+    pairs_of_chunks: Callable[[Chunks], StoredPairs] | None = None,
+) -> Sums:
+    """Sum kernel weights and weighted outputs of the training rows at queries, as `read_query` returns them."""
+    source, progress = source_of(model), current_progress()
     if source is not None:
-        query = numeric_query(model, X)
-        pairs = source if pairs_of_chunks is None else pairs_of_chunks(model.source_.chunks)
-        return finalize(recipe, pairs.reduce(recipe, query, progress), report_rank, limits_of(model))
-    query, code = read_query(model, X)
+        stored = source if pairs_of_chunks is None else pairs_of_chunks(model.source_.chunks)
+        return stored.reduce(recipe, query, progress)
     if pairs_of_chunks is None:
         held: KeyPairs | StoredPairs = pairs_of(model, code)
     else:
         held = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
-    sums = held.reduce(recipe, scale_of(model).apply(query), progress)
+    return held.reduce(recipe, scale_of(model).apply(query), progress)
+
+
+def pooled_from(model: Any, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
+    """Compute predictions from their sums, in the shape and type of the outputs."""
     pooled = finalize(recipe, sums, report_rank, limits_of(model))
+    if source_of(model) is not None:
+        return pooled
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
 
@@ -385,9 +404,6 @@ def _story(groups: Groups, names: Sequence[str]) -> str:
     )
 
 
-QUANTITIES = ("fit", "derivative")
-
-
 def need_rows(model: Any, what: str = "standard errors need") -> None:
     """Raise TypeError if a model was fitted to rows that are not in memory."""
     check_is_fitted(model)
@@ -472,20 +488,6 @@ def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoint
     return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
 
-def read_places(
-    model: Any, X: ArrayLike, quantity: str, *, warn: bool = True
-) -> tuple[Smoother, EvaluationPoints, Training]:
-    """Return the model as a linear smoother, X as evaluation points, and fitted and leave-one-out training values."""
-    check_choice("quantity", quantity, QUANTITIES)
-    smoother = smoother_of(model)
-    return smoother, places_of(model, X, warn=warn), training_of(model, smoother)
-
-
-def columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
-    """Return the columns to differentiate by: all numeric columns for slopes, [None] for the fit itself."""
-    return [None] if quantity == "fit" else list(range(smoother.columns))
-
-
 def rank_reporter(model: Any) -> ReportRank:
     """Return the callback that warns of rank-deficient local planes; each model warns once per fit.
 
@@ -515,32 +517,14 @@ def rank_reporter(model: Any) -> ReportRank:
     return report
 
 
-def shaped(model: Any, X: ArrayLike, columns: list[Array], quantity: str) -> Array:
-    """Combine results of shape (m, c), one for the fit or one per slope, in the shape of `predict` or `derivative`.
+def shaped(model: Any, query: Array, columns: list[Array], quantity: str) -> Array:
+    """Combine results of shape (m, c), one for the fit or one per slope, in the shape of predictions or of slopes.
 
-    Slopes are converted to slopes per unit of X.
+    Slopes are converted to slopes per unit of X, by `per_unit`.
     """
-    one = model.value_.ndim == 1
     if quantity == "fit":
-        return columns[0][:, 0] if one else columns[0]
-    slopes = np.stack(columns, axis=1)
-    scale = scale_of(model)
-    if any(scale.ranked):
-        slopes = slopes * scale.slope(read_query(model, X, warn=False)[0])[:, :, None]
-    return slopes[:, :, 0] if one else slopes
-
-
-def shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
-    """Combine critical values of simultaneous bands, one for the fit or one per slope; None without bands.
-
-    The result is a number, or an array of the shape of one evaluation point.
-    """
-    if critical[0] is None:
-        return None
-    if len(critical) == 1:
-        return critical[0]
-    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
-    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))
+        return columns[0][:, 0] if model.value_.ndim == 1 else columns[0]
+    return per_unit(model, query, np.stack(columns, axis=1))
 
 
 def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:

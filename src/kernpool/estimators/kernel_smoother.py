@@ -20,22 +20,13 @@ from kernpool.data.encoding import Encoding, group_codes
 from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted_model import (
-    RankNotes,
-    left_out_problem,
-    new_scale,
-    pool_at,
-    problem_of,
-    recipe_of,
-    refuse_unable,
-)
+from kernpool.estimators.fitted_model import RankNotes, left_out_problem, new_scale, recipe_of, refuse_unable
+from kernpool.estimators.methods.inference import PredictionBase, prediction_at
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import VERSION, record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel, get_categorical_kernel
-from kernpool.pooling.plan_choice import choose
-from kernpool.pooling.weights import effective_rows, weight_tables
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -83,8 +74,8 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         "_search_draw",
         "_growing",
     )
-    record_format: ClassVar[str] = "kernpool model"
-    record_version: ClassVar[int] = VERSION
+    _record_format: ClassVar[str] = "kernpool model"
+    _record_version: ClassVar[int] = VERSION
     _degree = 0  # of the local fit
 
     @property
@@ -180,12 +171,12 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
             self.__dict__.pop(stale, None)
         self.__dict__ |= fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
 
-    def to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
+    def _to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
         """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
         return record_of(self, features, target)
 
     @classmethod
-    def from_record(cls, record: Record) -> Self:
+    def _from_record(cls, record: Record) -> Self:
         """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
         return model
@@ -252,14 +243,11 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)
 
-    def _pool(self, X: ArrayLike) -> NDArray[Any]:
-        return pool_at(self, X, self._report_rank)
-
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
-        """Compute the weight of every training row in each prediction.
+        """Compute the weight of every training row in each prediction: the equivalent kernel.
 
         Parameters
         ----------
@@ -271,13 +259,15 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         Returns
         -------
         ndarray of shape (m, n)
-            Row i is a probability distribution over the training rows; its product with the training outputs is the
-            prediction.
+            Rows sum to one, and their product with the training outputs is the prediction. Weights of a local constant
+            fit are a probability distribution; those of planes may be negative (`Prediction.weights` has the formula).
 
         Raises
         ------
         ValueError
             If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
+        TypeError
+            If the model was fitted to chunks.
 
         Warns
         -----
@@ -286,49 +276,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         ExtrapolationWarning
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         """
-        problem, empty = problem_of(self, X), recipe_of(self).empty
-        weights: Array = weight_tables(lambda _: problem, empty=empty, max_bytes=max_bytes, warn=True)[0]
-        return weights
-
-    def effective_sample_size(self, X: ArrayLike) -> Array:
-        r"""Compute the effective number of training rows averaged by each prediction (Kish).
-
-        .. math:: n_{\text{eff}}(q) = \Big(\sum_j w_j K_j\Big)^2 \Big/ \sum_j w_j K_j^2
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
-            outside the data rests on one row.
-
-        Notes
-        -----
-        This is Kish's effective sample size of the pooling weights. O(n m d) time in dense NumPy, O(n + m) memory.
-        """
-        return effective_rows(problem_of(self, X, warn=False), self.key_weight_)
-
-    def support_mask(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return which queries have any training rows within the kernel's support.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of bool, shape (m,)
-            False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
-            support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
-        """
-        problem = problem_of(self, X, warn=False)
-        occupied = choose(problem, self.algorithm, reuse=True).reduce(problem, n_jobs=self.n_jobs).denominator > 0
-        return np.asarray(occupied)
+        return prediction_at(PredictionBase, self, X).weights(max_bytes=max_bytes)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.

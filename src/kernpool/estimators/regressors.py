@@ -14,21 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from kernpool.bandwidth.search.setup import is_flat
-from kernpool.core import Prepared, fill_empty
+from kernpool.core import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import (
-    RankNotes,
-    fit_of,
-    need_rows,
-    per_unit,
-    problem_of,
-    recipe_of,
-    scaled_keys,
-)
+from kernpool.estimators.fitted_model import RankNotes, need_rows, scaled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
-from kernpool.estimators.methods.distribution import ConditionalDistributions, std_of_new
-from kernpool.estimators.methods.inference import Diagnostics, Inference
+from kernpool.estimators.methods.distribution import ConditionalDistributions
+from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
@@ -41,15 +33,12 @@ from kernpool.estimators.training_rows import (
     frequencies,
     is_on_dask,
     read_rows,
-    snapshot,
     source_of,
 )
 from kernpool.execution.error_messages import check_flag
-from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import OwnLock
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import ChunkPairs
-from kernpool.pooling.plan_choice import choose
 
 Array = NDArray[np.float64]
 
@@ -59,7 +48,6 @@ class KernelRegressor(
     Inference,
     ConditionalDistributions,
     PredictionIntervals,
-    Diagnostics,
     BootstrapMethods,
     Scoring,
     RegressorMixin,  # type: ignore[misc]  # scikit-learn is not typed
@@ -253,9 +241,9 @@ class KernelRegressor(
             Queries.
         return_std : bool, default=False
             Whether to return the standard deviation of a new observation around the prediction too, as
-            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. For the uncertainty of
-            the curve alone, see `standard_error`. After a fit with `groups` the observation is of a new cluster: the
-            noise is estimated from leave-cluster-out residuals, and includes the shock of its cluster.
+            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. For the uncertainty of the
+            curve alone, see `Prediction.standard_error`. After a fit with `groups` the observation is of a new cluster:
+            the noise is estimated from leave-cluster-out residuals, and includes the shock of its cluster.
 
         Returns
         -------
@@ -279,17 +267,14 @@ class KernelRegressor(
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
         check_flag("return_std", return_std)
-        model = snapshot(self)
         if return_std:
-            need_rows(model, "return_std needs")
-        source = source_of(model)
+            need_rows(self, "return_std needs")
+        source = source_of(self)
         if source is not None and not isinstance(source, ChunkPairs) and is_on_dask(X):
-            return predict_lazily(model, source, X)  # type: ignore[no-any-return]  # a Dask array
-        return (model._pool(X), std_of_new(model, X)) if return_std else model._pool(X)
-
-    def _one_per_output(self, slopes: Array) -> Array:
-        """Drop the output axis of slopes of shape (m, d, c) if y was one-dimensional."""
-        return slopes[:, :, 0] if self.value_.ndim == 1 else slopes
+            return predict_lazily(self, source, X)  # type: ignore[no-any-return]  # a Dask array
+        prediction = self.get_prediction(X)
+        mean = prediction.mean.copy()  # the caller's to change
+        return (mean, prediction.observation_std.copy()) if return_std else mean
 
 
 class NadarayaWatsonRegressor(KernelRegressor):
@@ -350,7 +335,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
-        cross-validation; `standard_error` is NaN there whatever this says.
+        cross-validation; standard errors are NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         In which units numeric columns are compared: as they are, or as their ranks among the training rows, from 0 to
         1. One per column, or those of some columns by name or position: ``{"income": "rank"}``. Ranks are for columns
@@ -438,64 +423,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
     True
     """
 
-    def derivative(self, X: ArrayLike) -> Array:
-        r"""Compute the derivative of the fitted curve with respect to each numeric column.
-
-        .. math:: \frac{\partial \hat y(x)}{\partial x_a} = \sum_j \alpha_j(x)\, (y_j - \hat y(x))\,
-                  \frac{\partial \log K((x - x_j)/h)}{\partial x_a}
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m, d) or (m, d, c)
-            Slopes per unit of each numeric column: what finite differences of `predict` tend to. NaN where the window
-            is empty and ``empty="nan"``; zero there with the other policies, whose values do not depend on the place.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is user-defined and has no `log_slope`. The slopes of a boxcar are zero: its fit is a step
-            function.
-
-        Warns
-        -----
-        EmptyWindowWarning, ExtrapolationWarning
-            As `predict`.
-
-        Notes
-        -----
-        This is the slope of a local *constant* fit. As an estimate of the slope of the truth it is biased where rows
-        are denser on one side; `LocalLinearRegressor.derivative` is the better estimate, and no derivative of its
-        `predict`. One pass over pairs, and one per output.
-
-        Examples
-        --------
-        >>> from kernpool import NadarayaWatsonRegressor
-        >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-        >>> model.derivative([[0.5], [1.0]]).round(3).tolist()
-        [[0.964], [0.0]]
-        """
-        model = snapshot(self)
-        problem, progress = problem_of(model, X), current_progress()
-        plan = choose(problem, self.algorithm, reuse=True)
-        state = plan.reduce(problem, n_jobs=self.n_jobs, progress=progress)
-        (m, d), c = problem.query.shape, problem.value.shape[1]
-        slopes = np.empty((m, d, c))
-        for b in range(c):
-            cotangent = np.zeros((m, c))
-            cotangent[:, b] = 1.0
-            slopes[:, :, b] = plan.pullback(
-                problem, state, cotangent, ["query"], n_jobs=self.n_jobs, progress=progress
-            ).query
-        flat = recipe_of(model).fill_empty(
-            slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), d * c))
-        )
-        return model._one_per_output(per_unit(model, X, flat.reshape(slopes.shape)))
-
 
 class LocalLinearRegressor(KernelRegressor):
     r"""Local linear kernel regression: a weighted least-squares plane around each query.
@@ -527,7 +454,7 @@ class LocalLinearRegressor(KernelRegressor):
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
-        cross-validation; `standard_error` is NaN there whatever this says.
+        cross-validation; standard errors are NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
     extrapolate : {"plane", "clip"}, default="plane"
@@ -535,7 +462,7 @@ class LocalLinearRegressor(KernelRegressor):
         widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
         Planes by default: over 15 real tables clipping raised the held-out R^2 with ``"loo"`` by .01 on average, by .13
         on one and by nothing on most of them; and a straight line of the data is not followed beyond them any more.
-        `derivative` and `leave_one_out` are those of the planes either way, `expected_error` that of predictions.
+        Slopes and `leave_one_out` are those of the planes either way, `expected_error` that of predictions.
     n_jobs : int or None, default=None
         As in `NadarayaWatsonRegressor`.
 
@@ -588,7 +515,7 @@ class LocalLinearRegressor(KernelRegressor):
     --------
     >>> from kernpool import LocalLinearRegressor
     >>> model = LocalLinearRegressor(bandwidth=1.0).fit([[0.0], [1.0], [2.0], [4.0]], [1.0, 3.0, 5.0, 9.0])
-    >>> model.predict([[-1.0], [3.0]]).round(9), model.derivative([[3.0]]).round(9)
+    >>> model.predict([[-1.0], [3.0]]).round(9), model.get_prediction([[3.0]]).slope.round(9)
     (array([-1.,  7.]), array([[2.]]))
     """
 
@@ -621,28 +548,15 @@ class LocalLinearRegressor(KernelRegressor):
         extrapolate: str = "plane",
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.bandwidth_convention = bandwidth_convention
+        super().__init__(
+            kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
+            ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
+            smoothing=smoothing, unseen=unseen, common_factor=common_factor, max_search_rows=max_search_rows,
+            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
+            scale=scale, n_jobs=n_jobs,
+        )  # fmt: skip
         self.ridge = ridge
-        self.composition = composition
-        self.unordered = unordered
-        self.ordered = ordered
-        self.ordered_by = ordered_by
-        self.unordered_kernel = unordered_kernel
-        self.ordered_kernel = ordered_kernel
-        self.smoothing = smoothing
-        self.unseen = unseen
-        self.common_factor = common_factor
-        self.max_search_rows = max_search_rows
-        self.max_search_seconds = max_search_seconds
-        self.random_state = random_state
-        self.algorithm = algorithm
-        self.tol = tol
-        self.empty = empty
-        self.scale = scale
         self.extrapolate = extrapolate
-        self.n_jobs = n_jobs
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
@@ -660,81 +574,3 @@ class LocalLinearRegressor(KernelRegressor):
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
         key = scaled_keys(self) if "key_" in fitted else None
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
-
-    def derivative(self, X: ArrayLike) -> Array:
-        r"""Return the slopes of the local planes, an estimate of the derivative of the true curve.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m, d) or (m, d, c)
-            :math:`\hat\beta` per unit of each numeric column; NaN where the window is empty, zero in directions that
-            the rows of a window do not determine.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If windows are empty, whatever `empty` says.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
-
-        Notes
-        -----
-        :math:`\hat\beta(x)` estimates the slope of the truth at x. It is not the derivative of `predict`, because the
-        plane changes from query to query; `NadarayaWatsonRegressor.derivative` is that of its `predict`. In finite
-        samples the two differ, as the documentation of R's np notes.
-
-        Examples
-        --------
-        >>> from kernpool import LocalLinearRegressor
-        >>> model = LocalLinearRegressor(bandwidth=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
-        >>> model.derivative([[1.0]]).round(9)
-        array([[2.]])
-        """
-        model = snapshot(self)
-        problem = problem_of(model, X)
-        fit = fit_of(model, problem)
-        slopes: Array = fit.slope / problem.similarity.bandwidth[:, None]
-        fill_empty(slopes.reshape(len(slopes), -1), fit.occupied, "nan")
-        return model._one_per_output(per_unit(model, X, slopes))
-
-    def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
-        r"""Compute the linear weight (equivalent kernel) of every training output in each prediction.
-
-        .. math:: \omega_{ij} = \alpha_{ij}\, (b_i + \tau_i \cdot (x_j - x_i)/h)
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-        max_bytes : int, default=2**30
-            The largest result allowed, since it has one entry per query and training row.
-
-        Returns
-        -------
-        ndarray of shape (m, n)
-            Rows sum to one, and their product with the training outputs is the prediction. Unlike those of a local
-            constant fit, linear weights may be negative: a plane extrapolates from one side to the other.
-
-        Raises
-        ------
-        ValueError
-            If the weights need more than `max_bytes`.
-
-        Warns
-        -----
-        EmptyWindowWarning, ExtrapolationWarning
-            As `predict`.
-        """
-        model = snapshot(self)
-        share: Any = super(LocalLinearRegressor, model).attention_weights(X, max_bytes=max_bytes)
-        problem = problem_of(model, X, warn=False)
-        fit = fit_of(model, problem)
-        tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
-        for a in range(problem.key.shape[1]):
-            tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
-        return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))

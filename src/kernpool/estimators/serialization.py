@@ -98,7 +98,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     results = {name: getattr(model, name) for name in model._results if hasattr(model, name)}
     labels = vars(model).get("column_labels_")
     header = {
-        "format": model.record_format,
+        "format": model._record_format,
         "version": VERSION,
         "estimator": type(model).__name__,
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},

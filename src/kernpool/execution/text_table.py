@@ -1,5 +1,6 @@
 """Text output of results: significant digits chosen by the standard error, short lists, aligned columns."""
 
+import html
 import math
 from collections.abc import Sequence
 
@@ -72,3 +73,10 @@ def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list
     return [
         "".join(f"  {cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in [names, *rows]
     ]
+
+
+class PrintedResult:
+    """Mixin of results: notebooks show the table that `print` shows."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.core.state import EmptyWindowWarning, fill_empty
-from kernpool.execution.text_table import ROWS, columns_of_text
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import FEWEST_ROWS, fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
@@ -216,7 +216,7 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityInterval:
+class ProbabilityInterval(PrintedResult):
     """Wilson confidence intervals for class probabilities at m points.
 
     Parameters

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.execution.text_table import listed
+from kernpool.execution.text_table import PrintedResult, listed
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
@@ -89,7 +89,7 @@ class LeftOutClusters:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Summary(PrintedResult):
     r"""Summary of a fitted regressor: effective parameters, residual standard deviation, R2, AICc and GCV.
 
     Parameters
@@ -176,7 +176,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassSummary:
+class ClassSummary(PrintedResult):
     """Summary of a fitted classifier: class priors, and log loss and accuracy of held-out rows.
 
     Parameters

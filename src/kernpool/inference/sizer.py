@@ -55,11 +55,11 @@ class SlopeMap:
 
     Examples
     --------
-    >>> from kernpool import LocalLinearRegressor
+    >>> from kernpool import LocalLinearRegressor, slope_map
     >>> x = np.linspace(0.0, 1.0, 60)
     >>> y = (x - 0.5) ** 2 + 0.02 * np.cos(40.0 * np.arange(60))
     >>> model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
-    >>> model.slope_map([[0.1], [0.5], [0.9]], bandwidths=[0.1]).sign
+    >>> slope_map(model, [[0.1], [0.5], [0.9]], bandwidths=[0.1]).sign
     array([[-1,  0,  1]], dtype=int8)
     """
 
@@ -72,7 +72,7 @@ class SlopeMap:
     simultaneous: bool
 
 
-def slope_map(
+def sizer_map(
     smoother: Smoother,
     places: EvaluationPoints,
     x: Array,

@@ -17,7 +17,7 @@ from kernpool.pooling.recipe import Recipe, ReportRank, Sums, finalize, limit_pr
 from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, Question, StoredPairs, center_of, merge_states
 from kernpool.pooling.streaming import RunningPool
-from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows
+from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows, weight_tables
 
 __all__ = [
     "NO_PAIRS",
@@ -48,4 +48,5 @@ __all__ = [
     "quotient",
     "rounding_bound",
     "weight_rows",
+    "weight_tables",
 ]

@@ -90,8 +90,8 @@ class RunningPool:
     array([1.239, 3.   ])
     """
 
-    record_format: ClassVar[str] = "kernpool running pool"
-    record_version: ClassVar[int] = 1
+    _record_format: ClassVar[str] = "kernpool running pool"
+    _record_version: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class RunningPool:
         folder, force
             As there.
         """
-        write_record(folder, self.to_record(), force=force)
+        write_record(folder, self._to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -293,15 +293,15 @@ class RunningPool:
         pool: Self = read_record(folder, (cls,))
         return pool
 
-    def to_record(self) -> Record:
+    def _to_record(self) -> Record:
         """Return queries, parameters and sums as a `Record` of a JSON header and arrays, which `save` writes."""
         recipe, seen = self._asked.recipe, self._seen
         arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
         if seen.state is not None and seen.center is not None:
             arrays |= {"center": seen.center, **vars(seen.state)}
         header = {
-            "format": self.record_format,
-            "version": self.record_version,
+            "format": self._record_format,
+            "version": self._record_version,
             "kernel": registered_name(recipe.kernel),
             "composition": recipe.composition,
             "tol": recipe.tol,
@@ -314,7 +314,7 @@ class RunningPool:
         return Record(header, arrays)
 
     @classmethod
-    def from_record(cls, record: Record) -> Self:
+    def _from_record(cls, record: Record) -> Self:
         """Restore a `RunningPool` from a validated `Record`, which `load` reads from a folder."""
         header, names, rows, flat = record.header, set(record.arrays), record.header["rows"], record.header["flat"]
         if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):

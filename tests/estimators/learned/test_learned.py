@@ -195,10 +195,10 @@ def test_probabilities_have_the_share_of_the_priors(generator, tmp_path):
     model.save(tmp_path / "model")
     again = LearnedPoolingClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    record = model.to_record()
+    record = model._to_record()
     header = {name: entry for name, entry in record.header.items() if name != "prior_share"} | {"sha256": ""}
     with pytest.raises(ValueError, match="do not fit together"):
-        LearnedPoolingClassifier.from_record(replace(record, header=header))
+        LearnedPoolingClassifier._from_record(replace(record, header=header))
 
 
 @pytest.mark.parametrize("columns", [1, 2])

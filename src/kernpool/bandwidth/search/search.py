@@ -21,6 +21,7 @@ from kernpool.bandwidth.search.objective import Objective, Penalty, Trial
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin
 from kernpool.bandwidth.search.state import OutOfTimeError, SearchState
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
+from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import one_thread
 from kernpool.execution.warnings import warn_caller
 
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class BandwidthSearch:
+class BandwidthSearch(PrintedResult):
     """Result of a bandwidth search: the bandwidths, their criterion, and a record of the evaluations.
 
     Parameters

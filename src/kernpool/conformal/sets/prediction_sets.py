@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernpool.conformal.calibration import COPIED
 from kernpool.conformal.order_statistics import SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.conformal.sets.class_scores import ClassRows, choose_regularisation, full_p_values, score_of
-from kernpool.execution.text_table import ROWS, columns_of_text, listed
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, listed
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, Probabilities
 from kernpool.smoother.linear_smoother import EvaluationPoints
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
-class PredictionSet:
+class PredictionSet(PrintedResult):
     """Prediction sets of classes at m points, with their coverage statement.
 
     Parameters

@@ -120,7 +120,7 @@ def record_of(model: Any) -> Record:
     parameters = model.get_params()
     device, labels = parameters.pop("device"), vars(model).get("column_labels_")
     header = {
-        "format": model.record_format,
+        "format": model._record_format,
         "version": VERSION,
         "estimator": type(model).__name__,
         "parameters": {name: plain(value) for name, value in parameters.items()}
@@ -242,8 +242,8 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     Subclasses define values and loss.
     """
 
-    record_format: ClassVar[str] = "kernpool learned model"
-    record_version: ClassVar[int] = VERSION
+    _record_format: ClassVar[str] = "kernpool learned model"
+    _record_version: ClassVar[int] = VERSION
 
     def __init__(
         self,
@@ -397,12 +397,12 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         query, key = self._encoded(X)
         return pooling_weights(query, key, bandwidth=1.0, max_bytes=max_bytes)
 
-    def to_record(self) -> Record:
+    def _to_record(self) -> Record:
         """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
         return record_of(self)
 
     @classmethod
-    def from_record(cls, record: Record) -> Self:
+    def _from_record(cls, record: Record) -> Self:
         """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
         return model
@@ -415,7 +415,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         folder, force
             As there.
         """
-        write_record(folder, self.to_record(), force=force)
+        write_record(folder, self._to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

@@ -1,7 +1,8 @@
 """Class probabilities of a fitted classifier with standard errors and intervals, and prediction sets of classes.
 
-`ClassProbabilities` includes the leave-one-out probabilities of the training rows. `ClassSets` reads calibration
-rows; the sets themselves are defined in `kernpool.conformal.sets.prediction_sets`.
+`ClassPrediction` keeps what is computed at given rows. `ClassProbabilities` includes the leave-one-out probabilities of
+the training rows. `ClassSets` reads calibration rows; the sets themselves are defined in
+`kernpool.conformal.sets.prediction_sets`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,9 @@ from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets.class_scores import ClassRows
 from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
 from kernpool.core.input_validation import Prepared
-from kernpool.estimators.fitted_model import (
-    need_rows,
-    places_of,
-    pool_at,
-    printed_columns,
-    smoother_of,
-    training_fit_key,
-)
+from kernpool.estimators.fitted_model import need_rows, places_of, printed_columns, smoother_of, training_fit_key
 from kernpool.estimators.methods.calibration import check_rows, origin_of
+from kernpool.estimators.methods.inference import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
@@ -58,6 +53,62 @@ class LeaveOneOutProbabilities(LeaveOneOut):
     """
 
     probability: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassPrediction(PredictionBase):
+    """Prediction of a classifier at given rows, made by ``model.get_prediction(X)``.
+
+    Parameters
+    ----------
+    model, query, code
+        As of `Prediction`.
+
+    Notes
+    -----
+    Each property is computed when it is first used, and kept; arrays are read-only. The object holds on to the rows of
+    the model at that time, never changes, and may be shared among threads.
+    """
+
+    @computed_once
+    def probability(self) -> Array:
+        """Class probabilities, of shape (m, n_classes): what `predict_proba` returns, with its warnings."""
+        model = self.model
+        pooled = np.clip(self._pooled(), 0.0, 1.0)  # rounding may leave -1e-17
+        probability = mixed(pooled, model.class_prior_, model.prior_share_)
+        map_ = vars(model).get("recalibration_")
+        return probability if map_ is None else recalibrated(probability, map_)
+
+    @computed_once
+    def standard_error(self) -> Array:
+        """Standard errors of the probabilities, of shape (m, n_classes); NaN where the window is empty.
+
+        How much each would vary if the rows were drawn again, bias not counted, as `predict_proba` explains.
+        """
+        of = _independent(self.model, "standard errors")
+        return standard_errors(of, self._places, warn=self.model.empty not in ("nan", "nearest"))
+
+    @computed_once
+    def _frequencies(self) -> tuple[Array, Array]:
+        return effective_rows(_independent(self.model, "intervals"), self._places)
+
+    def confidence_interval(self, level: float = 0.95) -> ProbabilityInterval:
+        """Compute confidence intervals for class probabilities by Wilson's formula.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level, pointwise and for each class.
+
+        Returns
+        -------
+        ProbabilityInterval
+            As of the `probability_interval` of the classifier, which has the formula.
+        """
+        level = as_level(level)
+        center, rows = self._frequencies
+        lower, upper = wilson_interval(center, rows[:, None], level)
+        return ProbabilityInterval(center, lower, upper, rows, self.model.classes_.copy(), level)
 
 
 class ClassProbabilities:
@@ -127,15 +178,38 @@ class ClassProbabilities:
                [0.05, 0.05]])
         """
         check_flag("return_std", return_std)
-        model: Any = self
-        pooled = np.clip(pool_at(model, X, model._report_rank), 0.0, 1.0)  # rounding may leave -1e-17
-        probability = mixed(pooled, model.class_prior_, model.prior_share_)
-        map_ = vars(model).get("recalibration_")
-        probability = probability if map_ is None else recalibrated(probability, map_)
-        if not return_std:
-            return probability
-        of, places = _independent(model, "standard errors"), places_of(model, X, warn=False)
-        return probability, standard_errors(of, places, warn=model.empty not in ("nan", "nearest"))
+        prediction = self.get_prediction(X)
+        probability = prediction.probability.copy()
+        return (probability, prediction.standard_error.copy()) if return_std else probability
+
+    def get_prediction(self, X: ArrayLike) -> ClassPrediction:
+        """Return the prediction at rows: probabilities, standard errors, intervals, weights, effective sample sizes.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Evaluation points; they are copied.
+
+        Returns
+        -------
+        ClassPrediction
+            Nothing is computed before it is used, and nothing twice.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
+        >>> prediction = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).get_prediction([[1.0], [3.5]])
+        >>> prediction.probability.round(2), prediction.effective_sample_size.round(1)
+        (array([[0.05, 0.95],
+               [0.41, 0.59]]), array([3.8, 3.3]))
+        """
+        return prediction_at(ClassPrediction, self, X)
 
     def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
         r"""Compute confidence intervals for class probabilities by Wilson's formula.
@@ -189,11 +263,7 @@ class ClassProbabilities:
         >>> found.effective_rows.round(6), found.lower.round(3), found.upper.round(3)
         (array([4.]), array([[0.  , 0.51]]), array([[0.49, 1.  ]]))
         """
-        level = as_level(level)
-        model: Any = self
-        center, rows = effective_rows(_independent(model, "intervals"), places_of(model, X))
-        lower, upper = wilson_interval(center, rows[:, None], level)
-        return ProbabilityInterval(center, lower, upper, rows, model.classes_.copy(), level)
+        return self.get_prediction(X).confidence_interval(level)
 
     def leave_one_out(self) -> LeaveOneOutProbabilities:
         """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.
@@ -313,7 +383,7 @@ def _independent(model: Any, what: str) -> Probabilities:
         raise ValueError(
             f"{what} of probabilities count rows as independent, and this model was fitted with groups; fit "
             "NadarayaWatsonRegressor(bandwidth=model.bandwidth_) to 1.0 * (y == label) with the same groups, whose "
-            "standard_error and confidence_interval count clusters"
+            "get_prediction and confidence_interval count clusters"
         )
     return of
 

@@ -18,29 +18,20 @@ from kernpool.core import Prepared
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.fitted_model import (
-    clusters_of,
     need_rows,
     numeric_query,
-    read_places,
     recipe_of,
     scaled_keys,
-    shaped,
     smoother_of,
     training_fit_key,
 )
-from kernpool.estimators.methods.conditional_distribution import (
-    ConditionalDistribution,
-    ReadOutcomes,
-    WeightedOutcomes,
-)
-from kernpool.estimators.training_rows import source_of, unshared
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, ReadOutcomes, WeightedOutcomes
+from kernpool.estimators.training_rows import snapshot, source_of, unshared
+from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
-from kernpool.inference import local_noise
-from kernpool.inference.variance.standard_errors import checked_errors, errors_of, rounding_of, warn_of_empty
+from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling import Question, StoredPairs
 from kernpool.pooling.stored_pairs import Answer
-from kernpool.smoother import estimate
 
 Array = NDArray[np.float64]
 
@@ -90,8 +81,9 @@ def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
     if isinstance(width, str):
         raise TypeError(
             f"y_bandwidth must be a number where rows are not in memory, "
-            f"got {abbreviate(y_bandwidth)}; y_bandwidth() of "
-            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_), fitted to a sample of the rows in arrays, finds one"
+            f"got {abbreviate(y_bandwidth)}; "
+            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_), fitted to a sample of the rows in arrays, finds one: "
+            "conditional_distribution(y_bandwidth='rule').y_bandwidth"
         )
     return width
 
@@ -100,7 +92,7 @@ CRITERIA = ("loo", "regularised")
 
 
 class ConditionalDistributions:
-    """Mixin of regressors: the conditional distribution of y, its quantiles, and searches for its bandwidths."""
+    """Mixin of regressors: the conditional distribution of y, and its quantiles."""
 
     def conditional_distribution(
         self, X: ArrayLike | None = None, *, y_bandwidth: Any = None
@@ -113,8 +105,10 @@ class ConditionalDistributions:
             Evaluation points. None, the default, is for the training rows, leave-one-out, or leave-cluster-out after a
             fit with `groups`, so that no row checks a distribution that contains it.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
-            Smooths the distribution in y: each value is a normal distribution of this standard deviation. None is for
-            steps at the values. The names are those of `y_bandwidth`.
+            Smooths the distribution in y: each value is a normal distribution of this standard deviation, in units of
+            y. None is for steps at the values. ``"rule"`` is Silverman's rule, of the leave-one-out residuals and the
+            median of the effective sample sizes; ``"ml"`` maximum likelihood of the rows, each from the others
+            (`kernpool.distribution.scoring_rules` has the formulas). The result has what was found as `y_bandwidth`.
 
         Returns
         -------
@@ -124,7 +118,8 @@ class ConditionalDistributions:
         Raises
         ------
         ValueError
-            If `y_bandwidth` is no positive number and no name, or no bandwidth can be found.
+            If `y_bandwidth` is no positive number and no name, or no bandwidth can be found: y does not differ from the
+            fit, or no row has another one in its window.
         TypeError
             If local planes were fitted to chunks, which do not hold their residuals, or for chunks X is None or
             `y_bandwidth` a name.
@@ -134,12 +129,20 @@ class ConditionalDistributions:
         ExtrapolationWarning
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
         UserWarning
-            If `y_bandwidth` is ``"ml"`` and the likelihood has no maximum, as for `y_bandwidth`.
+            If `y_bandwidth` is ``"ml"`` and the likelihood has no maximum, as where outputs are equal to the
+            last digit.
 
         See Also
         --------
         quantile : Quantiles alone.
         prediction_interval : Intervals with guarantees of coverage.
+
+        Notes
+        -----
+        The rule for `y_bandwidth` is for noise that is near to normal, and takes the same time at any n; it oversmooths
+        where there are several modes. The likelihood finds these, and follows tails: a value far from all others widens
+        the bandwidth for all. Both look at up to 1000 rows and all that they are predicted from, 2**21 pairs where that
+        leaves at least 50 rows; the model keeps the result until the next fit.
 
         Examples
         --------
@@ -148,6 +151,18 @@ class ConditionalDistributions:
         >>> y_at = model.conditional_distribution([[0.1], [3.0]])
         >>> y_at.cdf(2.0).round(3), y_at.interval(0.5)
         (array([0.669, 0.   ]), (array([1., 5.]), array([9., 5.])))
+
+        Noise of two modes:
+
+        >>> import numpy as np
+        >>> from kernpool import LocalLinearRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(size=(300, 1))
+        >>> y = x[:, 0] + rng.choice([-1.0, 1.0], 300) + 0.1 * rng.normal(size=300)
+        >>> model = LocalLinearRegressor(bandwidth=0.2).fit(x, y)
+        >>> rule, ml = (model.conditional_distribution(x[:1], y_bandwidth=name).y_bandwidth for name in ("rule", "ml"))
+        >>> bool(ml[0] < 0.3 * rule[0])
+        True
         """
         check_is_fitted(self)
         model: Any = self
@@ -210,149 +225,89 @@ class ConditionalDistributions:
         """
         return self.conditional_distribution(X, y_bandwidth=y_bandwidth).quantile(levels)
 
-    def y_bandwidth(self, method: str = "rule") -> float | Array:
-        """Choose the bandwidth in y that smooths the conditional distribution.
 
-        Parameters
-        ----------
-        method : {"rule", "ml"}, default="rule"
-            Silverman's rule, of the leave-one-out residuals and the median of the effective sample sizes; or maximum
-            likelihood of the rows, each from the others (`kernpool.distribution.scoring_rules` has the formulas).
+@underflow_is_zero
+@explain_calls
+def distribution_bandwidth(model: Any, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
+    r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
 
-        Returns
-        -------
-        float, or ndarray of shape (c,)
-            In units of y: the standard deviation of the normal distribution around each value.
+    .. math:: CV(h) = \sum_i w_i \sum_b \big(1\{y_i \le t_b\} - F_{-i}(t_b \mid x_i)\big)^2 \Big/ \sum_i w_i
 
-        Raises
-        ------
-        ValueError
-            If there is no such method, y does not differ from the fit, or no row has another one in its window.
-        TypeError
-            If the model was fitted to chunks.
+    over quantiles t of y: the mean of y may hardly depend on a column that its spread depends on.
 
-        Warns
-        -----
-        UserWarning
-            If the likelihood has no maximum, as where outputs are equal to the last digit.
+    Parameters
+    ----------
+    model : NadarayaWatsonRegressor
+        Fitted.
+    criterion : {"loo", "regularised"}, default="loo"
+        The first is the formula. The second penalises small and unlike bandwidths, as it does for means
+        (`kernpool.bandwidth.criteria`).
+    thresholds : int, default=19
+        How many quantiles of y; by default those at .05, .1, ..., .95.
 
-        Notes
-        -----
-        The rule is for noise that is near to normal, and takes the same time at any n; it oversmooths where there are
-        several modes. The likelihood finds these, and follows tails: a value far from all others widens the bandwidth
-        for all. Both look at up to 1000 rows and all that they are predicted from, 2**21 pairs where that leaves at
-        least 50 rows; the result is kept until the next fit.
+    Returns
+    -------
+    BandwidthSearch
+        Of the training rows, with the options of the model. Its `bandwidth` and `smoothing` are parameters of the
+        next one, as below.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernpool import LocalLinearRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(size=(300, 1))
-        >>> y = x[:, 0] + rng.choice([-1.0, 1.0], 300) + 0.1 * rng.normal(size=300)
-        >>> model = LocalLinearRegressor(bandwidth=0.2).fit(x, y)
-        >>> model.y_bandwidth("ml") < 0.3 * model.y_bandwidth()
-        True
-        """
-        need_rows(self, "a bandwidth in y needs")
-        if not isinstance(method, str):
-            raise ValueError(f"method must be 'rule' or 'ml', got {abbreviate(method)}")
-        widths = y_bandwidths(self, method)
-        return float(widths[0]) if self.value_.ndim == 1 else widths  # type: ignore[attr-defined]  # set by fit
+    Raises
+    ------
+    ValueError
+        If the model is local linear, the criterion unknown, `thresholds` not positive, or y constant.
+    TypeError
+        If the model is no regressor, or was fitted to chunks.
 
-    def distribution_bandwidth(self, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
-        r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
+    See Also
+    --------
+    NadarayaWatsonRegressor.conditional_distribution : Has a bandwidth in y, too.
 
-        .. math:: CV(h) = \sum_i w_i \sum_b \big(1\{y_i \le t_b\} - F_{-i}(t_b \mid x_i)\big)^2 \Big/ \sum_i w_i
+    Notes
+    -----
+    The columns :math:`1\{y \le t_b\}` are outputs like any others, in their own units, so this is the search for a
+    mean of so many outputs, and takes as long. Bandwidths are in the convention "support", in the units in which
+    columns are compared. A `LocalLinearRegressor` has the distribution of residuals around its fit, and its
+    bandwidth is that of the fit.
 
-        over quantiles t of y: the mean of y may hardly depend on a column that its spread depends on.
+    References
+    ----------
+    .. [1] Q. Li, J. Lin and J. S. Racine, "Optimal bandwidth selection for nonparametric conditional distribution
+       and quantile functions", Journal of Business and Economic Statistics 31 (2013), 57-65, equation 7.
 
-        Parameters
-        ----------
-        criterion : {"loo", "regularised"}, default="loo"
-            The first is the formula. The second penalises small and unlike bandwidths, as it does for means
-            (`kernpool.bandwidth.criteria`).
-        thresholds : int, default=19
-            How many quantiles of y; by default those at .05, .1, ..., .95.
-
-        Returns
-        -------
-        BandwidthSearch
-            Of the training rows, with the options of this model. Its `bandwidth` and `smoothing` are parameters of the
-            next one, as below.
-
-        Raises
-        ------
-        ValueError
-            If the model is local linear, the criterion unknown, `thresholds` not positive, or y constant.
-        TypeError
-            If the model was fitted to chunks.
-
-        See Also
-        --------
-        y_bandwidth : The bandwidth in y.
-
-        Notes
-        -----
-        The columns :math:`1\{y \le t_b\}` are outputs like any others, in their own units, so this is the search for a
-        mean of so many outputs, and takes as long. Bandwidths are in the convention "support", in the units in which
-        columns are compared. A `LocalLinearRegressor` has the distribution of residuals around its fit, and its
-        bandwidth is that of the fit.
-
-        References
-        ----------
-        .. [1] Q. Li, J. Lin and J. S. Racine, "Optimal bandwidth selection for nonparametric conditional distribution
-           and quantile functions", Journal of Business and Economic Statistics 31 (2013), 57-65, equation 7.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernpool import NadarayaWatsonRegressor
-        >>> rng = np.random.default_rng(1)
-        >>> x = rng.uniform(size=(200, 1))
-        >>> y = (0.1 + x[:, 0]) * rng.normal(size=200)
-        >>> mean = NadarayaWatsonRegressor().fit(x, y)
-        >>> found = mean.distribution_bandwidth()
-        >>> mean.bandwidth_.round(1), found.bandwidth.round(2)
-        (array([9.9]), array([0.15]))
-        >>> whole = NadarayaWatsonRegressor(bandwidth=found.bandwidth).fit(x, y)
-        """
-        need_rows(self, "bandwidths for the distribution need")
-        model: Any = self
-        if recipe_of(model).degree:
-            raise ValueError(
-                "distribution_bandwidth is for local constants: this model has the distribution of residuals around a "
-                "local linear fit; fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"
-            )
-        check_choice("criterion", criterion, CRITERIA)
-        weight = model.key_weight_
-        value = indicators(model.value_, weight, thresholds)
-        found = choose_bandwidth(
-            criterion,
-            TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, vars(model).get("key_group_")),
-            replace(search_options(model), standardise=False),
-            categories=model._categories(),
-            most_rows=model.max_search_rows,
-        )
-        encoding = model.encoding_
-        names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
-        search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
-        return search
-
-
-def std_of_new(model: Any, X: ArrayLike) -> Array:
-    """Return the standard deviation of a new observation around the prediction of a model, at each query.
-
-    With groups it is that of an observation in a new cluster: residuals are those of fits without the whole cluster.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import NadarayaWatsonRegressor, distribution_bandwidth
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.uniform(size=(200, 1))
+    >>> y = (0.1 + x[:, 0]) * rng.normal(size=200)
+    >>> mean = NadarayaWatsonRegressor().fit(x, y)
+    >>> found = distribution_bandwidth(mean)
+    >>> mean.bandwidth_.round(1), found.bandwidth.round(2)
+    (array([9.9]), array([0.15]))
+    >>> whole = NadarayaWatsonRegressor(bandwidth=found.bandwidth).fit(x, y)
     """
-    smoother, places, training = read_places(model, X, "fit", warn=False)
-    clusters = clusters_of(model, smoother, None)
-    found = estimate(smoother, places, "naive")
-    if smoother.recipe.empty not in ("nan", "nearest"):  # with these `predict` has warned
-        warn_of_empty(found)
-    errors = errors_of(smoother, training, places, found, clusters=clusters)
-    noise = errors.noise if clusters is None else local_noise(smoother, places, clusters.residual**2)
-    assert noise is not None
-    error, _ = checked_errors(found, errors)
-    variance = np.where(noise.variance <= rounding_of(training) ** 2, 0.0, noise.variance)
-    return shaped(model, X, [np.sqrt(variance + error**2)], "fit")
+    if not isinstance(model, ConditionalDistributions):
+        raise TypeError(f"model must be a NadarayaWatsonRegressor, got {type(model).__name__}")
+    check_is_fitted(model)
+    model = snapshot(model)
+    need_rows(model, "bandwidths for the distribution need")
+    if recipe_of(model).degree:
+        raise ValueError(
+            "distribution_bandwidth is for local constants: this model has the distribution of residuals around a "
+            "local linear fit; fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"
+        )
+    check_choice("criterion", criterion, CRITERIA)
+    weight = model.key_weight_
+    value = indicators(model.value_, weight, thresholds)
+    found = choose_bandwidth(
+        criterion,
+        TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, vars(model).get("key_group_")),
+        replace(search_options(model), standardise=False),
+        categories=model._categories(),
+        most_rows=model.max_search_rows,
+    )
+    encoding = model.encoding_
+    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
+    return search

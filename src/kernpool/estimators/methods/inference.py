@@ -1,124 +1,579 @@
-"""Standard errors, confidence intervals and diagnostics of a fitted regressor.
+"""Inference for fitted regressors: predictions as objects, confidence intervals, summary, residuals, slope maps.
 
-The numbers are those of `kernpool.inference`; `Inference` and `Diagnostics` prepare the inputs and the shapes of
-results. Diagnostics are residuals, leverage and noise of the rows, and slope maps at other bandwidths.
+A `Prediction` has mean, standard errors, intervals, slopes and weights at given rows, each computed once; the sums of
+one pass over the training rows serve several of them. `PredictionBase`, which classifiers share, has the sums and the
+weights. `Inference` has the methods of regressors. The numbers are those of `kernpool.inference` and
+`kernpool.pooling`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import RULES
-from kernpool.core.moments import MOST_COLUMNS
+from kernpool.core import MOST_COLUMNS, LocalFit, Prepared, Problem, fill_empty
 from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
-    columns_of,
+    need_rows,
+    pairs_of,
+    per_unit,
+    pooled_from,
     printed_columns,
     rank_reporter,
-    read_places,
     read_query,
+    recipe_of,
     scale_of,
     shaped,
-    shaped_critical,
     smoother_of,
+    sums_at,
     training_of,
     training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
-from kernpool.execution.error_messages import abbreviate
-from kernpool.inference import Interval, Summary, as_level, intervals, summarise
+from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.training_rows import snapshot, unshared
+from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.progress import current_progress
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, with_sizes
+from kernpool.execution.warnings import underflow_is_zero
+from kernpool.inference import Clusters, Interval, Summary, as_level, intervals, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.model_summary import Residuals, residuals
-from kernpool.inference.sizer import SlopeMap, slope_map
-from kernpool.inference.variance.standard_errors import checked_errors, errors_of_each, warn_of_empty, warn_of_ranks
-from kernpool.smoother import EvaluationPoints, estimates
+from kernpool.inference.sizer import SlopeMap, sizer_map
+from kernpool.inference.variance.standard_errors import (
+    Errors,
+    check_variance,
+    checked_errors,
+    errors_of_each,
+    rounding_of,
+    warn_of_empty,
+    warn_of_ranks,
+)
+from kernpool.kernels import get_kernel
+from kernpool.pooling import Recipe, Sums, choose, effective_rows, weight_tables
+from kernpool.smoother import Estimate, EvaluationPoints, Smoother, estimates
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Found = TypeVar("Found")
+Kind = TypeVar("Kind", bound="PredictionBase")
+
+QUANTITIES = ("fit", "derivative")
+COLUMNS = ("mean", "se", "center", "lower", "upper")  # of tables; the interval is around its own center
+
+
+class computed_once(cached_property[Found]):
+    """Property that is computed once; its array is read-only, because all who ask share it.
+
+    Two threads may compute it at the same time, and get equal arrays. `functools.cached_property` itself would be the
+    place in the code that warnings name, and does not let small weights underflow, as `NamedCalls` does.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Found: ...
+
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Found:
+        """Compute the value, and store it in the instance, where it is found the next time."""
+        if instance is None:
+            return self
+        with np.errstate(under="ignore"):
+            found = self.func(instance)
+        if isinstance(found, np.ndarray):
+            found.flags.writeable = False
+        vars(instance)[self.attrname or ""] = found
+        return found
+
+
+def prediction_at(kind: type[Kind], model: Any, X: ArrayLike, **options: Any) -> Kind:
+    """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
+    check_is_fitted(model)
+    taken = snapshot(model)
+    query, code = read_query(taken, X)
+    return kind(taken, unshared(query), None if code is None else unshared(code), **options)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionBase(NamedCalls):
+    """Base class of predictions at given rows: kernel sums over the training rows, and their weights.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, as it was when the prediction was made.
+    query : ndarray of shape (m, d)
+        Numeric columns of the rows.
+    code : ndarray of int64, shape (m, k), or None
+        Category codes of the rows, if the model has an encoding.
+    """
+
+    model: Any
+    query: Array
+    code: Codes | None
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __getstate__(self) -> dict[str, Any]:  # without sums, which hold callbacks, and are summed again when needed
+        names = {each.name for each in fields(self)}
+        return {name: value for name, value in vars(self).items() if name in names or not name.startswith("_")}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} at {len(self)} rows"
+
+    @computed_once
+    def _recipe(self) -> Recipe:
+        return recipe_of(self.model)
+
+    @computed_once
+    def _sums(self) -> Sums:
+        return sums_at(self.model, self._recipe, self.query, self.code)
+
+    @computed_once
+    def _problem(self) -> Problem:
+        scaled = scale_of(self.model).apply(self.query)
+        return pairs_of(self.model, self.code).problem(self._recipe, scaled)
+
+    @computed_once
+    def _places(self) -> EvaluationPoints:
+        return EvaluationPoints(np.asarray(scale_of(self.model).apply(self.query), dtype=np.float64), self.code)
+
+    @computed_once
+    def _planes(self) -> LocalFit:
+        """The local planes; constant where the sums lose the precision that a plane needs."""
+        return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
+
+    def _pooled(self) -> NDArray[Any]:
+        return pooled_from(self.model, self._recipe, self.query, self._sums, self.model._report_rank)
+
+    @computed_once
+    def has_support(self) -> NDArray[np.bool_]:
+        """Whether any training row is within the kernel's support, of shape (m,).
+
+        False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
+        support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
+        """
+        return np.asarray(self._sums.state.denominator > 0)
+
+    @computed_once
+    def effective_sample_size(self) -> Array:
+        r"""Effective number of training rows averaged by each prediction (Kish), of shape (m,).
+
+        .. math:: n_{\text{eff}}(q) = \Big(\sum_j w_j K_j\Big)^2 \Big/ \sum_j w_j K_j^2
+
+        Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
+        outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
+        """
+        need_rows(self.model, "effective sample sizes need")
+        return effective_rows(self._problem, self.model.key_weight_)
+
+    def weights(self, *, max_bytes: int = 1 << 30) -> Array:
+        r"""Compute the weight of every training output in each prediction: the equivalent kernel.
+
+        .. math:: \omega_{ij} = \alpha_{ij} \qquad \text{or, of planes,} \qquad
+                  \alpha_{ij}\, (b_i + \tau_i \cdot (x_j - x_i)/h)
+
+        Parameters
+        ----------
+        max_bytes : int, default=2**30
+            The largest result allowed, since it has one entry per row and training row; it is not kept.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            Rows sum to one, and their product with the training outputs is the prediction; for a classifier, before the
+            priors are mixed in. Those of local planes may be negative: a plane extrapolates from one side to the other.
+
+        Raises
+        ------
+        ValueError
+            If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
+        TypeError
+            If the model was fitted to chunks.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If there is no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
+        """
+        need_rows(self.model, "weights need")
+        problem = self._problem
+        share: Array = weight_tables(lambda _: problem, empty=self._recipe.empty, max_bytes=max_bytes, warn=True)[0]
+        if not problem.degree:
+            return share
+        fit = self._planes
+        tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
+        for a in range(problem.key.shape[1]):
+            tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
+        return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(PrintedResult, PredictionBase):
+    r"""Prediction of a regressor at given rows, made by ``model.get_prediction(X)``.
+
+    .. math:: \hat m(x) = \sum_j l_j(x)\, y_j, \qquad
+              \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
+
+    where l are the linear weights of the training outputs, w the frequency weights of the rows, and
+    :math:`\hat\sigma(x)` the standard deviation of the noise around x.
+
+    Parameters
+    ----------
+    model, query, code
+        As of `PredictionBase`: the fitted model and the rows.
+    variance : str
+        Where the noise of standard errors is taken from, as in ``get_prediction``.
+    groups : ndarray of int64, shape (n,), or None
+        Cluster of each training row; None for those of the fit, if any.
+
+    See Also
+    --------
+    ConditionalDistribution : Quantiles, distribution functions and draws at given rows.
+
+    Notes
+    -----
+    Each property is computed when it is first used, and kept; arrays are read-only. The mean, the slopes of local
+    planes and their weights come from one pass over the training rows, which the standard error shares where it is made
+    of the same sums. The object holds on to the rows of the model at that time, never changes, and may be shared among
+    threads. For a model fitted to chunks it has `mean` and `has_support`; all else needs the rows themselves.
+
+    Weights are frequencies: a weight of 3 is three equal rows. With ``extrapolate="clip"`` standard errors and slopes
+    are those of the planes. The first standard error leaves out each training row once, one pass over pairs of them,
+    which the model keeps. Beyond that four passes over rows and places, and O(n + m) memory.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.1, 0.9, 2.1, 2.9, 4.1]
+    >>> model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y)
+    >>> prediction = model.get_prediction([[2.0], [2.5]])
+    >>> prediction.mean.round(3), prediction.standard_error.round(3), prediction.slope.round(3).tolist()
+    (array([2.02, 2.52]), array([0.077, 0.082]), [[1.0], [1.0]])
+    >>> print(prediction)
+    rows      2
+    level     0.95, pointwise
+    method    quadratic
+    <BLANKLINE>
+      row  mean  se      center  lower  upper  n_eff
+      0    2.02  0.0771  1.963   1.654  2.272  5
+      1    2.52  0.0818  2.47    2.175  2.765  5
+    """
+
+    variance: str = "local"
+    groups: Codes | None = None
+    _known: Prepared = field(default_factory=Prepared, init=False)  # intervals, by their options
+
+    @computed_once
+    def mean(self) -> Array:
+        """Predicted means, of shape (m,) or (m, c): what `predict` returns, with its warnings."""
+        return self._pooled()
+
+    @computed_once
+    def _smoother(self) -> Smoother:
+        smoother = smoother_of(self.model)
+        if smoother.recipe.degree and smoother.kept is not None and "_sums" in vars(self):
+            # The sums of the mean are those of the errors, unless values are rounded to float32 or `tol` is larger.
+            smoother.kept.get(self._problem, lambda: self._sums.state)
+        return smoother
+
+    @computed_once
+    def _clusters(self) -> Clusters | None:
+        return clusters_of(self.model, self._smoother, self.groups)
+
+    def _estimated(self, quantity: str) -> tuple[list[Estimate], list[Errors]]:
+        """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
+        smoother, places = self._smoother, self._places
+        training, clusters = training_of(self.model, smoother), self._clusters
+        found = estimates(smoother, places, "naive", _columns_of(smoother, quantity))
+        return found, errors_of_each(smoother, training, places, found, self.variance, clusters)
+
+    @computed_once
+    def _curve(self) -> tuple[list[Estimate], list[Errors]]:
+        return self._estimated("fit")
+
+    def _standard_errors(self, quantity: str) -> Array:
+        found, errors = self._curve if quantity == "fit" else self._estimated(quantity)
+        if self._smoother.recipe.degree:
+            warn_of_ranks(found[0], self._smoother.columns, rank_reporter(self.model))
+        warn_of_empty(found[0])
+        checked = [checked_errors(*both)[0] for both in zip(found, errors, strict=True)]
+        return shaped(self.model, self.query, checked, quantity)
+
+    @computed_once
+    def standard_error(self) -> Array:
+        """Standard errors of the mean, of shape (m,) or (m, c); bias is not included.
+
+        NaN where the window is empty, whatever `empty` says, because what a policy puts there has no standard error;
+        and where `confidence_interval` has none, for the same reasons. Twice a standard error on both sides is no
+        confidence interval: `confidence_interval` corrects the bias first.
+        """
+        return self._standard_errors("fit")
+
+    @computed_once
+    def slope_standard_error(self) -> Array:
+        """Standard errors of the slopes, of shape (m, d) or (m, d, c).
+
+        NaN where `standard_error` is, and for slopes that the rows of the window do not identify. Those of a local
+        constant fit need the Gaussian kernel.
+        """
+        return self._standard_errors("derivative")
+
+    @computed_once
+    def observation_std(self) -> Array:
+        """Standard deviation of a new observation around the mean, of shape (m,) or (m, c).
+
+        Noise and uncertainty of the curve together, as ``predict(X, return_std=True)`` returns it. With groups the
+        observation is of a new cluster: residuals are those of fits without the whole cluster.
+        """
+        (found,), (errors,) = self._curve
+        if self._recipe.empty not in ("nan", "nearest"):  # with these `mean` warns
+            warn_of_empty(found)
+        clusters = self._clusters
+        noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)
+        assert noise is not None
+        error, _ = checked_errors(found, errors)
+        quiet = noise.variance <= rounding_of(training_of(self.model, self._smoother)) ** 2
+        std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
+        return shaped(self.model, self.query, [std], "fit")
+
+    @computed_once
+    def slope(self) -> Array:
+        r"""Slopes per unit of each numeric column, of shape (m, d) or (m, d, c).
+
+        Of a `LocalLinearRegressor` the slopes :math:`\hat\beta` of the local planes, which estimate the slope of the
+        true curve. They are not the derivative of the predictions, because the plane changes from query to query, as
+        the documentation of R's np notes. NaN where the window is empty, with an EmptyWindowWarning; zero in directions
+        that the rows of a window do not determine.
+
+        Of a `NadarayaWatsonRegressor` the derivative of the predictions, :math:`\sum_j \alpha_j(x)\, (y_j - \hat y(x))
+        \, \partial \log K((x - x_j)/h) / \partial x_a`. As an estimate of the slope of the truth it is biased where
+        rows are denser on one side. NaN where the window is empty and ``empty="nan"``; zero there with the other
+        policies, whose values do not depend on the place. A user-defined kernel without `log_slope` raises ValueError.
+        """
+        need_rows(self.model, "slopes need")
+        slopes = self._slopes_of_planes() if self.model._degree else self._slopes_of_constants()
+        return per_unit(self.model, self.query, slopes)
+
+    def _slopes_of_planes(self) -> Array:
+        fit = self._planes
+        slopes: Array = fit.slope / self._problem.similarity.bandwidth[:, None]
+        fill_empty(slopes.reshape(len(slopes), -1), fit.occupied, "nan")
+        return slopes
+
+    def _slopes_of_constants(self) -> Array:
+        """Return the slopes of weighted means: those of the sums, one output after the other."""
+        problem, progress, n_jobs = self._problem, current_progress(), self.model.n_jobs
+        plan = choose(problem, self.model.algorithm, reuse=True)
+        state = self._sums.state if self._sums.center is None else plan.reduce(problem, n_jobs=n_jobs)
+        (m, d), c = problem.query.shape, problem.value.shape[1]
+        slopes = np.empty((m, d, c))
+        for b in range(c):
+            cotangent = np.zeros((m, c))
+            cotangent[:, b] = 1.0
+            found = plan.pullback(problem, state, cotangent, ["query"], n_jobs=n_jobs, progress=progress)
+            slopes[:, :, b] = found.query
+        flat = self._recipe.fill_empty(
+            slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), d * c))
+        )
+        return flat.reshape(slopes.shape)
+
+    def confidence_interval(
+        self,
+        *,
+        level: float = 0.95,
+        method: str = "auto",
+        simultaneous: bool | str = False,
+        quantity: str = "fit",
+        n_resamples: int = 999,
+        random_state: Any = 0,
+    ) -> Interval:
+        """Compute pointwise confidence intervals or a simultaneous band for the true regression curve or its slope.
+
+        Parameters
+        ----------
+        level, method, simultaneous, quantity, n_resamples, random_state
+            As of the `confidence_interval` of a regressor, which has the formulas, references and coverage.
+
+        Returns
+        -------
+        Interval
+            Kept for the next call with equal options, unless `random_state` is a generator.
+        """
+        level = as_level(level)
+        check_options(method, self.variance, simultaneous)
+        check_choice("quantity", quantity, QUANTITIES)
+        options = {
+            "level": level,
+            "method": _default_method(self.model, quantity) if method == "auto" else method,
+            "simultaneous": simultaneous,
+            "n_resamples": n_resamples,
+            "random_state": random_state,
+        }
+        if not isinstance(random_state, int) or not isinstance(n_resamples, int):
+            return self._interval(quantity, options)
+        asked = (quantity, *options.values())
+        return self._known.get(asked, (), lambda: self._interval(quantity, options))
+
+    def _interval(self, quantity: str, options: dict[str, Any]) -> Interval:
+        smoother, places = self._smoother, self._places
+        found = intervals(
+            smoother,
+            training_of(self.model, smoother),
+            places,
+            _columns_of(smoother, quantity),
+            variance=self.variance,
+            clusters=self._clusters,
+            report_rank=rank_reporter(self.model),
+            **options,
+        )
+        center, lower, upper, error = (
+            shaped(self.model, self.query, [getattr(one, name) for one in found], quantity)
+            for name in ("center", "lower", "upper", "standard_error")
+        )
+        critical = _shaped_critical([one.critical for one in found], center.shape[1:])
+        first, dfs = found[0], [one.df for one in found]
+        df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
+        axes = ("output",) if quantity == "fit" else ("column", "output")
+        return Interval(
+            center, lower, upper, error, df, level=first.level, method=options["method"], critical=critical,
+            band=first.band, axes=axes, effective_rows=smoother.effective_rows(places),
+        )  # fmt: skip
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """Return mean, standard error, confidence limits, slopes and effective sample size as a frame of pandas.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level of the pointwise limits, which are those of `confidence_interval`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per row, with the columns ``mean``, ``se``, of the interval ``center``, ``lower`` and ``upper``,
+            ``slope_`` and the name of each numeric column, and ``n_eff``. Of several outputs names end with the number
+            of the output, as in ``mean_0``.
+            There are no slopes of weighted means by a user-defined kernel without `log_slope`.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from kernpool import LocalLinearRegressor
+        >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.1, 0.9, 2.1, 2.9, 4.1]
+        >>> model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y)
+        >>> model.get_prediction([[2.0], [2.5]]).to_frame().columns.tolist()
+        ['mean', 'se', 'center', 'lower', 'upper', 'slope_0', 'n_eff']
+        """
+        try:
+            pandas: Any = import_module("pandas")
+        except ImportError as error:
+            raise ImportError(
+                "to_frame needs pandas, which is not installed; install it with: pip install pandas"
+            ) from error
+        found = self.confidence_interval(level=level)
+        columns = {"mean": self.mean, "se": self.standard_error}
+        columns |= {"center": found.center, "lower": found.lower, "upper": found.upper}
+        if self.model._degree or get_kernel(self.model.kernel).log_slope is not None:
+            names = [column.name for column in printed_columns(self.model) if not column.has_levels]
+            columns |= {f"slope_{name}": self.slope[:, a] for a, name in enumerate(names)}
+        table = {
+            name if array.ndim == 1 else f"{name}_{number}": values
+            for name, array in columns.items()
+            for number, values in enumerate(array.reshape(len(self), -1).T)
+        }
+        return pandas.DataFrame(table | {"n_eff": self.effective_sample_size})
+
+    def __str__(self) -> str:
+        few = self
+        if len(self) > ROWS:
+            few = replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
+        mean, at = few.mean, list(np.ndindex(few.mean.shape))
+        cut, names = few is not self, ["row", "output"][: mean.ndim]
+        lines = [f"rows      {len(self)}" + ", the first below" * cut]
+        try:
+            found, se = few.confidence_interval(), few.standard_error
+        except (TypeError, ValueError):  # rows in chunks, or too few of them: only the mean is known
+            names, rows = [*names, "mean"], [[*map(str, i), f"{mean[i]:.4g}"] for i in at]
+        else:
+            lines += [f"level     {found.level:g}, pointwise", f"method    {found.method}"]
+            ends = found.center, found.lower, found.upper
+            digits = [digits_beside(np.array([found.lower[i], found.upper[i]]), se[i]) for i in at]
+            rows = [
+                [*map(str, i), f"{mean[i]:.{digit}g}", f"{se[i]:.3g}", *(f"{of[i]:.{digit}g}" for of in ends)]
+                for i, digit in zip(at, digits, strict=True)
+            ]
+            names, rows = with_sizes([*names, *COLUMNS], rows, few.effective_sample_size)
+        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
 
 
 class Inference:
-    """Mixin of regressors: standard errors, confidence intervals and a summary of the fit."""
+    """Mixin of regressors: predictions at rows, confidence intervals, a summary of the fit, and its residuals."""
 
-    def standard_error(
-        self, X: ArrayLike, *, variance: str = "local", quantity: str = "fit", groups: ArrayLike | None = None
-    ) -> Array:
-        r"""Estimate the standard error of the fitted curve or of its slopes; bias is not included.
-
-        .. math:: \widehat{\mathrm{se}}(x) = \hat\sigma(x) \Big( \sum_j l_j(x)^2 / w_j \Big)^{1/2}
-
-        where l are the linear weights of the training outputs, w the frequency weights of the rows, and
-        :math:`\hat\sigma(x)` the standard deviation of the noise around x.
+    def get_prediction(self, X: ArrayLike, *, variance: str = "local", groups: ArrayLike | None = None) -> Prediction:
+        r"""Return the prediction at rows: mean, standard error, intervals, slopes, weights, effective sample size.
 
         Parameters
         ----------
         X : array_like of shape (m, d)
-            Evaluation points.
+            Evaluation points; they are copied.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
-            Where the noise is taken from. ``"local"``: the mean of squared leave-one-out residuals around x, in a
-            window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own leave-one-out
-            residual, :math:`\sum_j l_j^2 r_j^2`, which is ``"hc3"``; for noise that jumps. ``"nn"``: likewise,
-            residuals from the three nearest rows, as in R's nprobust. ``"hc0"`` to ``"hc2"``: other residuals, for
-            comparison. With groups ``"hc0"`` and ``"hc1"`` are the cluster-robust CR0 and CR1, of residuals of the fit
-            itself, and the default leaves whole clusters out; ``"nn"`` and ``"hc2"`` are refused.
-        quantity : {"fit", "derivative"}, default="fit"
-            Of `predict`, or of `derivative`.
+            Where the noise of standard errors is taken from. ``"local"``: the mean of squared leave-one-out residuals
+            around x, in a window of twice the bandwidth, where noise varies smoothly. ``"sandwich"``: each row's own
+            leave-one-out residual, :math:`\sum_j l_j^2 r_j^2`, which is ``"hc3"``; for noise that jumps. ``"nn"``:
+            likewise, residuals from the three nearest rows, as in R's nprobust. ``"hc0"`` to ``"hc2"``: other
+            residuals, for comparison. With groups ``"hc0"`` and ``"hc1"`` are the cluster-robust CR0 and CR1, of
+            residuals of the fit itself, and the default leaves whole clusters out; ``"nn"`` and ``"hc2"`` are refused.
         groups : array_like of shape (n,), optional
             Cluster of each training row, such as a school or a patient, where rows of a cluster share noise; as for
             `confidence_interval`. By default those that `fit` was given, if any.
 
         Returns
         -------
-        ndarray of shape (m,), (m, c), (m, d) or (m, d, c)
-            As `predict` or `derivative`. NaN where the window is empty, whatever `empty` says, because what a policy
-            puts there has no standard error; where `confidence_interval` has none, for the same reasons; and for slopes
-            that the rows of the window do not tell.
+        Prediction
+            Nothing is computed before it is used, and nothing twice. Of a model fitted to chunks it has `mean` and
+            `has_support`; all else raises a TypeError.
 
         Raises
         ------
         ValueError
-            If there are fewer than five rows or clusters, or the fit takes all degrees of freedom; or, for derivatives
-            of a local constant fit, the kernel is not the Gaussian.
-        TypeError
-            If the model was fitted to chunks.
+            If `variance` or the groups are invalid. Standard errors raise it if there are fewer than five rows or
+            clusters, or the fit takes all degrees of freedom; and slopes of weighted means for some kernels.
 
         Warns
         -----
-        EmptyWindowWarning, ExtrapolationWarning, InferenceWarning
-            As for `confidence_interval`.
-        RankDeficiencyWarning
-            As for `predict`; or if the rows of a window tell no slope.
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule. What is asked
+            of the prediction warns as `predict` and `confidence_interval` do.
 
         See Also
         --------
-        confidence_interval : Which takes the bias off first; twice a standard error on both sides does not.
-
-        Notes
-        -----
-        Weights are frequencies: a weight of 3 is three equal rows. With ``extrapolate="clip"`` it is the error of the
-        plane. The first call leaves out each training row once, one pass over pairs of them; the model keeps the
-        result. Beyond that four passes over rows and places, and O(n + m) memory.
+        conditional_distribution : Quantiles, distribution functions and draws at rows.
 
         Examples
         --------
         >>> from kernpool import LocalLinearRegressor
-        >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.1, 0.9, 2.1, 2.9, 4.1]
-        >>> LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(x, y).standard_error([[2.0]]).round(3)
-        array([0.077])
+        >>> model = LocalLinearRegressor(bandwidth=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+        >>> model.get_prediction([[1.0]]).slope.round(9)
+        array([[2.]])
         """
-        smoother, places, training = read_places(self, X, quantity)
-        clusters = clusters_of(self, smoother, groups)
-        found = estimates(smoother, places, "naive", columns_of(smoother, quantity))
-        of_columns = errors_of_each(smoother, training, places, found, variance, clusters)
-        if smoother.recipe.degree:
-            warn_of_ranks(found[0], smoother.columns, rank_reporter(self))
-        warn_of_empty(found[0])
-        errors = [checked_errors(*both)[0] for both in zip(found, of_columns, strict=True)]
-        return shaped(self, X, errors, quantity)
+        check_variance(variance)
+        code = None if groups is None else number_clusters(groups, smoother_of(self).weight)
+        return prediction_at(Prediction, self, X, variance=variance, groups=code)
 
     def confidence_interval(
         self,
@@ -154,7 +609,7 @@ class Inference:
             ``"naive"`` is the prediction and its standard error, whose bias makes it miss peaks; ``"undersmoothed"`` a
             local linear fit at the bandwidth times :math:`n^{-1/20}`. The last two are for comparison.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
-            As for `standard_error`.
+            As for `get_prediction`.
         groups : array_like of shape (n,), optional
             Cluster of each training row, such as a school or a patient, where rows of a cluster share noise: the
             variance is :math:`\sum_g (\sum_{j \in g} \tilde l_j r_j)^2`, with residuals r from fits without the whole
@@ -176,14 +631,17 @@ class Inference:
         Returns
         -------
         Interval
-            ``center``, ``lower``, ``upper``, ``standard_error`` as `predict` or `derivative`; ``df`` of shape (m,), or
-            with groups (m, d) for the slopes of several columns; ``critical`` and ``band`` of a band.
+            ``center``, ``lower``, ``upper``, ``standard_error`` of shape (m,) or (m, c), for slopes (m, d) or
+            (m, d, c); ``df`` of shape (m,), or with groups (m, d) for the slopes of several columns; ``critical`` and
+            ``band`` of a band.
 
         Raises
         ------
         ValueError, TypeError
-            As for `standard_error`; or if level or method are out of range, the tube formula is asked for and does not
-            hold, or there are too few draws for the level.
+            If there are fewer than five rows or clusters, or the fit takes all degrees of freedom; for slopes of a
+            local constant fit, if the kernel is not the Gaussian; if level or method are out of range, the tube formula
+            is asked for and does not hold, or there are too few draws for the level. TypeError if the model was fitted
+            to chunks.
 
         Warns
         -----
@@ -205,7 +663,7 @@ class Inference:
         The center is not `predict`: a curve that is fitted best is biased by about as much as it is uncertain. Local
         linear fits make it for both regressors, because a local constant fit is biased at the ends in a way that no
         multiple of itself takes off. The width is in standard errors of this center, which are larger than those of
-        `standard_error`.
+        the prediction (`Prediction.standard_error`).
 
         How often 95 percent intervals cover, at a bandwidth found on the same rows: 95.4 percent for 200 rows (mean of
         seven places; 94.2 at the worst), 94.3 for another curve and 500 rows (93.2), and 96.2 for two columns and 400
@@ -258,34 +716,10 @@ class Inference:
         >>> wave.df.round(1)
         array([2.4, 2.6])
         """
-        level = as_level(level)
-        check_options(method, variance, simultaneous)
-        smoother, places, training = read_places(self, X, quantity)
-        method = default_method(self, quantity) if method == "auto" else method
-        found = intervals(
-            smoother,
-            training,
-            places,
-            columns_of(smoother, quantity),
-            level=level,
-            method=method,
-            variance=variance,
-            clusters=clusters_of(self, smoother, groups),
-            simultaneous=simultaneous,
-            n_resamples=n_resamples,
+        return self.get_prediction(X, variance=variance, groups=groups).confidence_interval(
+            level=level, method=method, simultaneous=simultaneous, quantity=quantity, n_resamples=n_resamples,
             random_state=random_state,
-            report_rank=rank_reporter(self),
-        )
-        center, lower, upper, error = (
-            shaped(self, X, [getattr(one, name) for one in found], quantity)
-            for name in ("center", "lower", "upper", "standard_error")
-        )
-        critical = shaped_critical([one.critical for one in found], center.shape[1:])
-        first, dfs = found[0], [one.df for one in found]
-        df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
-        axes = ("output",) if quantity == "fit" else ("column", "output")
-        sizes = smoother.effective_rows(places)
-        return Interval(center, lower, upper, error, df, first.level, method, critical, first.band, axes, sizes)
+        )  # fmt: skip
 
     def summary(self) -> Summary:
         """Summarise the fit: effective parameters, residual standard deviation, R2, leave-one-out R2, AICc and GCV.
@@ -336,26 +770,6 @@ class Inference:
         training, clusters = training_with_shares(self, smoother), clusters_of_fit(self, smoother)
         return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
 
-
-def default_method(model: Any, quantity: str) -> str:
-    """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
-
-    It is "quadratic" for the fit itself of one to three numeric columns, unless the bandwidth was found by a search or
-    the plug-in, and else "robust". The "robust" correction removes the bias that a bandwidth of least error leaves, but
-    not that of a larger one. The local quadratic fit is no better for slopes.
-    """
-    columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
-    chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
-    return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"
-
-
-BANDWIDTHS, PLACES = 40, 201
-NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows on average
-
-
-class Diagnostics:
-    """Mixin of regressors: residuals of the training rows, and the SiZer map of significant slopes."""
-
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
 
@@ -396,119 +810,135 @@ class Diagnostics:
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found
 
-    def slope_map(
-        self,
-        X: ArrayLike | None = None,
-        *,
-        bandwidths: ArrayLike | None = None,
-        level: float = 0.95,
-        method: str = "naive",
-        variance: str = "local",
-        simultaneous: bool = True,
-        fewest_rows: float = 5.0,
-    ) -> SlopeMap:
-        """Compute the SiZer map: significant increases and decreases of the curve at many bandwidths.
 
-        Parameters
-        ----------
-        X : array_like of shape (g, 1), optional
-            Evaluation points; by default 201 from the least input to the largest.
-        bandwidths : array_like of shape (b,), optional
-            By default 40 in equal steps of their logarithms, from three mean distances between rows to the
-            range of the inputs, and as far as half and twice the bandwidth of the model. With ``scale="rank"`` they
-            are shares of the rows.
-        level : float, default=0.95
-            Probability that all intervals of one bandwidth cover.
-        method : str, default="naive"
-            As in `confidence_interval`. By default the bias is not corrected: a row of the map is about the curve
-            smoothed with its bandwidth.
-        variance : str, default="local"
-            As in `confidence_interval`.
-        simultaneous : bool, default=True
-            Whether intervals of a bandwidth cover all at once.
-        fewest_rows : float, default=5
-            Windows of fewer rows say nothing; each row counts as K((x - x_j)/h)/K(0).
+BANDWIDTHS, PLACES = 40, 201
+NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows on average
 
-        Returns
-        -------
-        SlopeMap
-            With `sign` of shape (b, g): 1 rising, -1 falling, 0 neither for certain.
 
-        Raises
-        ------
-        ValueError
-            If the model has several columns, levels, outputs or groups of rows, or an argument is out of its range.
-        TypeError
-            If the model was fitted to chunks.
+@underflow_is_zero
+@explain_calls
+def slope_map(
+    model: Any,
+    X: ArrayLike | None = None,
+    *,
+    bandwidths: ArrayLike | None = None,
+    level: float = 0.95,
+    method: str = "naive",
+    variance: str = "local",
+    simultaneous: bool = True,
+    fewest_rows: float = 5.0,
+) -> SlopeMap:
+    """Compute the SiZer map: significant increases and decreases of the curve at many bandwidths.
 
-        See Also
-        --------
-        kernpool.SiZerDisplay : Draws it.
+    Parameters
+    ----------
+    model : NadarayaWatsonRegressor or LocalLinearRegressor
+        Fitted to one numeric column.
+    X : array_like of shape (g, 1), optional
+        Evaluation points; by default 201 from the least input to the largest.
+    bandwidths : array_like of shape (b,), optional
+        By default 40 in equal steps of their logarithms, from three mean distances between rows to the
+        range of the inputs, and as far as half and twice the bandwidth of the model. With ``scale="rank"`` they
+        are shares of the rows.
+    level : float, default=0.95
+        Probability that all intervals of one bandwidth cover.
+    method : str, default="naive"
+        As in ``confidence_interval``. By default the bias is not corrected: a row of the map is about the curve
+        smoothed with its bandwidth.
+    variance : str, default="local"
+        As in ``confidence_interval``.
+    simultaneous : bool, default=True
+        Whether intervals of a bandwidth cover all at once.
+    fewest_rows : float, default=5
+        Windows of fewer rows say nothing; each row counts as K((x - x_j)/h)/K(0).
 
-        Notes
-        -----
-        The slopes are those of local lines for both regressors, with any kernel. Intervals hold along each row of the
-        map, not for all rows together: of 400 samples of 100 rows about a level line, rows of the map that are not all
-        0 were 1, 2, 4 and 5 in a hundred at bandwidths .03, .06, .12 and .3 of the range, where 5 are allowed. For each
-        bandwidth one leave-one-out pass over the rows and one band; 40 of them for 442 rows take three seconds.
+    Returns
+    -------
+    SlopeMap
+        With `sign` of shape (b, g): 1 rising, -1 falling, 0 neither for certain.
 
-        References
-        ----------
-        .. [1] P. Chaudhuri and J. S. Marron, "SiZer for exploration of structures in curves", JASA 94 (1999), 807-823.
+    Raises
+    ------
+    ValueError
+        If the model has several columns, levels, outputs or groups of rows, or an argument is out of its range.
+    TypeError
+        If the model is no such regressor, or was fitted to chunks.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernpool import LocalLinearRegressor
-        >>> x = np.linspace(0.0, 1.0, 80)
-        >>> y = np.abs(x - 0.5) + 0.02 * np.cos(40.0 * np.arange(80))
-        >>> found = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y).slope_map([[0.2], [0.5], [0.8]])
-        >>> found.sign.shape, found.sign[20]
-        ((40, 3), array([-1,  0,  1], dtype=int8))
-        """
-        smoother = replace(smoother_of(self), kept=None)  # of other bandwidths, which nobody asks for again
-        self._refuse_several(smoother.columns)
-        scale, key = scale_of(self), smoother.keys.rows.array[smoother.weight > 0, 0]
-        if X is None:
-            inputs = self.key_[smoother.weight > 0, 0]  # type: ignore[attr-defined]  # set by fit
-            numeric = np.linspace(float(inputs.min()), float(inputs.max()), PLACES)[:, None]
-        else:
-            numeric = np.asarray(read_query(self, X)[0], dtype=np.float64)
-        if bandwidths is None:
-            bandwidths = _default_bandwidths(key, float(self.bandwidth_[0]))  # type: ignore[attr-defined]  # set by fit
-        widths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
-        if widths.ndim != 1 or not widths.size or not np.all(np.isfinite(widths) & (widths > 0)):
-            raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {abbreviate(bandwidths)}")
-        return slope_map(
-            smoother,
-            EvaluationPoints(np.asarray(scale.apply(numeric), dtype=np.float64)),
-            numeric[:, 0],
-            widths,
-            level=level,
-            method=method,
-            variance=variance,
-            simultaneous=simultaneous,
-            fewest_rows=fewest_rows,
+    See Also
+    --------
+    kernpool.SiZerDisplay : Draws it.
+
+    Notes
+    -----
+    The slopes are those of local lines for both regressors, with any kernel. Intervals hold along each row of the
+    map, not for all rows together: of 400 samples of 100 rows about a level line, rows of the map that are not all
+    0 were 1, 2, 4 and 5 in a hundred at bandwidths .03, .06, .12 and .3 of the range, where 5 are allowed. For each
+    bandwidth one leave-one-out pass over the rows and one band; 40 of them for 442 rows take three seconds.
+
+    References
+    ----------
+    .. [1] P. Chaudhuri and J. S. Marron, "SiZer for exploration of structures in curves", JASA 94 (1999), 807-823.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernpool import LocalLinearRegressor, slope_map
+    >>> x = np.linspace(0.0, 1.0, 80)
+    >>> y = np.abs(x - 0.5) + 0.02 * np.cos(40.0 * np.arange(80))
+    >>> found = slope_map(LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y), [[0.2], [0.5], [0.8]])
+    >>> found.sign.shape, found.sign[20]
+    ((40, 3), array([-1,  0,  1], dtype=int8))
+    """
+    if not isinstance(model, Inference):
+        raise TypeError(
+            f"model must be a NadarayaWatsonRegressor or LocalLinearRegressor, fitted to one column in memory, got "
+            f"{type(model).__name__}"
         )
+    check_is_fitted(model)
+    model = snapshot(model)
+    smoother = replace(smoother_of(model), kept=None)  # of other bandwidths, which nobody asks for again
+    _refuse_several(model, smoother.columns)
+    scale, key = scale_of(model), smoother.keys.rows.array[smoother.weight > 0, 0]
+    if X is None:
+        inputs = model.key_[smoother.weight > 0, 0]
+        numeric = np.linspace(float(inputs.min()), float(inputs.max()), PLACES)[:, None]
+    else:
+        numeric = np.asarray(read_query(model, X)[0], dtype=np.float64)
+    if bandwidths is None:
+        bandwidths = _default_bandwidths(key, float(model.bandwidth_[0]))
+    widths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
+    if widths.ndim != 1 or not widths.size or not np.all(np.isfinite(widths) & (widths > 0)):
+        raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {abbreviate(bandwidths)}")
+    return sizer_map(
+        smoother,
+        EvaluationPoints(np.asarray(scale.apply(numeric), dtype=np.float64)),
+        numeric[:, 0],
+        widths,
+        level=level,
+        method=method,
+        variance=variance,
+        simultaneous=simultaneous,
+        fewest_rows=fewest_rows,
+    )
 
-    def _refuse_several(self, columns: int) -> None:
-        model: Any = self
-        if model.encoding_ is not None and not model.encoding_.numbers_alone:
-            raise ValueError(
-                "a slope map is for one numeric column, and this model has categorical columns; fit one numeric "
-                "column alone"
-            )
-        if model.key_group_ is not None:
-            raise ValueError(
-                "a slope map takes rows as independent, and this model was fitted with groups=; use "
-                "confidence_interval(quantity='derivative'), which counts groups, at one bandwidth after the other"
-            )
-        if columns != 1:
-            raise ValueError(f"a slope map is for one column, and this model has {columns}; fit a model of one column")
-        if model.value_.ndim > 1 and model.value_.shape[1] > 1:
-            raise ValueError(
-                f"a slope map is for one output, and this model has {model.value_.shape[1]}; fit one after the other"
-            )
+
+def _refuse_several(model: Any, columns: int) -> None:
+    if model.encoding_ is not None and not model.encoding_.numbers_alone:
+        raise ValueError(
+            "a slope map is for one numeric column, and this model has categorical columns; fit one numeric "
+            "column alone"
+        )
+    if model.key_group_ is not None:
+        raise ValueError(
+            "a slope map takes rows as independent, and this model was fitted with groups=; use "
+            "confidence_interval(quantity='derivative'), which counts groups, at one bandwidth after the other"
+        )
+    if columns != 1:
+        raise ValueError(f"a slope map is for one column, and this model has {columns}; fit a model of one column")
+    if model.value_.ndim > 1 and model.value_.shape[1] > 1:
+        raise ValueError(
+            f"a slope map is for one output, and this model has {model.value_.shape[1]}; fit one after the other"
+        )
 
 
 def _default_bandwidths(key: Array, bandwidth: float) -> Array:
@@ -518,3 +948,33 @@ def _default_bandwidths(key: Array, bandwidth: float) -> Array:
     if np.isfinite(bandwidth):
         low, high = min(low, bandwidth / 2), max(high, min(2 * bandwidth, 10 * width))
     return np.geomspace(max(low, 1e-3 * width), high, BANDWIDTHS)
+
+
+def _columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
+    """Return the columns to differentiate by: all numeric columns for slopes, [None] for the fit itself."""
+    return [None] if quantity == "fit" else list(range(smoother.columns))
+
+
+def _default_method(model: Any, quantity: str) -> str:
+    """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
+
+    It is "quadratic" for the fit itself of one to three numeric columns, unless the bandwidth was found by a search or
+    the plug-in, and else "robust". The "robust" correction removes the bias that a bandwidth of least error leaves, but
+    not that of a larger one. The local quadratic fit is no better for slopes.
+    """
+    columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
+    chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
+    return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"
+
+
+def _shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
+    """Combine critical values of simultaneous bands, one for the fit or one per slope; None without bands.
+
+    The result is a number, or an array of the shape of one evaluation point.
+    """
+    if critical[0] is None:
+        return None
+    if len(critical) == 1:
+        return critical[0]
+    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
+    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))

@@ -27,7 +27,7 @@ export function toPython({ store, data, payload }) {
     rows.classes ? "model.predict_proba(query)" : "model.predict(query)",
     ...(settings.degree ? ["# The page shows the kernel's weights; these are the shares of y in the local plane"] : []),
     "model.attention_weights(query)",
-    "model.effective_sample_size(query)",
+    "model.get_prediction(query).effective_sample_size",
     `explore(${["model", `query=${cells}`, ...view(store.get(), rows, payload)].join(", ")})`,
     "",
   ].join("\n");

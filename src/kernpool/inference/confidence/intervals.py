@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.execution.text_table import ROWS, columns_of_text, digits_beside, listed, with_sizes
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, listed, with_sizes
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, check_band, choose_band
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Interval:
+class Interval(PrintedResult):
     """Confidence intervals, or a simultaneous band, at m points.
 
     Parameters
@@ -63,7 +63,7 @@ class Interval:
         Meaning of the axes of the center after the first: ``"column"`` of slopes, ``"output"`` of several outputs.
     effective_rows : ndarray of shape (m,), optional
         Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
-        an interval rests on one row. `effective_sample_size` of the model returns it for all points.
+        an interval rests on one row. `Prediction.effective_sample_size` has it for all points.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.data import as_bandwidth, as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
+from kernpool.execution.text_table import PrintedResult
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.kernels import Kernel, get_kernel
@@ -230,7 +231,7 @@ def bandwidth_for(
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
-class TestResult:
+class TestResult(PrintedResult):
     """Result of a hypothesis test: statistic, p-value, and the resampled null distribution.
 
     Parameters

@@ -237,9 +237,10 @@ class ExtrapolationWarning(UserWarning):
     in five, where the slope of a few rows is extrapolated by more than half of the range.
 
     A query within the range of each column is not extrapolation by this rule, even in a corner or a hole of the cloud
-    of rows: `effective_sample_size` shows those. Kernels of compact support have empty windows beyond the rows, which
-    `EmptyWindowWarning` reports instead, except for classifiers that return their priors. Means with a constant kernel,
-    or an infinite bandwidth, are the same everywhere. Predictions for Dask queries warn when they are computed.
+    of rows: `Prediction.effective_sample_size` shows those. Kernels of compact support have empty windows beyond the
+    rows, which `EmptyWindowWarning` reports instead, except for classifiers that return their priors. Means with a
+    constant kernel, or an infinite bandwidth, are the same everywhere. Predictions for Dask queries warn when they are
+    computed.
 
     Examples
     --------
@@ -330,7 +331,7 @@ def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
             "NaN; use a larger bandwidth, or finer groups"
             if errors.cluster is not None
             else "the noise would be estimated from less than one row, and standard errors become NaN; "
-            "effective_sample_size shows where rows are, and weights are frequencies of rows"
+            "get_prediction(X).effective_sample_size shows where rows are, and weights are frequencies of rows"
         )
         warn_caller(f"{_which('around ', few, found)} {reason}", InferenceWarning)
     (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
