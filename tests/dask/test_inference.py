@@ -74,7 +74,7 @@ def test_several_outputs_and_empty_windows():
 def test_what_needs_rows_says_what_to_do():
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(cut(X, 40), cut(Y, 40))
     for ask in (
-        lambda: model.get_prediction(Q), lambda: model.confidence_interval(Q, level=0.9), model.summary,
+        lambda: model.get_prediction(Q).standard_error, lambda: model.confidence_interval(Q, level=0.9), model.summary,
         lambda: model.significance_test(0), lambda: model.predict(Q, return_std=True),
         lambda: model.predict(cut(Q, 4), return_std=True),
     ):  # fmt: skip

@@ -18,8 +18,8 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.distribution import chunk_queries, multipass_quantile
-from kernpool.distribution import multipass_quantile as of_chunks
 from kernpool.distribution.chunk_queries import ValueSketch
+from kernpool.pooling import ChunkPairs
 from tests.support.dense_quantiles import assert_quantiles
 
 LEVELS = [0.4983, 0.0, 0.9017, 0.0511, 1.0, 0.2571]  # that no few equal weights meet
@@ -140,8 +140,10 @@ def test_passes_are_few(monkeypatch):
     """Two where all rows may be held; where a hundredth may, rounds and then as many parts as there are."""
     query, key, value, _ = make_rows(n=20_000, m=10)
     passes = []
-    ask = of_chunks.ask_all
-    monkeypatch.setattr(of_chunks, "ask_all", lambda *given: passes.append(given[-1]) or ask(*given))
+    ask = ChunkPairs.ask
+    monkeypatch.setattr(
+        ChunkPairs, "ask", lambda pairs, question, progress: passes.append(question) or ask(pairs, question, progress)
+    )
     chunks = open_chunks(key, value, rows=3000)
     expected = pool_quantile(query, chunks, levels=[0.1, 0.5], bandwidth=0.05)
     assert len(passes) == 2

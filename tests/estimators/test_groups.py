@@ -232,12 +232,12 @@ def test_rows_that_cannot_have_groups():
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
     with pytest.raises(ValueError, match="partial_fit does not know the groups of new rows"):
         model.partial_fit(X, y)
-    with pytest.raises(TypeError, match="groups must be None for rows in chunks"):
+    with pytest.raises(TypeError, match="groups must be None for rows that are not in memory"):
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
 
 
 def test_rows_on_a_cluster_cannot_have_groups():
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
     X, y, school = make_schools()
-    with pytest.raises(TypeError, match="groups must be None for rows on a cluster"):
+    with pytest.raises(TypeError, match="groups must be None for rows that are not in memory"):
         kernpool.NadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)

@@ -20,14 +20,7 @@ from kernpool.core.state import Empty, PoolState
 from kernpool.dask.pairs import RETRIES, PartitionPairs, block_state, center_task, compute, merge_tree, open_partitions
 from kernpool.dask.partitions import Partitions, as_partitions, read_block
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution import (
-    Function,
-    as_levels,
-    as_thresholds,
-    counted_functions,
-    counted_quantiles,
-    without_axes,
-)
+from kernpool.distribution import Function, as_levels, as_thresholds, counted_functions, counted_quantiles, without_axes
 from kernpool.execution.error_messages import explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling import QueryBatch, Recipe, finalize, merge_states

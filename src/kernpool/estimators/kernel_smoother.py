@@ -173,7 +173,7 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
         """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
-        return record_of(self, features, target)
+        return record_of(snapshot(self), features, target)  # another thread may add rows meanwhile
 
     @classmethod
     def _from_record(cls, record: Record) -> Self:

@@ -33,15 +33,7 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import FLOAT64, Recipe, Sums, quotient
-from kernpool.pooling.stored_pairs import (
-    NO_PAIRS,
-    Answer,
-    QueryBatch,
-    StoredPairs,
-    Task,
-    center_of,
-    merge_states,
-)
+from kernpool.pooling.stored_pairs import NO_PAIRS, Answer, QueryBatch, StoredPairs, Task, center_of, merge_states
 
 Array = NDArray[np.float64]
 

@@ -17,13 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import (
-    need_rows,
-    numeric_query,
-    problem_of,
-    recipe_of,
-    scaled_keys,
-)
+from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_of, recipe_of, scaled_keys
 from kernpool.estimators.training_rows import source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress

@@ -31,14 +31,7 @@ from kernpool.core.input_validation import Keys
 from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, seed_of
-from kernpool.estimators.fitted_model import (
-    numeric_query,
-    places_of,
-    recipe_of,
-    scale_of,
-    shaped,
-    smoother_of,
-)
+from kernpool.estimators.fitted_model import numeric_query, places_of, recipe_of, scale_of, shaped, smoother_of
 from kernpool.estimators.methods.calibration import (
     check_rows,
     origin_of,
