@@ -30,7 +30,6 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.plan import (
-    FaultCount,
     check_algorithm,
     choose_algorithm,
     name_of_each,
@@ -140,7 +139,7 @@ class CellBlock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CellPlan(FaultCount):
+class CellPlan:
     """Plan for categorical columns: separate sums over cells of keys with equal categories, or one dense sum.
 
     `choose` builds it.
@@ -260,10 +259,7 @@ class CellPlan(FaultCount):
         return self.algorithm == "reference"
 
     def _sum(self, problem: Problem, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
-        plan = choose_algorithm(problem, algorithm)
-        state = plan.reduce(problem, n_jobs=n_jobs, progress=progress)
-        self._count_faults(plan.faults)
-        return state
+        return choose_algorithm(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=progress)
 
     def _numeric(
         self,

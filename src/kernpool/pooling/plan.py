@@ -204,22 +204,7 @@ def without_shift(state: PoolState) -> PoolState:
 
 
 @dataclass(frozen=True)
-class FaultCount:
-    """Counter of impossible results that a plan has detected and computed again."""
-
-    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
-
-    @property
-    def faults(self) -> int:
-        """Number of results of `reduce` found impossible and computed again; positive only if there is a bug."""
-        return self._faults[0]
-
-    def _count_faults(self, number: int) -> None:
-        self._faults[0] += number
-
-
-@dataclass(frozen=True)
-class Plan(FaultCount):
+class Plan:
     """Plan to pool a problem by a single algorithm, with the reason for its choice.
 
     Parameters
@@ -256,8 +241,7 @@ class Plan(FaultCount):
         larger, exponents = scaled_up(problem)
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
-            state, faults = corrected(larger, state, self.algorithm)
-            self._count_faults(faults)
+            state, _ = corrected(larger, state, self.algorithm)
         return problem.restored(scaled_back(problem, state, exponents))
 
     @underflow_is_zero

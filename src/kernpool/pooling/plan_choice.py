@@ -37,7 +37,6 @@ from kernpool.execution.threads import cut
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.category_cells import CellPlan, choose_for_levels
 from kernpool.pooling.plan import (
-    FaultCount,
     Plan,
     check_algorithm,
     choose_algorithm,
@@ -85,7 +84,7 @@ class GroupBlock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupPlan(FaultCount):
+class GroupPlan:
     """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it.
 
     Parameters
@@ -111,10 +110,7 @@ class GroupPlan(FaultCount):
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
         for block, part, report in _parts(problem, progress):
-            plan = self._choose(part)
-            state = plan.reduce(part, n_jobs=n_jobs, progress=report)
-            self._count_faults(plan.faults)
-            total.add(block.queries, state)
+            total.add(block.queries, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     @underflow_is_zero
