@@ -47,7 +47,6 @@ def test_impossible_answers_are_computed_again_and_counted(variant, what, faults
     with caplog.at_level(logging.DEBUG, logger="kernpool"):
         found = wrong.reduce(problem)
     np.testing.assert_allclose(found.finalize(), right.finalize(), rtol=1e-12)
-    assert (plan.faults, wrong.faults) == (0, 3)
     assert faults.counts() == {"brute": 3}
     assert "brute: 3 of 90 answers were impossible" in caplog.text
 

@@ -8,6 +8,7 @@ import pytest
 
 import kernpool
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, Problem, RankDeficiencyWarning
+from kernpool.algorithms.reference import pair_weights
 from kernpool.core.local_fit import RANK_TOLERANCE
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.explorer.page_bundle import bundle
@@ -83,14 +84,21 @@ def line():
 
 
 def expected_fit(problem):
-    """The plane of estimators, which is what the page shows; where sums keep it, pool's, with all digits."""
-    fit, exact = local_fit(problem, complete=False), local_fit(problem, complete=True)
+    """The plane of the engine; where the keys determine it, by offsets from their mean, which keeps all digits."""
+    fit, value = local_fit(problem), problem.value + problem.value_center
     undetermined = fit.occupied & (fit.rank < problem.key.shape[1])
-    pick = np.where(undetermined[:, None], fit.intercept, exact.intercept)
-    pick = np.where(fit.occupied[:, None], pick, np.nan)
+    pick = np.where(fit.occupied[:, None], fit.intercept, np.nan)
+    weight = pair_weights(problem)[1]
+    for i in np.flatnonzero(fit.occupied & ~undetermined) if problem.degree else ():
+        alpha = weight[i, :, None] / weight[i].sum()
+        key, level = np.sum(alpha * problem.key, axis=0), np.sum(alpha * value, axis=0)
+        root = np.sqrt(alpha)
+        plane = np.linalg.lstsq(root * (problem.key - key), root * (value - level), rcond=None)[0]
+        fit.slope[i] = plane * problem.similarity.bandwidth[:, None]
+        pick[i] = level + (problem.query[i] - key) @ plane
     if not problem.degree:
         return pick, None, np.zeros_like(undetermined), fit.rank
-    slope = np.where(undetermined[:, None, None], fit.slope, exact.slope) / problem.similarity.bandwidth[:, None]
+    slope = fit.slope / problem.similarity.bandwidth[:, None]
     return pick, np.where(fit.occupied[:, None, None], slope, np.nan), undetermined, fit.rank
 
 

@@ -20,7 +20,6 @@ PARTS = {
     "transforms": ("kernpool.algorithms.fourier", "Transform.certified"),
     "fused pairs": ("kernpool.algorithms.brute.fused", "FusedPairs.sums"),
     "staged tiles": ("kernpool.algorithms.brute.tiles", "CompiledBlocks.sums"),
-    "far gradients": ("kernpool.algorithms.underflow.gradients", "differentiate_far"),
 }
 
 

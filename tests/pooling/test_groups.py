@@ -7,8 +7,8 @@ from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
 from kernpool.core import Factors, Groups, solve
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling import local_fit, rounding_error
 from kernpool.pooling import plan_choice as of_groups
+from kernpool.pooling import rounding_error
 from tests.support.capabilities import algorithms
 from tests.support.dense_groups import left_out, mean_of_others
 
@@ -215,19 +215,6 @@ def test_one_group_alone_leaves_every_window_empty():
     x, y, _, _ = make_rows()
     state = choose(problem := make_problem(x, y, np.zeros(len(x), dtype=int))).reduce(problem)
     assert not state.denominator.any()
-
-
-def test_planes_that_sums_lose_are_those_of_the_keys():
-    """Clusters so close together beside their distance that covariances of offsets lose their digits."""
-    generator = np.random.default_rng(0)
-    group = np.repeat(np.arange(3), 8)
-    x = (np.array([0.0, 1e6, 1e6 + 3.0])[group] + generator.uniform(size=24))[:, None]
-    y = np.column_stack([np.cos(x[:, 0]), generator.normal(size=24)])
-    problem = make_problem(x, y, group, h=1.5, degree=1)
-    found, expected = local_fit(problem, "brute"), local_fit(of_groups._masked(problem), "brute")
-    assert expected.lost.any()
-    np.testing.assert_array_equal(found.lost, expected.lost)
-    np.testing.assert_allclose(found.intercept, expected.intercept, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])

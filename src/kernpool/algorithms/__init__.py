@@ -15,8 +15,8 @@ reference.
 
 Read `algorithm.py` first: the interface of an algorithm, and the costs that estimates of time use. Then
 `reference.py`, the dense sum as in textbooks. The folders `brute`, `sweep` and `tree` hold one algorithm each,
-`fourier.py` the Fourier transform. `verification.py` checks results, the folder `underflow` treats queries far from
-every key, and the folder `loops` has the compiled code that several algorithms share.
+`fourier.py` the Fourier transform. `verification.py` checks results, and the folder `loops` has the compiled code
+that several algorithms share.
 """
 
 from kernpool.algorithms.algorithm import Algorithm, Gradients

@@ -26,9 +26,10 @@ too few, which is neither linear nor constant.
 eigenvalues compare the spread of the keys with their distance from the query, and so say how many digits are left.
 Where the spread is less than about 1e-4 of the distance, half of the digits of C are lost, and `solve` makes the fit
 constant in that direction. In S the ratio counts to the fourth power: a quadratic turns linear where the spread is
-below about a hundredth of the distance, as for a Gaussian ten bandwidths from the nearest key. `pool` refits such
-queries to the keys themselves (`kernpool.algorithms.underflow.refit`). Estimators and their searches, chunks, Dask
-and torch, whose gradients are those of this fit, keep the fit of the state.
+below about a hundredth of the distance, as for a Gaussian ten bandwidths from the nearest key. So far from all keys
+every fit ends as the weighted mean, of a Gaussian the value of the nearest key, for `pool`, estimators, chunks, Dask
+and torch alike. Rejected: a plane through the nearest few keys, which extrapolates without bound and is not the fit
+that a search has seen.
 
 **Ridge.** A plane of d slopes from few keys has an unbounded variance (Seifert and Gasser, 1996). A penalty on its
 slopes bounds it::
@@ -59,9 +60,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,8 +74,7 @@ from kernpool.execution.warnings import warn_caller
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
-UNSURE = 1e-6  # an eigenvalue below has lost more than six digits
-FAR = 100.0  # squared distance over squared spread: in a direction of less, a slope hardly moves the fit
+SURE = 2e-6  # by which eigenvalues of a design that `solve_safely` solves are at least above zero
 COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
@@ -136,28 +135,10 @@ def solve_safely(design: Array, right: Array) -> Array | None:
     # The proof: the designs minus a multiple of the identity have a Cholesky factor. This and the solution take half as
     # long as inverses, from which the size of the eigenvalues would be known.
     try:
-        np.linalg.cholesky(design - 2.0 * UNSURE * np.eye(design.shape[1]))
+        np.linalg.cholesky(design - SURE * np.eye(design.shape[1]))
     except np.linalg.LinAlgError:
         return None
     return np.asarray(np.linalg.solve(design, right), dtype=np.float64)
-
-
-def find_lost_precision(covariance: Array, inverse: Array, offset: Array, rank: NDArray[np.intp]) -> NDArray[np.int8]:
-    """Flag fits whose slopes lose digits because the keys are close together but far from the query.
-
-    The flags are the codes 0, 1 and 2 of `LocalFit.lost`. A small eigenvalue alone is collinearity, which is not
-    counted.
-    """
-    lost = np.zeros(len(covariance), dtype=np.int8)
-    sure = (rank == offset.shape[1]) & (np.einsum("mde,mde->m", inverse, inverse) < (0.5 / UNSURE) ** 2)
-    (few,) = np.nonzero(~sure)
-    if few.size:
-        eigenvalues, directions = np.linalg.eigh(covariance[few])
-        squared = np.einsum("mda,md->ma", directions, offset[few]) ** 2
-        far = squared > FAR * np.maximum(eigenvalues, RANK_TOLERANCE)
-        missing = far & (eigenvalues <= RANK_TOLERANCE)
-        lost[few] = np.where((far & ~missing & (eigenvalues < UNSURE)).any(axis=1), 2, missing.any(axis=1))
-    return lost
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
@@ -201,78 +182,6 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
     """
     shrunk = eigenvalues.clip(0.0, tolerance) / tolerance  # exactly one where there is no ridge
     return shrunk / eigenvalues.clip(tolerance), (eigenvalues > tolerance).sum(-1)
-
-
-class Quadratics(NamedTuple):
-    """Local quadratic fits at m queries: intercepts, slopes, equivalent-kernel coefficients and design ranks.
-
-    Fields are those of `LocalFit`.
-    """
-
-    intercept: Array
-    slope: Array
-    base: Array
-    tilt: Array
-    rank: NDArray[np.intp]
-    lost: NDArray[np.int8]
-
-
-def fit_quadratics(mean: Array, layout: Layout) -> Quadratics:
-    """Fit a local quadratic at each query, given weighted means of the values, the offsets and their products.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (m, width)
-        Numerators over denominators; zeros for empty windows.
-    layout : Layout
-        Of degree 2.
-
-    Returns
-    -------
-    Quadratics
-        Fits and ranks.
-    """
-    m, c, d = len(mean), layout.values, layout.columns
-    (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
-    unit, unit_of_pair = _units(mean, layout)
-    central, finite = central_means(mean, layout)
-    unit_of_pair[~finite] = 1.0
-    spread = central[:, layout.second]
-    between = moment_matrix(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
-    skew = moment_matrix(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
-    middle = np.where(finite[:, None], spread / unit_of_pair, 0.0)
-    curved = moment_matrix(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
-    curved -= middle[:, :, None] * middle[:, None, :]
-    by_slope, rank = invert(between)
-    lost = find_lost_precision(between, by_slope, offset / unit, rank)
-    carried = by_slope @ skew
-    by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
-
-    def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
-        """Solve for slopes and curvatures, per scaled regressor, with several right-hand sides at once."""
-        curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
-        return by_slope @ right - carried @ curve, curve
-
-    with_pair = central[:, layout.cross_second].reshape(m, len(upper), c) / unit_of_pair[:, :, None]
-    slope, curve = solved(
-        central[:, layout.cross].reshape(m, d, c) / unit[:, :, None],
-        with_pair - middle[:, :, None] * value[:, None, :],
-    )
-    # The query, as seen from the mean of the keys.
-    at = -offset / unit
-    with np.errstate(over="ignore", invalid="ignore"):
-        at_pair = np.where(finite[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
-    intercept = value + np.einsum("md,mdc->mc", at, slope) + np.einsum("mp,mpc->mc", at_pair, curve)
-    share, share_of_pair = (part[:, :, 0] for part in solved(at[:, :, None], at_pair[:, :, None]))
-    base = 1.0 + np.sum(at * share, axis=1) + np.sum(at_pair * share_of_pair, axis=1)
-    tilt, tilt_of_pair = share / unit, share_of_pair / unit_of_pair
-    slope, curve = slope / unit[:, :, None], curve / unit_of_pair[:, :, None]
-    # From offsets about the mean of the keys to offsets from the query.
-    for i, (a, b) in enumerate(monomials(d, 2)):
-        for one, other in ((a, b), (b, a)):
-            tilt[:, one] -= offset[:, other] * tilt_of_pair[:, i]
-            slope[:, one] -= offset[:, other, None] * curve[:, i]
-    return Quadratics(intercept, slope, base, np.hstack([tilt, tilt_of_pair]), rank + rank_of_curve, lost)
 
 
 def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
@@ -338,11 +247,6 @@ class LocalFit:
         a quadratic fit those of curvatures are added, d (d + 3) / 2 in all.
     occupied : ndarray of bool, shape (m,)
         Whether there is a key of positive weight at all.
-    lost : ndarray of int8, shape (m,)
-        What is lost to rounding in sums of offsets, because keys are close together compared with their distance:
-        nothing (0), whether they determine a slope in some direction (1), or digits of a slope (2). `fit_lost`
-        recomputes such fits from the keys themselves; then `base` and `tilt` are NaN, since linear weights no
-        longer have that form.
     """
 
     intercept: Array
@@ -351,18 +255,10 @@ class LocalFit:
     tilt: Array
     rank: NDArray[np.intp]
     occupied: NDArray[np.bool_]
-    lost: NDArray[np.int8]
 
     def rows(self, which: slice | NDArray[np.intp]) -> LocalFit:
         """Return the local fits of the queries with these indices."""
         return LocalFit(*(getattr(self, field.name)[which] for field in fields(self)))
-
-    @classmethod
-    def joined(cls, fits: Sequence[LocalFit]) -> LocalFit:
-        """Concatenate the local fits of several sets of queries."""
-        if len(fits) == 1:
-            return fits[0]
-        return cls(*(np.concatenate([getattr(fit, field.name) for fit in fits]) for field in fields(cls)))
 
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
@@ -384,8 +280,7 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     -----
     A covariance is a difference, ``mean(t t') - mean(t) mean(t)'``. With offsets from the query, its relative rounding
     error grows with the squared ratio of the keys' distance to their spread; where half of the digits would be lost,
-    `bounded_inverse` treats the keys as equal in that direction. The sums hold no more information. If the keys are
-    available, `lost` says which queries to fit from them.
+    `bounded_inverse` treats the keys as equal in that direction. The sums hold no more information.
 
     Examples
     --------
@@ -396,13 +291,13 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
     (array([[1.]]), array([[[2.]]]), array([1]))
     """
     m, c, d = len(state.denominator), layout.values, layout.columns
-    occupied, rank, lost = state.denominator > 0, np.zeros(m, dtype=np.intp), np.zeros(m, dtype=np.int8)
+    occupied, rank = state.denominator > 0, np.zeros(m, dtype=np.intp)
     share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(m))
     if not layout.degree:
         intercept = state.numerator * share[:, None]
-        return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied, lost)
+        return LocalFit(intercept, np.empty((m, 0, c)), np.ones(m), np.empty((m, 0)), rank, occupied)
     p = layout.regressors
-    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, p)), rank, occupied, lost)
+    fit = LocalFit(np.empty((m, c)), np.empty((m, d, c)), np.empty(m), np.empty((m, p)), rank, occupied)
     at_once = min(ROWS, max(1, NUMBERS // p**2)) if d else ROWS
     solve_rows = _solve_quadratics if layout.degree == 2 else _solve_lines if d == 1 else _solve_rows
     for start in range(0, m, at_once):
@@ -412,9 +307,47 @@ def solve(state: PoolState, layout: Layout) -> LocalFit:
 
 
 def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
-    found = fit_quadratics(mean, layout)
-    for name, part in found._asdict().items():
-        getattr(fit, name)[rows] = part
+    m, c, d = len(mean), layout.values, layout.columns
+    (upper, lower), value, offset = np.triu_indices(d), mean[:, layout.value], mean[:, layout.first]
+    unit, unit_of_pair = _units(mean, layout)
+    central, finite = central_means(mean, layout)
+    unit_of_pair[~finite] = 1.0
+    spread = central[:, layout.second]
+    between = moment_matrix(central, layout, (1, 1)) / unit[:, :, None] / unit[:, None, :]
+    skew = moment_matrix(central, layout, (1, 2)) / unit[:, :, None] / unit_of_pair[:, None, :]
+    middle = np.where(finite[:, None], spread / unit_of_pair, 0.0)
+    curved = moment_matrix(central, layout, (2, 2)) / unit_of_pair[:, :, None] / unit_of_pair[:, None, :]
+    curved -= middle[:, :, None] * middle[:, None, :]
+    by_slope, rank = invert(between)
+    carried = by_slope @ skew
+    by_curve, rank_of_curve = invert(curved - skew.transpose(0, 2, 1) @ carried)
+
+    def solved(right: Array, right_of_pair: Array) -> tuple[Array, Array]:
+        """Solve for slopes and curvatures, per scaled regressor, with several right-hand sides at once."""
+        curve = by_curve @ (right_of_pair - carried.transpose(0, 2, 1) @ right)
+        return by_slope @ right - carried @ curve, curve
+
+    with_pair = central[:, layout.cross_second].reshape(m, len(upper), c) / unit_of_pair[:, :, None]
+    slope, curve = solved(
+        central[:, layout.cross].reshape(m, d, c) / unit[:, :, None],
+        with_pair - middle[:, :, None] * value[:, None, :],
+    )
+    # The query, as seen from the mean of the keys.
+    at = -offset / unit
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_pair = np.where(finite[:, None], offset[:, upper] * offset[:, lower] / unit_of_pair, 0.0) - middle
+    intercept = value + np.einsum("md,mdc->mc", at, slope) + np.einsum("mp,mpc->mc", at_pair, curve)
+    share, share_of_pair = (part[:, :, 0] for part in solved(at[:, :, None], at_pair[:, :, None]))
+    base = 1.0 + np.sum(at * share, axis=1) + np.sum(at_pair * share_of_pair, axis=1)
+    tilt, tilt_of_pair = share / unit, share_of_pair / unit_of_pair
+    slope, curve = slope / unit[:, :, None], curve / unit_of_pair[:, :, None]
+    # From offsets about the mean of the keys to offsets from the query.
+    for i, (a, b) in enumerate(monomials(d, 2)):
+        for one, other in ((a, b), (b, a)):
+            tilt[:, one] -= offset[:, other] * tilt_of_pair[:, i]
+            slope[:, one] -= offset[:, other, None] * curve[:, i]
+    fit.intercept[rows], fit.slope[rows], fit.base[rows] = intercept, slope, base
+    fit.tilt[rows], fit.rank[rows] = np.hstack([tilt, tilt_of_pair]), rank + rank_of_curve
 
 
 def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
@@ -428,10 +361,6 @@ def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> Non
     offset = first / unit
     covariance = square / unit / unit - offset * offset
     inverse, fit.rank[rows] = invert_scalars(covariance)
-    sure = (fit.rank[rows] == 1) & (inverse * inverse < (0.5 / UNSURE) ** 2)  # of rank 0 the inverse is zero
-    if not sure.all():
-        table, whole = inverse[:, None, None], fit.rank[rows]
-        fit.lost[rows] = find_lost_precision(covariance[:, None, None], table, offset[:, None], whole)
     slope = inverse[:, None] * (mean[:, layout.cross] / unit[:, None] - offset[:, None] * value)
     tilt = -(inverse * offset)
     fit.intercept[rows] = value - offset[:, None] * slope
@@ -457,7 +386,6 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     solution = solve_safely(covariance, np.concatenate([with_value, -offset[:, :, None]], axis=2))
     if solution is None:
         inverse, fit.rank[rows] = invert(covariance)
-        fit.lost[rows] = find_lost_precision(covariance, inverse, offset, fit.rank[rows])
         slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
     else:
         fit.rank[rows], slope, tilt = d, solution[:, :, :c], solution[:, :, c]

@@ -14,23 +14,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.input_validation import (
-    LEAST_TOL,
-    Keys,
-    Prepared,
-    Rows,
-    as_mask,
-    as_self_index,
-    as_tol,
-    center_of_values,
-    check_range,
-    column_range,
-    in_unit,
-    is_narrow,
-    places_among,
-    read_rows,
-    subtract,
-)
+from kernpool.core import input_validation
+from kernpool.core.input_validation import Keys, Prepared, Rows, column_range, read_rows
 from kernpool.core.moments import Layout, check_degree
 from kernpool.core.pair_factors import Factors, Groups
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
@@ -160,13 +145,14 @@ class Problem:
                 "A single query of several columns has shape (1, columns)"
             )
         check_degree(degree, d)
-        mask, bias = as_mask(attn_mask, (m, n))
+        mask, bias = input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelLogits(
             get_kernel(kernel), array_validation.as_bandwidth(bandwidth, d), cast(Composition, composition)
         )
-        check_range(asked, rows, similarity.bandwidth)
-        share = max(as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), LEAST_TOL)
+        input_validation.check_range(asked, rows, similarity.bandwidth)
+        share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
+        narrow = input_validation.is_narrow(asked.dtype, rows.dtype, *keys.dtypes)
         problem = cls(
             query=asked.array,
             key=rows.array,
@@ -175,11 +161,11 @@ class Problem:
             similarity=similarity,
             key_weight=keys.weight,
             weight_unit=keys.unit,
-            self_index=as_self_index(exclude_self, self_index, m, n),
+            self_index=input_validation.as_self_index(exclude_self, self_index, m, n),
             attn_mask=mask,
             logit_bias=bias,
             tol=min(share, LARGEST_TOL[degree]),
-            dtype=np.dtype(np.float32 if is_narrow(asked.dtype, rows.dtype, *keys.dtypes) else np.float64),
+            dtype=np.dtype(np.float32 if narrow else np.float64),
             degree=int(degree),
             prepared=keys.prepared,
         )
@@ -243,10 +229,11 @@ class Problem:
         else:
             weight = None if self.key_weight is None else self.key_weight[keys]
             part = replace(self, key=self.key[keys], value=self.value[keys], key_weight=weight, prepared=None)
+        own = self.self_index
         return replace(
             part,
             query=self.query[queries],
-            self_index=None if self.self_index is None else places_among(keys, self.self_index[queries], self.shape[1]),
+            self_index=None if own is None else input_validation.places_among(keys, own[queries], len(self.key)),
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),
             factors=None if self.factors is None else self.factors.block(queries, keys),
@@ -260,11 +247,11 @@ class Problem:
         back to merge as those of blocks do. At least one of the keys has to have a weight.
         """
         block = self.block(queries, keys)
-        center = center_of_values(block.value, block.key_weight, block.attn_mask)
-        weight, unit = (None, 1.0) if block.key_weight is None else in_unit(block.key_weight)
+        center = input_validation.center_of_values(block.value, block.key_weight, block.attn_mask)
+        weight, unit = (None, 1.0) if block.key_weight is None else input_validation.in_unit(block.key_weight)
         return replace(
             block,
-            value=subtract(block.value, center),
+            value=input_validation.subtract(block.value, center),
             value_center=block.value_center + center,
             key_weight=weight,
             weight_unit=block.weight_unit * unit,

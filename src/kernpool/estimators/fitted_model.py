@@ -227,7 +227,6 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
         model.algorithm,
         model.n_jobs,
         current_progress(),
-        complete=False,
         ridge=recipe_of(model).ridge_weight(problem.key.shape[1]),
     )
 

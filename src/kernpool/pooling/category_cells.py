@@ -23,20 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import Gradients
-from kernpool.algorithms.underflow.gradients import find_far
 from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
 from kernpool.core.pair_factors import Cell, Codes, Factors, Some
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.pooling.plan import (
-    FaultCount,
-    check_algorithm,
-    choose_algorithm,
-    name_of_each,
-    read_pullback,
-    read_wanted,
-)
+from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
 
@@ -111,7 +102,6 @@ def mean_weighted_residual(sums: PoolState, fit: LocalFit, cotangent: Array, lay
 
 
 WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
-FAR_PAIRS = 1 << 18  # of far queries, with a table of their factors
 MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a sum of its own
 
 
@@ -140,7 +130,7 @@ class CellBlock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CellPlan(FaultCount):
+class CellPlan:
     """Plan for categorical columns: separate sums over cells of keys with equal categories, or one dense sum.
 
     `choose` builds it.
@@ -260,10 +250,7 @@ class CellPlan(FaultCount):
         return self.algorithm == "reference"
 
     def _sum(self, problem: Problem, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
-        plan = choose_algorithm(problem, algorithm)
-        state = plan.reduce(problem, n_jobs=n_jobs, progress=progress)
-        self._count_faults(plan.faults)
-        return state
+        return choose_algorithm(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=progress)
 
     def _numeric(
         self,
@@ -277,19 +264,11 @@ class CellPlan(FaultCount):
     ) -> dict[str, Array]:
         """Differentiate fitted values by log-bandwidths or queries, cell by cell, from sums of centered values."""
         sums = {name: np.zeros(problem.query.shape) for name in wanted}
-        far = find_far(state)
-        if far.size:  # cells are weighed against each other by logits, which is too rough out there
-            for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
-                some = far[piece]
-                found = _dense_pullback(problem.block(some), state.rows(some), cotangent[some], wanted)
-                for name in wanted:
-                    sums[name][some] = found[name]
-        near = state.without(far)
         for block in _blocks(problem, 0, progress, 0, passes):
             rows = block.rows
             # In the unit of the cell: what the state sums is the factor times the weights of the cell.
-            shift = near.shift[rows] - block.factors.sum(axis=1)
-            scaled = PoolState(shift, near.denominator[rows], near.numerator[rows])
+            shift = state.shift[rows] - block.factors.sum(axis=1)
+            scaled = PoolState(shift, state.denominator[rows], state.numerator[rows])
             gradients = choose_algorithm(block.part, self._asked).pullback(
                 block.part, scaled, cotangent[rows], wanted, n_jobs=n_jobs, progress=block.report
             )

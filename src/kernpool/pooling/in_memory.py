@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PairSample
-from kernpool.algorithms.underflow.refit import fit_lost
 from kernpool.algorithms.verification import SLACK
 from kernpool.core import Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
@@ -246,7 +245,7 @@ class ArrayPairs:
                 return sums
         batch = self.batch(recipe, query)
         together = sum_stack(batch, recipe.algorithm, recipe.n_jobs, progress)
-        sums = sum_problems(recipe, batch.problem, len(batch), progress, complete=True, together=together)
+        sums = sum_problems(recipe, batch.problem, len(batch), progress, together=together)
         return replace(sums, shape=batch.output_shape, dtype=batch.dtype)
 
 
@@ -288,7 +287,6 @@ def sum_problems(
     items: int = 1,
     progress: Progress | None = None,
     *,
-    complete: bool = False,
     reuse: bool = False,
     together: tuple[PoolState, Array] | None = None,
 ) -> Sums:
@@ -304,8 +302,6 @@ def sum_problems(
         How many there are.
     progress : callable, optional
         Called as ``progress(done, total)`` in queries of all items.
-    complete : bool, default=False
-        Whether planes that the sums have lost are fitted from the keys themselves; else they are constant there.
     reuse : bool, default=False
         As in `choose`.
     together : (PoolState, ndarray of shape (items, c)), optional
@@ -328,14 +324,8 @@ def sum_problems(
         parts = [limit_values(problem(i), row[item == i], recipe.empty, recipe.n_jobs) for i in np.unique(item)]
         return np.concatenate(parts)
 
-    def fit_lost_planes(fit: LocalFit) -> LocalFit:
-        parts = [fit.rows(slice(i * m, (i + 1) * m)) for i in range(items)]
-        return LocalFit.joined(
-            [fit_lost(problem(i), part) if part.lost.any() else part for i, part in enumerate(parts)]
-        )
-
     center = np.concatenate([np.broadcast_to(c, (m, len(c))) for c in centers]) if centered else None
-    return Sums(state, first.layout, center, fill, fit_lost_planes if complete and first.degree else None)
+    return Sums(state, first.layout, center, fill)
 
 
 def sum_states(
@@ -377,7 +367,6 @@ def local_fit(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     *,
-    complete: bool = True,
     ridge: Array | None = None,
 ) -> LocalFit:
     """Fit a local constant, plane or quadratic around each query of a problem.
@@ -388,8 +377,6 @@ def local_fit(
         Problem to fit.
     algorithm, n_jobs, progress
         As in `pool`.
-    complete : bool, default=True
-        Whether planes that sums have lost are fitted from the keys themselves; else they are constant there.
     ridge : ndarray of shape (d,), optional
         Of `Recipe.ridge_weight`.
 
@@ -407,8 +394,7 @@ def local_fit(
     """
     plan = choose(problem, algorithm, reuse=True)
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
-    lost = partial(fit_lost, problem) if complete and problem.degree and problem.factors is None else None
-    return Sums(state, problem.layout, problem.value_center, complete=lost).fit(ridge)
+    return Sums(state, problem.layout, problem.value_center).fit(ridge)
 
 
 def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:

@@ -16,15 +16,14 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients
-from kernpool.algorithms.algorithm import PER_QUERY, WANTED, PairSample, Pullback
+from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, reference
+from kernpool.algorithms.algorithm import WANTED, PairSample, Pullback
 from kernpool.algorithms.reference import REFERENCE, may_underflow
-from kernpool.algorithms.underflow import gradients as far_gradients
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range
 from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import resolve_n_jobs
+from kernpool.execution.threads import cut, resolve_n_jobs
 from kernpool.execution.vector_width import vector_bits
 from kernpool.execution.warnings import underflow_is_zero
 
@@ -204,22 +203,7 @@ def without_shift(state: PoolState) -> PoolState:
 
 
 @dataclass(frozen=True)
-class FaultCount:
-    """Counter of impossible results that a plan has detected and computed again."""
-
-    _faults: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
-
-    @property
-    def faults(self) -> int:
-        """Number of results of `reduce` found impossible and computed again; positive only if there is a bug."""
-        return self._faults[0]
-
-    def _count_faults(self, number: int) -> None:
-        self._faults[0] += number
-
-
-@dataclass(frozen=True)
-class Plan(FaultCount):
+class Plan:
     """Plan to pool a problem by a single algorithm, with the reason for its choice.
 
     Parameters
@@ -256,8 +240,7 @@ class Plan(FaultCount):
         larger, exponents = scaled_up(problem)
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
-            state, faults = corrected(larger, state, self.algorithm)
-            self._count_faults(faults)
+            state, _ = corrected(larger, state, self.algorithm)
         return problem.restored(scaled_back(problem, state, exponents))
 
     @underflow_is_zero
@@ -296,13 +279,14 @@ class Plan(FaultCount):
         Raises
         ------
         ValueError
-            If a derivative is unknown, the kernel has no slope, or several keys have comparable weights for a query so
-            far away that rounding hides which is larger: never with one relevant key, nor for a single column.
+            If a derivative is unknown, or the kernel has no slope.
 
         Notes
         -----
-        Gradients are those of the exact sum, at any distance. Where a query is so far from all keys that one of them
-        has all the weight, they are exactly zero, except the derivative by its value.
+        Rounding of the logits is all that limits gradients: they are right to the machine epsilon times the largest
+        logit, which is the squared distance from the nearest key over two for a Gaussian. Where that is beyond 2^40, a
+        million bandwidths, the fit is the value of the nearest key, and moves with nothing else. For any kernel all
+        gradients of such queries but those by values are exactly zero.
         """
         wanted = read_wanted(wanted, WANTED)
         if self._chosen.pullback is None:
@@ -330,17 +314,28 @@ class Plan(FaultCount):
         n_jobs: int | None,
         progress: Progress | None,
     ) -> Gradients:
-        """Differentiate pooled values by the chosen algorithm, and by another method at queries far from all keys."""
-        pullback = cast(Pullback, self._chosen.pullback)
-        jobs, far = resolve_n_jobs(n_jobs), far_gradients.find_far(reduced)
-        if not far.size:
-            return pullback(problem, reduced, cotangent, wanted, jobs, progress)
-        # Algorithms take weights from logits, which round by more than one far out there.
-        of_far = far_gradients.differentiate_far(problem.block(far), reduced.rows(far), cotangent[far], wanted, jobs)
-        found = pullback(problem, reduced.without(far), cotangent, wanted, jobs, progress)
-        for name in wanted:
-            getattr(found, name)[far if name in PER_QUERY else slice(None)] += getattr(of_far, name)
+        """Differentiate pooled values by the chosen algorithm; queries far from all keys move with values alone."""
+        far = find_far(reduced)
+        found = cast(Pullback, self._chosen.pullback)(
+            problem, reduced.without(far) if far.size else reduced, cotangent, wanted, resolve_n_jobs(n_jobs), progress
+        )
+        if found.value is not None:
+            for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
+                # With sums of its own: logits that another algorithm has rounded differ by more than one.
+                part = problem.block(far[piece])
+                of_far = reference.pullback(part, reference.reduce(part), cotangent[far[piece]], frozenset({"value"}))
+                found.value[:] += cast(NDArray[np.float64], of_far.value)
         return found
+
+
+FAR = 2.0**40  # logits below minus this have lost all but four digits: 1.5 million bandwidths of a Gaussian
+FAR_PAIRS = 1 << 18  # of far queries, at once
+
+
+def find_far(state: PoolState) -> NDArray[np.intp]:
+    """Return the indices of queries so far from all keys that rounded logits do not say how weights change."""
+    (below,) = np.nonzero((state.shift < 0.5 * -FAR) & (state.denominator > 0))
+    return below[state.shift[below] + np.log(state.denominator[below]) < -FAR]
 
 
 def refuse_factors(problem: Problem) -> None:

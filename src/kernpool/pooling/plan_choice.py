@@ -29,22 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Gradients
-from kernpool.algorithms.underflow.gradients import find_far
 from kernpool.core import Groups, PoolState, Problem, empty_state
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.category_cells import CellPlan, choose_for_levels
-from kernpool.pooling.plan import (
-    FaultCount,
-    Plan,
-    check_algorithm,
-    choose_algorithm,
-    name_of_each,
-    read_pullback,
-    read_wanted,
-)
+from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm, name_of_each, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -52,7 +42,6 @@ Index = NDArray[np.intp]
 WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
 MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for them, another cut twice as long
 WAYS = 8  # parts that a range of groups is cut into, at most
-FAR_PAIRS = 1 << 18  # of far queries, with all keys under a mask
 
 
 class GroupBlock(NamedTuple):
@@ -85,7 +74,7 @@ class GroupBlock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupPlan(FaultCount):
+class GroupPlan:
     """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it.
 
     Parameters
@@ -111,10 +100,7 @@ class GroupPlan(FaultCount):
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
         for block, part, report in _parts(problem, progress):
-            plan = self._choose(part)
-            state = plan.reduce(part, n_jobs=n_jobs, progress=report)
-            self._count_faults(plan.faults)
-            total.add(block.queries, state)
+            total.add(block.queries, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     @underflow_is_zero
@@ -162,20 +148,10 @@ class GroupPlan(FaultCount):
         sums = {
             name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted
         }
-        far = find_far(state)
-        if far.size:  # as with categories: rounded logits are too imprecise there to weigh parts against each other
-            bare = problem.without_center()
-            for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
-                some = far[piece]
-                part = _masked(bare.block(some))
-                found = self._choose(part).pullback(part, state.rows(some), cotangent[some], wanted, n_jobs=n_jobs)
-                for name in wanted:
-                    sums[name][some] = getattr(found, name)
-        near = state.without(far)
         for block, part, report in _parts(problem, progress):
             rows = block.queries
             gradients = self._choose(part).pullback(
-                part, near.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
+                part, state.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
             )
             for name in wanted:
                 sums[name][rows] += getattr(gradients, name)

@@ -82,12 +82,11 @@ def pool(
         Fit a constant, a plane or a quadratic around each query. A constant is the weighted mean, which stays between
         the values and needs a single key; it is the default because that is what pooling means. A plane has no bias at
         boundaries or where keys are denser on one side [3]_ [4]_, returns an affine function of the keys as it is, may
-        leave the range of the values, and takes two to three times as long. Far from all keys it is the plane of the
-        nearest ones. Where the keys of a window do not determine a slope in some direction, the fit is constant in it,
-        with one warning. A quadratic, in one to three columns, has no bias where the values are curved; it returns a
-        quadratic function of the keys as it is, varies more from sample to sample than a plane, takes one and a half
-        to three times as long, and has no gradients. Where keys do not determine a curvature, the fit is that of
-        ``degree=1``, with one warning.
+        leave the range of the values, and takes two to three times as long. Where the keys of a window do not determine
+        a slope in some direction, or are far away, the fit is constant in it, with one warning. A quadratic, in one to
+        three columns, has no bias where the values are curved; it returns a quadratic function of the keys as it is,
+        varies more from sample to sample than a plane, takes one and a half to three times as long, and has no
+        gradients. Where keys do not determine a curvature, the fit is that of ``degree=1``, with one warning.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
@@ -144,16 +143,11 @@ def pool(
     -----
     Time is O(n + m) for one column; O(n m d) or less for more, as far as keys are near (see `choose`). Memory is
     O(n + m): the n x m weights exist only in tiles. Values are centered before they are summed. Far from all keys,
-    where every Gaussian weight underflows, the weighted mean is the nearest key's value. The plane is found from sums
-    of offsets ``k - q``; its rounding error is that of the sums times the squared ratio of the distance of the keys
-    from the query to their spread. Where that ratio is beyond a thousand, or the weights leave no spread at all, the
-    plane is fitted to the keys themselves (`kernpool.algorithms.underflow`): right to rounding at any distance, and
-    the one through the nearest keys in the limit. Keys of which one depends on others to 12 digits, or that agree to
-    rounding, count as dependent. Chunks and large memory maps leave nothing but sums, so there the promise of
-    ``degree=1`` ends where keys are within 1e-4 of their distance from the query: the fit turns constant in such a
-    direction, with the warning (see `kernpool.core.local_fit`). With ``degree=2`` the squared ratio is to the fourth
-    power, and the fit turns linear where keys are within a hundredth of their distance from the query, such as ten
-    bandwidths from the nearest key of a Gaussian (see `kernpool.core.local_fit`).
+    where every Gaussian weight underflows, the result is the nearest key's value, for every degree: a plane is found
+    from sums of offsets ``k - q``, whose rounding grows with the squared ratio of the distance of the keys from the
+    query to their spread. Where that ratio is beyond ten thousand in some direction, the fit is constant in it, with a
+    warning; with ``degree=2`` it is linear from a ratio of a hundred on, such as ten bandwidths from the nearest key of
+    a Gaussian (see `kernpool.core.local_fit`).
 
     The result has the same bits for any number of threads, and for every call of the same problem. From about a
     hundred thousand pairs on it is computed by compiled loops, which the first call of a process waits for: half a

@@ -10,7 +10,6 @@ overall mean, which are the same sum in the limit of a small or of a large bandw
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -218,7 +217,7 @@ class ReportRank(Protocol):
 
 @dataclass(frozen=True)
 class Sums:
-    """Kernel sums at each query, with callbacks that give a value where no key has weight and redo imprecise fits.
+    """Kernel sums at each query, with a callback that gives a value where no key has weight.
 
     Parameters
     ----------
@@ -231,8 +230,6 @@ class Sums:
         their digits. None for uncentered values.
     fill : callable, optional
         The values of rows whose window is empty, under the policies "nearest" and "mean".
-    complete : callable, optional
-        Fits planes that the sums have lost, from the pairs themselves.
     shape : tuple of int, optional
         Of the pooled values; by default (m, c).
     dtype : numpy.dtype, default=float64
@@ -243,7 +240,6 @@ class Sums:
     layout: Layout
     center: Array | None = None
     fill: Fill | None = None
-    complete: Callable[[LocalFit], LocalFit] | None = None
     shape: tuple[int, ...] | None = None
     dtype: np.dtype[Any] = FLOAT64
 
@@ -253,13 +249,9 @@ class Sums:
         Parameters
         ----------
         ridge : ndarray of shape (d,), optional
-            As in `with_ridge`. With a ridge no plane is lost: it determines the slopes that the keys do not.
+            As in `with_ridge`.
         """
-        if ridge is not None and np.any(ridge):
-            fit = solve(with_ridge(self.state, self.layout, ridge), self.layout)
-        else:
-            fit = solve(self.state, self.layout)
-            fit = fit if self.complete is None else self.complete(fit)
+        fit = solve(self.state if ridge is None else with_ridge(self.state, self.layout, ridge), self.layout)
         center = 0.0 if self.center is None else self.center
         return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
 

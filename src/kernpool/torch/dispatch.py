@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.sweep.sweep import applies
-from kernpool.algorithms.underflow.gradients import find_far
 from kernpool.core import PoolState, Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.torch.masks import Participants, check_dropout, check_inputs, without_infinity
@@ -258,6 +257,4 @@ def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[
         reason = "those by queries and keys are sums of series, in linear time"
     else:
         return Route("pairs", "those by queries and keys would take another pass")
-    if find_far(state).size:
-        return Route("pairs", "products of positions and gradients would cancel for queries far from all keys")
     return Route("places", reason)

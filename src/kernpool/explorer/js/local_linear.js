@@ -4,7 +4,7 @@
 // and the fit mean(v) - mean(t) slope. Covariances are sums over deviations from the means, in a second pass over the
 // keys: as a difference of sums they would lose as many digits as the spread of the keys is small beside their
 // distance. Where that spread is below 1e-4 of the distance a slope is not determined, and the fit is constant in
-// that direction, as that of the estimators is. `kernpool.pool` goes on to fit such a query from its nearest keys.
+// that direction, as in `kernpool.core.local_fit`.
 
 import { invertDesign } from "./design.js";
 

@@ -81,9 +81,7 @@ class SmootherMatrix:
     def local(self, value: Array) -> LocalFit:
         """Return local fits at the queries to each column of values; zero where no key is in the kernel's support."""
         ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
-        return local_fit(
-            self.problem_with(value), self.recipe.algorithm, self.recipe.n_jobs, complete=False, ridge=ridge
-        )
+        return local_fit(self.problem_with(value), self.recipe.algorithm, self.recipe.n_jobs, ridge=ridge)
 
     def fit(self, value: Array) -> Array:
         """Return fitted values at the queries for each column of values of the keys, of shape (m, columns).
@@ -105,7 +103,7 @@ class SmootherMatrix:
         """
         center = np.min(square, axis=0)
         problem = replace(self.problem, value=subtract(square, center), value_center=center)
-        found = local_fit(problem, self.recipe.algorithm, self.recipe.n_jobs, complete=False)
+        found = local_fit(problem, self.recipe.algorithm, self.recipe.n_jobs)
         return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
 
     def report_empty(self, value: Array) -> None:
