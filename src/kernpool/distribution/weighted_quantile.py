@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import may_underflow, pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.one_column_quantile import SortedLine, is_quicker, narrow
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
@@ -345,7 +344,7 @@ class Bisection:
         return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
 
 
-AnyIndex = NDArray[np.signedinteger]
+AnyIndex = NDArray[np.signedinteger]  # of 32 bits where these are enough
 
 FEW_PAIRS = 100_000  # that tables handle before a compiler has loaded
 # Of the sum of all weights, times the square root of the number of keys: an order within it counts as reached, such as
@@ -431,31 +430,14 @@ class KernelWeights:
         if not len(order):
             return
         slack = SLACK * max(4.0, np.sqrt(len(order)))
-        others = None
-        if m * len(order) > FEW_PAIRS and self._may_be_on_a_line(level.shape[1]):
-            line = SortedLine.of(self.problem, order)
-            if line is not None:
-                left = []
-                for rows, place in line.places(level, slack, self.recipe.n_jobs):
-                    known = (place >= 0).all(axis=1)
-                    yield rows[known], place[known]
-                    left.append(rows[~known])
-                    done += int(known.sum())
-                    report(done * level.shape[1])
-                others = np.sort(np.concatenate(left)).astype(np.intp)
-        others = np.arange(m) if others is None else others
-        ordered = self.problem.block(slice(None), order) if len(others) else self.problem
-        for part in cut(len(others), max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
-            rows, before = others[part], done * level.shape[1]
+        ordered = self.problem.block(slice(None), order)
+        for part in cut(m, max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
+            rows, before = np.arange(m)[part], done * level.shape[1]
             share = np.maximum(level[rows] - slack, LEAST)
             for some, place in self._by_sums(ordered, order, rows, share, partial(_report, report, before)):
                 yield some, place
                 done += len(some)
                 report(done * level.shape[1])
-
-    def _may_be_on_a_line(self, levels: int) -> bool:
-        one = self.problem.key.shape[1] == 1 and self.recipe.algorithm in ("auto", "sweep")
-        return one and can_select(self.problem) and is_quicker(self.problem, levels)
 
     def _sum(self, problem: Problem) -> PoolState:
         if problem.key_weight is not None and not problem.key_weight.any():
@@ -503,6 +485,11 @@ class KernelWeights:
 
 def _report(report: Callable[[int], object], before: int, more: int) -> None:
     report(before + more)
+
+
+def narrow(index: AnyIndex) -> AnyIndex:
+    """Convert indices to int32 where they fit, to save memory."""
+    return index.astype(np.int32) if len(index) < 1 << 31 else index
 
 
 def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
