@@ -13,6 +13,7 @@ from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables
 from tests.support.dense_quantiles import assert_quantiles
+from tests.support.ordered_sums import never_by_table
 
 LEVELS = [0.5, 0.0, 0.9, 0.05, 1.0, 0.25]  # in no order
 
@@ -21,7 +22,7 @@ LEVELS = [0.5, 0.0, 0.9, 0.05, 1.0, 0.25]  # in no order
 def way(request, monkeypatch):
     """Few pairs are done densely; as many would be, loops and the tree have to find the same."""
     if request.param != "dense":
-        monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
+        never_by_table(monkeypatch)
     if request.param == "descent":
         monkeypatch.setattr(weighted_quantile, "FEWEST_KEYS", 7)
         monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1)
@@ -133,7 +134,7 @@ def test_halves_of_the_keys_may_have_no_weight(kernel, columns, way):
 
 def test_requests_that_rounding_leads_past_all_keys_find_the_last_that_counts(monkeypatch):
     """More is needed than there is, and the descent comes to nodes that are empty, round after round."""
-    monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
+    never_by_table(monkeypatch)
     for name, value in (("FEWEST_KEYS", 7), ("QUICK_PAIRS", 1), ("PAIR_BY_PAIR", frozenset())):
         monkeypatch.setattr(weighted_quantile, name, value)
     monkeypatch.setattr(of_places, "SLACK", -1e-13)
@@ -216,11 +217,11 @@ def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
     query, key, value, _ = make_rows(n=4000, m=3000, ties=False)
     monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1 << 16)
     kept: list[slice] = []
-    places = weighted_quantile.Selection.places
+    scan = weighted_quantile.Bisection._scan_keys
     monkeypatch.setattr(
-        weighted_quantile.Selection,
-        "places",
-        lambda self, rows, keys, need: kept.append(keys) or places(self, rows, keys, need),
+        weighted_quantile.Bisection,
+        "_scan_keys",
+        lambda self, leaves, *more: kept.extend(leaf.keys for leaf in leaves) or scan(self, leaves, *more),
     )
     found = pool_quantile(
         query, key, value, LEVELS, bandwidth=0.02, algorithm="sweep"
