@@ -7,25 +7,22 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_quantile, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import KernelWeights, one_column_quantile, weighted_quantile
+from kernpool.distribution import KernelWeights, weighted_quantile
 from kernpool.distribution import weighted_quantile as of_places
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables
 from tests.support.dense_quantiles import assert_quantiles
+from tests.support.ordered_sums import never_by_table
 
 LEVELS = [0.5, 0.0, 0.9, 0.05, 1.0, 0.25]  # in no order
 
 
-@pytest.fixture(params=["dense", "loops", "descent", "blocks"])
+@pytest.fixture(params=["dense", "loops", "descent"])
 def way(request, monkeypatch):
-    """Few pairs are done densely; as many would be, loops, the tree and blocks on a line have to find the same."""
+    """Few pairs are done densely; as many would be, loops and the tree have to find the same."""
     if request.param != "dense":
-        monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
-        monkeypatch.setattr(of_places, "is_quicker", lambda *_: request.param == "blocks")
-    if request.param == "blocks":
-        for name, value in (("BUCKET", 8), ("FEWEST_KEYS", 16), ("MOST_QUERIES", 50), ("QUERIES_PER_BLOCK", 20)):
-            monkeypatch.setattr(one_column_quantile, name, value)
+        never_by_table(monkeypatch)
     if request.param == "descent":
         monkeypatch.setattr(weighted_quantile, "FEWEST_KEYS", 7)
         monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1)
@@ -137,8 +134,7 @@ def test_halves_of_the_keys_may_have_no_weight(kernel, columns, way):
 
 def test_requests_that_rounding_leads_past_all_keys_find_the_last_that_counts(monkeypatch):
     """More is needed than there is, and the descent comes to nodes that are empty, round after round."""
-    monkeypatch.setattr(of_places, "FEW_PAIRS", 0)
-    monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
+    never_by_table(monkeypatch)
     for name, value in (("FEWEST_KEYS", 7), ("QUICK_PAIRS", 1), ("PAIR_BY_PAIR", frozenset())):
         monkeypatch.setattr(weighted_quantile, name, value)
     monkeypatch.setattr(of_places, "SLACK", -1e-13)
@@ -220,13 +216,12 @@ def test_a_large_problem_compared_in_full(algorithm):
 def test_the_tree_is_gone_down_where_sums_are_quick(monkeypatch):
     query, key, value, _ = make_rows(n=4000, m=3000, ties=False)
     monkeypatch.setattr(weighted_quantile, "QUICK_PAIRS", 1 << 16)
-    monkeypatch.setattr(of_places, "is_quicker", lambda *_: False)
     kept: list[slice] = []
-    places = weighted_quantile.Selection.places
+    scan = weighted_quantile.Bisection._scan_keys
     monkeypatch.setattr(
-        weighted_quantile.Selection,
-        "places",
-        lambda self, rows, keys, need: kept.append(keys) or places(self, rows, keys, need),
+        weighted_quantile.Bisection,
+        "_scan_keys",
+        lambda self, leaves, *more: kept.extend(leaf.keys for leaf in leaves) or scan(self, leaves, *more),
     )
     found = pool_quantile(
         query, key, value, LEVELS, bandwidth=0.02, algorithm="sweep"

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, kernel_names, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import smoothed_cdf, weighted_cdf
+from kernpool.distribution import ordered_sums, weighted_cdf
 from kernpool.distribution.scoring_rules import known_crps, known_pit
 from kernpool.distribution.smoothed_cdf import known_smooth
 from kernpool.pooling import Recipe, weight_rows
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
+from tests.support.ordered_sums import never_by_table
 
 
 def make_rows(n=60, m=12, seed=0):
@@ -26,7 +27,7 @@ def make_rows(n=60, m=12, seed=0):
 @pytest.fixture(params=["tables", "loops"])
 def way(request, monkeypatch):
     if request.param == "loops":
-        monkeypatch.setattr(smoothed_cdf, "FEW_PAIRS", 0)
+        never_by_table(monkeypatch)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
@@ -139,7 +140,7 @@ def test_problems_of_any_kind(situation, columns, way):
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(smoothed_cdf, "PAIRS", 1 << 14)
+    monkeypatch.setattr(ordered_sums, "PAIRS", 1 << 14)
     query, key, value, y, _ = make_rows(n=1000, m=200)
     problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
     for ask in (

@@ -12,6 +12,7 @@ from kernpool.distribution.scoring_rules import find_y_bandwidth, indicators
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles
 from kernpool.pooling import Recipe
 from tests.support.dense_distribution import dense_smooth, shares
+from tests.support.ordered_sums import never_by_table
 
 LEVELS = np.array([0.5, 0.001, 0.9, 0.05])
 
@@ -25,7 +26,7 @@ def make_rows(n=80, m=9, seed=0):
 @pytest.fixture(params=["tables", "loops"])
 def way(request, monkeypatch):
     if request.param == "loops":
-        monkeypatch.setattr(smoothed_cdf, "FEW_PAIRS", 0)
+        never_by_table(monkeypatch)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())

@@ -1,11 +1,11 @@
 """Conditional distributions: quantiles, distribution functions, densities and scores from kernel weights.
 
 The weights of a query are a distribution over the values of the keys. Read `quantile.py` first: conditional quantiles
-and their intervals. `weighted_quantile.py` finds them exactly without an m x n table, `one_column_quantile.py` faster
-for many queries on one column. `cdf.py` has distribution functions, from the sums of `weighted_cdf.py`. For data in
-chunks, `multipass_quantile.py` finds quantiles by passes of counting, and `chunk_queries.py` has the map-reduce queries
-of each pass. `smoothed_cdf.py` smooths distributions in y; `scoring_rules.py` has PIT, CRPS and the bandwidth in y. The
-folder `loops` has the compiled sums.
+and their intervals. `weighted_quantile.py` finds them exactly without an m x n table. `cdf.py` has distribution
+functions, from the sums of `weighted_cdf.py`. `ordered_sums.py` chooses how weights are summed over ordered keys. For
+data in chunks, `multipass_quantile.py` finds quantiles by passes of counting, and `chunk_queries.py` has the map-reduce
+queries of each pass. `smoothed_cdf.py` smooths distributions in y; `scoring_rules.py` has PIT, CRPS and the bandwidth
+in y. The folder `loops` has the compiled sums.
 """
 
 from kernpool.distribution.cdf import Function, counted_functions, pool_cdf

@@ -20,6 +20,7 @@ from kernpool.core.state import Empty
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.distribution.chunk_queries import bare_problem
 from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile
+from kernpool.distribution.ordered_sums import FAR
 from kernpool.distribution.scoring_rules import check_y_bandwidth
 from kernpool.distribution.smoothed_cdf import known_smooth, normal_density
 from kernpool.distribution.weighted_cdf import (
@@ -33,7 +34,6 @@ from kernpool.distribution.weighted_cdf import (
     rows_of,
     two_sided_sums,
 )
-from kernpool.distribution.weighted_quantile import FAR
 from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution.weighted_quantile import LN_2
+from kernpool.distribution.ordered_sums import LN_2
 from kernpool.pooling import QueryBatch, choose, merge_states
 
 Array = NDArray[np.float64]

@@ -32,17 +32,8 @@ from kernpool.distribution.chunk_queries import (
     joined_rows,
     weights_in_unit,
 )
-from kernpool.distribution.weighted_quantile import (
-    FAR,
-    LEAST,
-    LN_2,
-    SLACK,
-    Bisection,
-    Node,
-    can_select,
-    known_quantiles,
-    quantiles,
-)
+from kernpool.distribution.ordered_sums import FAR, LN_2, WAYS
+from kernpool.distribution.weighted_quantile import LEAST, SLACK, Bisection, Node, known_quantiles, quantiles
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
 from kernpool.pooling import ChunkPairs, QueryBatch, Recipe
@@ -266,7 +257,7 @@ class MultipassQuantile:
         ranges, inverse = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
         members = [np.flatnonzero(inverse.ravel() == i) for i in range(len(ranges))]
         nodes = [Node(slice(int(a), int(b)), i, need[i]) for (a, b), i in zip(ranges, members, strict=True)]
-        if can_select(problem):
+        if WAYS["bisection"].refusal(problem) is None:
             place = Bisection(problem, requests.row[which], unit, self.asked.recipe, int).run(need, nodes)
         else:
             place = _by_tables(problem, requests.row[which], unit, nodes)

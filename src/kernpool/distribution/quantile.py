@@ -108,14 +108,10 @@ def pool_quantile(
     Equal to sorting each row of the weights by value and cumulating, except where the distribution function equals a
     quantile order within rounding. A table of all weights is never stored; memory is O(n + m).
 
-    *Few queries, or several columns.* The keys are sorted by value once. The sum over the lower half of them decides
-    on which side of the middle a quantile lies, and so on recursively: about log2(n / 512) sums in all, each by the
-    algorithm that `choose` finds. Where that is brute force, the keys are scanned in order instead until the quantile
-    is reached, so that every pair is visited at most twice.
-
-    *Many queries on a line.* Blocks of neighbouring queries share sums at some nodes. Each query interpolates from
-    them, to rounding, where in the order of values its quantile lies, and scans 128 keys: some hundred operations per
-    key, whatever the bandwidth, and some hundred per query and order. Kernels "laplace" and "constant" use bisection.
+    The keys are sorted by value once. The sum over the lower half of them decides on which side of the middle a
+    quantile lies, and so on recursively: about log2(n / 512) sums in all, each by the algorithm that `choose` finds.
+    Where that is brute force, the keys are scanned in order instead until the quantile is reached, so that every pair
+    is visited at most twice.
 
     A float mask, a user-defined kernel, and queries so far away that a logarithm of their weights is beyond 65 536 use
     tables of a few queries. Where few keys have weight, high and low orders are extremes of a small sample.

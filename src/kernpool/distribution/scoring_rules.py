@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kernpool.core.problem import Problem
-from kernpool.distribution.smoothed_cdf import dense_weights_of, run_over_queries
+from kernpool.distribution.ordered_sums import sum_over_pairs
 from kernpool.distribution.weighted_cdf import ranks, shares_below
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
@@ -114,18 +114,17 @@ def known_crps(
     rank = np.searchsorted(values, away, side="right")
     found = np.full(len(y), np.nan)
 
-    def look(arguments: tuple[Any, ...], rows: Index) -> None:
+    def visit(arguments: tuple[Any, ...], rows: Index, scores: Array) -> None:
         from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.ordered_values import score_block
 
-        scores = np.empty(len(rows))
         loop: Any = score_block
         loop(*arguments, *(read_only(array) for array in (values, away[rows], rank[rows])), scores)
-        found[rows] = scores
 
-    rest, occupied = run_over_queries(recipe, ordered, look)
-    for here, share in dense_weights_of(ordered, rest, occupied):
-        found[here] = _scores(share, values, away[here], rank[here])
+    def table(share: Array, rows: Index) -> Array:
+        return _scores(share, values, away[rows], rank[rows])
+
+    occupied = sum_over_pairs(recipe, ordered, found, visit, table)
     return found, occupied
 
 

@@ -4,11 +4,10 @@ With the kernel weights alpha_j(q), values v_j and a bandwidth h_y in y::
 
     F(y | q) = sum_j alpha_j(q) Phi((y - v_j) / h_y),    f(y | q) = sum_j alpha_j(q) phi((y - v_j) / h_y) / h_y
 
-`run_over_queries` runs the compiled loops over all pairs of a query and a key, without a table of weights;
-`dense_weights_of` yields blocks of weights where there is no loop.
+Thresholds common to all queries are columns of values, which are pooled; others are sums over all pairs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,105 +17,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kernpool.core.problem import Problem
-from kernpool.distribution.weighted_quantile import FAR, LN_2, can_select, known_quantiles
-from kernpool.execution.threads import resolve_n_jobs, run_blocks
-from kernpool.pooling import Recipe, algorithm_within, choose, weight_rows
+from kernpool.distribution.ordered_sums import bare, sum_over_pairs, sum_part
+from kernpool.distribution.weighted_quantile import known_quantiles
+from kernpool.pooling import Recipe
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-FEW_PAIRS = 100_000  # that tables handle before loops are loaded
-PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
-# Receives the leading arguments of a loop and the indices of its queries.
-Look = Callable[[tuple[Any, ...], Index], None]
-
-
-def run_over_queries(recipe: Recipe, problem: Problem, look: Look) -> tuple[Index, NDArray[np.bool_]]:
-    """Run a compiled loop over blocks of queries; return queries left over, and at which queries any key has weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Algorithm of the total weights, and number of threads.
-    problem : Problem
-        Queries and keys; its values are ignored.
-    look : callable
-        Calls the loop with the leading arguments that it is passed.
-
-    Returns
-    -------
-    rest : ndarray of int
-        Queries for which it was not called: too few pairs, no loop for the kernel, or too far from all keys for a
-        common unit of all weights.
-    occupied : ndarray of bool, shape (m,)
-        Which windows are not empty; true for all queries in `rest`, which `dense_weights_of` updates.
-    """
-    m, n = problem.shape
-    bare = replace(problem, value=np.zeros((n, 1)), value_center=np.zeros(1), degree=0)
-    everyone = np.arange(m)
-    if m * n <= FEW_PAIRS or not can_select(bare):
-        return everyone, np.ones(m, dtype=bool)
-    if bare.key_weight is not None and not bare.key_weight.any():
-        return everyone[:0], np.zeros(m, dtype=bool)
-    state = choose(bare, "auto", reuse=True).reduce(bare, n_jobs=recipe.n_jobs)
-    occupied, unit, near = state.denominator > 0, np.zeros(m), state.denominator > 0
-    if not bare.similarity.kernel.is_compact:
-        mass = np.where(occupied, state.log_denominator, 0.0) - np.log(bare.weight_unit)
-        near, unit = occupied & (np.abs(mass) < FAR), np.rint(mass / LN_2)
-    rows = np.flatnonzero(near)
-    arguments = _arguments(bare, unit)
-
-    def work(block: slice) -> Iterator[None]:
-        look(arguments(rows[block]), rows[block])
-        yield
-
-    at_once = max(1, PAIRS // n)
-    blocks = [slice(i, min(i + at_once, len(rows))) for i in range(0, len(rows), at_once)]
-    run_blocks(work, blocks, resolve_n_jobs(recipe.n_jobs), None)
-    return np.flatnonzero(occupied & ~near), occupied
-
-
-def dense_weights_of(problem: Problem, rest: Index, occupied: NDArray[np.bool_]) -> Iterator[tuple[Index, Array]]:
-    """Yield dense weights, in batches, of the queries that no compiled loop handled, and update `occupied`.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem of all queries.
-    rest, occupied
-        Results of `run_over_queries`; `occupied` is updated for queries in `rest`.
-    """
-    for some, share in weight_rows(problem.block(rest)):
-        rows = rest[some]
-        occupied[rows] = share.any(axis=1)
-        yield rows[occupied[rows]], share[occupied[rows]]
-
-
-def _arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
-    from kernpool.algorithms.brute.matrix_products import read_only
-    from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba
-
-    code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
-    if problem.factors is not None:
-        code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
-    key, key_weight = problem.key.T, np.empty(0) if problem.key_weight is None else problem.key_weight
-    key, key_weight, code, tables = (read_only(array) for array in (key, key_weight, code, tables))
-    how = kernel_of(problem)
-    mask, own, own_weight = problem.attn_mask, problem.self_index, problem.own_weight
-
-    def of(rows: Index) -> tuple[Any, ...]:
-        levels = np.empty((len(rows), 0), dtype=np.int64)
-        each = (
-            np.empty((0, 0), dtype=bool) if mask is None else mask[rows],
-            np.full(len(rows), -1) if own is None else own[rows],
-            own_weight[rows],
-            levels if problem.factors is None else problem.factors.query_code[rows],
-        )
-        masks = [read_only(array) for array in each]
-        return read_only(problem.query[rows]), key, key_weight, *masks, code, tables, *how, read_only(unit[rows])
-
-    return of
-
 
 Profile = Callable[[Array], Array]
 
@@ -188,7 +94,6 @@ def _pooled(
 
     Thresholds are handled in batches.
     """
-    algorithm = algorithm_within(problem, recipe.algorithm)
     found, occupied = np.full((len(problem.query), len(threshold)), np.nan), np.zeros(len(problem.query), dtype=bool)
     at_once = max(1, COLUMN_NUMBERS // len(value))
     for start in range(0, len(threshold), at_once):
@@ -196,10 +101,10 @@ def _pooled(
         column = profile((threshold[some] - value[:, None]) / width)
         # A constant column has to be zero, for algorithms that work in units of its range.
         first = column[0] * (np.ptp(column, axis=0) == 0)
-        part = replace(problem, value=column - first, value_center=np.zeros(column.shape[1]), degree=0)
+        part = replace(bare(problem), value=column - first, value_center=np.zeros(column.shape[1]))
         if part.key_weight is not None and not part.key_weight.any():
             break
-        state = choose(part, algorithm, reuse=True).reduce(part, n_jobs=recipe.n_jobs)
+        state = sum_part(recipe, part)
         occupied = state.denominator > 0
         mean = state.numerator[occupied] / state.denominator[occupied, None]
         found[occupied, some] = np.maximum(mean, 0.0) + first
@@ -223,20 +128,20 @@ def _by_pairs(
     away = np.broadcast_to(threshold, (m, t)) - (0.0 if center is None else center[:, None])
     found = np.full((m, t), np.nan)
 
-    def look(arguments: tuple[Any, ...], rows: Index) -> None:
+    profile = normal_density if density else ndtr
+
+    def visit(arguments: tuple[Any, ...], rows: Index, sums: Array) -> None:
         from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.ordered_values import smooth_block
 
-        sums = np.empty((len(rows), t))
         loop: Any = smooth_block
         loop(*arguments, read_only(value), read_only(away[rows]), float(width), density, sums)
-        found[rows] = sums
 
-    rest, occupied = run_over_queries(recipe, problem, look)
-    profile = normal_density if density else ndtr
-    for here, share in dense_weights_of(problem, rest, occupied):
-        for b in range(t):
-            found[here, b] = np.einsum("ij,ij->i", share, profile((away[here, b, None] - value) / width))
+    def table(share: Array, rows: Index) -> Array:
+        columns = away[rows].T
+        return np.stack([np.einsum("ij,ij->i", share, profile((y[:, None] - value) / width)) for y in columns], axis=1)
+
+    occupied = sum_over_pairs(recipe, problem, found, visit, table)
     return found, occupied
 
 

@@ -9,28 +9,36 @@ with uniform tau, it is a random draw from it.
 
 `Bisection` goes down a binary tree of keys in that order. A node is a range of keys, and the weight of its lower half
 decides in which half a quantile lies; that sum is computed by whichever algorithm suits it. Where pairs would be
-summed one by one, or are few, `Selection` scans the keys of the node in compiled loops. Nothing is sorted per
-query, and nothing of size m x n is kept. `dense_places` uses tables of weights, for few pairs and for kernels
-without a loop. `quantiles` puts these together for values in arrays, with the treatment of empty windows.
+summed one by one, or are few, a compiled loop scans the keys of the node. Nothing is sorted per query, and nothing of
+size m x n is kept. `dense_places` uses tables of weights, for few pairs and for kernels without a loop.
+`ordered_sums.choose_way` decides; `KernelWeights` does as it says, and `known_quantiles` has values in arrays.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.reference import may_underflow, pair_weights
+from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.one_column_quantile import SortedLine, is_quicker, narrow
+from kernpool.distribution.ordered_sums import (
+    FAR,
+    FEWEST_KEYS,
+    LN_2,
+    QUICK_PAIRS,
+    bare,
+    choose_way,
+    loop_arguments,
+    sum_part,
+)
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.kernels import is_compiled
 from kernpool.pooling import Recipe, choose, limit_problem
 
 Array = NDArray[np.float64]
@@ -67,9 +75,7 @@ def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tup
     -----
     Weights are in the unit of their own row, the largest, so that they have all of their digits at any distance.
     """
-    at_once = max(1, PAIRS_IN_TABLE // problem.shape[1])
-    for start in range(0, len(queries), at_once):
-        which = slice(start, min(start + at_once, len(queries)))
+    for which in cut(len(queries), max(1, PAIRS_IN_TABLE // problem.shape[1])):
         _, weight = pair_weights(problem.block(queries[which]).with_dense_factors())
         total = np.cumsum(weight, axis=1)
         need = np.maximum(share[which] * total[:, -1:], LEAST_SUM)
@@ -84,109 +90,6 @@ def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tup
 
 
 PAIRS = 1 << 23  # of a piece, which Ctrl-C waits for
-
-
-def can_select(problem: Problem) -> bool:
-    """Return whether the compiled search loops support the kernel, the mask and the groups of a problem.
-
-    They need a built-in kernel, no additive mask or groups, and no underflow if the kernel is compact.
-    """
-    kernel = problem.similarity.kernel
-    plain = problem.logit_bias is None and problem.groups is None
-    return is_compiled(kernel) and plain and not (kernel.is_compact and may_underflow(problem))
-
-
-class Selection:
-    """Search for the keys at which cumulative weights reach given sums, by scanning keys in compiled loops.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of degree 0, for which there are loops (`can_select`).
-    unit : ndarray of shape (m,)
-        Units of the weights, as powers of two near the logarithm of their sum, so that they neither underflow nor
-        overflow; zero for kernels of compact support.
-    """
-
-    def __init__(self, problem: Problem, unit: Array) -> None:
-        self.problem, self.unit = problem, unit
-
-    def places(self, rows: Index, keys: slice, need: Array) -> Iterator[tuple[Index, Index]]:
-        """Yield, in batches of requests, the key in a range at which cumulative weight reaches `need`.
-
-        Parameters
-        ----------
-        rows : ndarray of int, shape (r,)
-            The query of each request, in rising order.
-        keys : slice
-            Range to search.
-        need : ndarray of shape (r,)
-            The cumulative weight to reach, in units of ``2**unit``; ascending within a query.
-
-        Yields
-        ------
-        which : ndarray of int
-            Some of the requests.
-        place : ndarray of int
-            Their key, the first at which the sum is reached, or else the last one of positive weight; -1 where all
-            weights are zero.
-        """
-        asked, start = np.unique(rows, return_index=True)
-        start = np.append(start, len(rows))
-        at_once = max(1, PAIRS // (keys.stop - keys.start))
-        for first in range(0, len(asked), at_once):
-            last = min(first + at_once, len(asked))
-            which = np.arange(start[first], start[last])
-            yield which, self._search(asked[first:last], keys, start[first : last + 1] - start[first], need[which])
-
-    def _search(self, queries: Index, keys: slice, start: Index, need: Array) -> Index:
-        from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
-        from kernpool.distribution.loops.ordered_values import select_block
-
-        problem, (key, weight, level, tables, kernel) = self.problem, self._arrays
-        m, mask, factors = len(queries), problem.attn_mask, problem.factors
-        none = np.empty((m, 0), dtype=np.int64)
-        found = np.full(len(need), -1)
-        select_block(
-            read_only(problem.query[queries]),
-            key,
-            weight,
-            read_only(np.empty((0, 0), dtype=bool) if mask is None else mask[queries]),
-            read_only(np.full(m, -1) if problem.self_index is None else problem.self_index[queries]),
-            read_only(self._own_weight[queries]),
-            read_only(none if factors is None else factors.query_code[queries]),
-            level,
-            tables,
-            *kernel,
-            read_only(self.unit[queries]),
-            keys.start,
-            keys.stop,
-            read_only(start),
-            read_only(need),
-            found,
-        )
-        return found
-
-    @cached_property
-    def _own_weight(self) -> Array:
-        return self.problem.own_weight
-
-    @cached_property
-    def _arrays(self) -> tuple[Array, Array, NDArray[np.int64], Array, tuple[Array, int, bool | None, bool]]:
-        from kernpool.algorithms.brute.matrix_products import read_only
-        from kernpool.algorithms.brute.tiles import kernel_of
-
-        problem = self.problem
-        weight = np.empty(0) if problem.key_weight is None else problem.key_weight
-        code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
-        if problem.factors is not None:
-            code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
-        return read_only(problem.key.T), read_only(weight), read_only(code), read_only(tables), kernel_of(problem)
-
-
-LN_2 = float(np.log(2.0))
-FEWEST_KEYS = 512  # that are halved
-QUICK_PAIRS = 1 << 20  # scanned in the time that one more sum takes to start
 PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that cost no less than visiting each key
 
 
@@ -276,23 +179,38 @@ class Bisection:
         Requests may begin in nodes of their own; by default all begin at the root.
         """
         found, passed = np.full(len(need), -1), SkippedRange.nothing(len(need))
-        selection = Selection(self.problem, self.unit)
+        arguments = loop_arguments(self.problem, self.unit)
         nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
         while nodes:
-            self._scan_keys(self._leaves(nodes, passed), selection, found)
+            self._scan_keys(self._leaves(nodes, passed), arguments, found)
             # Rounding of the sums has led some requests past all keys with weight: take the last such key before.
             nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
             passed.mass[found < 0] = 0.0
         return found
 
-    def _scan_keys(self, leaves: list[Node], selection: Selection, found: Index) -> None:
-        """Search the keys of the leaves one by one, several leaves in parallel, and write indices into `found`."""
+    def _scan_keys(self, leaves: list[Node], arguments: Callable[[Index], tuple[Any, ...]], found: Index) -> None:
+        """Search the keys of the leaves one by one, several leaves in parallel, and write indices into `found`.
+
+        The key of a request is the first at which its sum is reached, or else the last one of positive weight.
+        """
+        from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
+        from kernpool.distribution.loops.ordered_values import select_block
+
+        loop: Any = select_block
 
         def work(some: slice) -> Iterator[None]:
             for leaf in leaves[some]:
                 order = np.lexsort((leaf.need, self.rows[leaf.requests]))
-                requests = leaf.requests[order]
-                for which, place in selection.places(self.rows[requests], leaf.keys, leaf.need[order]):
+                requests, need, keys = leaf.requests[order], leaf.need[order], leaf.keys
+                queries, start = np.unique(self.rows[requests], return_index=True)
+                start = np.append(start, len(requests))
+                for part in cut(len(queries), max(1, PAIRS // (keys.stop - keys.start))):
+                    which = slice(start[part.start], start[part.stop])
+                    place, first = np.full(len(requests[which]), -1), start[part.start : part.stop + 1] - which.start
+                    loop(
+                        *arguments(queries[part]), keys.start, keys.stop, read_only(first), read_only(need[which]),
+                        place,
+                    )  # fmt: skip
                     found[requests[which]] = place
                     yield
 
@@ -316,8 +234,7 @@ class Bisection:
             if choose(part.without_factors(), self.recipe.algorithm, reuse=True).algorithm in PAIR_BY_PAIR:
                 leaves += self._cut(node, pairs)
                 continue
-            state = choose(part, self.recipe.algorithm, reuse=True).reduce(part, n_jobs=self.recipe.n_jobs)
-            mass = self.masses(state, queries)[inverse]
+            mass = self.masses(sum_part(self.recipe, part), queries)[inverse]
             left = (mass >= node.need) & (mass > 0)
             passed.put(node.requests[~left], lower, mass[~left])
             for keys, some, need in (
@@ -345,17 +262,13 @@ class Bisection:
         return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
 
 
-AnyIndex = NDArray[np.signedinteger]
+AnyIndex = NDArray[np.signedinteger]  # of 32 bits where these are enough
 
-FEW_PAIRS = 100_000  # that tables handle before a compiler has loaded
 # Of the sum of all weights, times the square root of the number of keys: an order within it counts as reached, such as
 # .1 by three of 30 equal weights, in whatever order they are added.
 SLACK = 2.0**-50
 # Of that sum, the least target: an order of zero is reached by the first weight that does not underflow.
 LEAST = 2.0**-960
-# Of logarithms of sums: beyond, a power of two next to one is rounded to more than 1e-11. Such queries are ten thousand
-# bandwidths away from all keys, or nearly, and have tables in their own unit.
-FAR = 2.0**16
 LEAST_REQUESTS = 1 << 18  # that go down the tree together, where keys are few: it takes about 200 bytes for each
 
 
@@ -377,8 +290,7 @@ class KernelWeights:
     @classmethod
     def of(cls, problem: Problem, recipe: Recipe) -> KernelWeights:
         """Build the `KernelWeights` of a problem, ignoring its values."""
-        nothing = np.zeros((len(problem.key), 1))
-        return cls(replace(problem, value=nothing, value_center=np.zeros(1), degree=0), recipe)
+        return cls(bare(problem), recipe)
 
     @cached_property
     def state(self) -> PoolState:
@@ -431,31 +343,14 @@ class KernelWeights:
         if not len(order):
             return
         slack = SLACK * max(4.0, np.sqrt(len(order)))
-        others = None
-        if m * len(order) > FEW_PAIRS and self._may_be_on_a_line(level.shape[1]):
-            line = SortedLine.of(self.problem, order)
-            if line is not None:
-                left = []
-                for rows, place in line.places(level, slack, self.recipe.n_jobs):
-                    known = (place >= 0).all(axis=1)
-                    yield rows[known], place[known]
-                    left.append(rows[~known])
-                    done += int(known.sum())
-                    report(done * level.shape[1])
-                others = np.sort(np.concatenate(left)).astype(np.intp)
-        others = np.arange(m) if others is None else others
-        ordered = self.problem.block(slice(None), order) if len(others) else self.problem
-        for part in cut(len(others), max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
-            rows, before = others[part], done * level.shape[1]
+        ordered = self.problem.block(slice(None), order)
+        for part in cut(m, max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
+            rows, before = np.arange(m)[part], done * level.shape[1]
             share = np.maximum(level[rows] - slack, LEAST)
             for some, place in self._by_sums(ordered, order, rows, share, partial(_report, report, before)):
                 yield some, place
                 done += len(some)
                 report(done * level.shape[1])
-
-    def _may_be_on_a_line(self, levels: int) -> bool:
-        one = self.problem.key.shape[1] == 1 and self.recipe.algorithm in ("auto", "sweep")
-        return one and can_select(self.problem) and is_quicker(self.problem, levels)
 
     def _sum(self, problem: Problem) -> PoolState:
         if problem.key_weight is not None and not problem.key_weight.any():
@@ -477,7 +372,7 @@ class KernelWeights:
         state = self._state_of(rows)
         some = state.denominator > 0
         state, rows, share = state.rows(np.flatnonzero(some)), rows[some], share[some]
-        loops = can_select(ordered) and ordered.shape[0] * ordered.shape[1] > FEW_PAIRS
+        loops = choose_way(ordered, "bisection").name == "bisection"
         near = loops & (np.abs(state.log_denominator) < FAR)
         for which, place in dense_places(ordered, rows[~near], share[~near]):
             yield rows[~near][which], order[place]
@@ -503,6 +398,11 @@ class KernelWeights:
 
 def _report(report: Callable[[int], object], before: int, more: int) -> None:
     report(before + more)
+
+
+def narrow(index: AnyIndex) -> AnyIndex:
+    """Convert indices to int32 where they fit, to save memory."""
+    return index.astype(np.int32) if len(index) < 1 << 31 else index
 
 
 def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:

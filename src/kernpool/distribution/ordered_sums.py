@@ -1,0 +1,202 @@
+"""Ways to sum kernel weights over keys in the order of their values, and the choice between them.
+
+`WAYS` lists them with what they cannot do and what they cost, and `choose_way` is the only place that chooses. Sums of
+parts of the keys are those of `kernpool.pooling.choose`. `sum_over_pairs` runs a compiled loop over all pairs of a
+query and a key, and tables of weights for the queries that it does not suit.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms.reference import may_underflow
+from kernpool.core import PoolState, Problem
+from kernpool.execution.threads import resolve_n_jobs, run_blocks
+from kernpool.kernels import is_compiled
+from kernpool.pooling import Recipe, algorithm_within, choose, weight_rows
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+LN_2 = float(np.log(2.0))
+PER_PAIR_IN_TABLE, PER_PAIR = 1e-8, 2e-9  # seconds
+LOADING = 8e-4  # seconds charged for compiled loops and for several sums: tables do 100 000 pairs before
+FEWEST_KEYS = 512  # that are halved
+QUICK_PAIRS = 1 << 20  # looked at one by one in the time that a few more sums take to start
+# Of logarithms of sums: beyond, a power of two next to one is rounded to more than 1e-11. Such queries are ten thousand
+# bandwidths away from all keys, or nearly, and have tables in their own unit.
+FAR = 2.0**16
+PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
+
+
+@dataclass(frozen=True)
+class Way:
+    """Way to sum weights over ordered keys, as chosen by `choose_way`.
+
+    Parameters
+    ----------
+    name : str
+        Its name in `WAYS`.
+    reason : str
+        What it does, and when it is chosen.
+    fixed, per_pair : float
+        Estimated seconds, for a call and for each pair of a query and a key.
+    needs_loop : bool, default=False
+        Whether it is only for problems with a compiled loop.
+    """
+
+    name: str
+    reason: str
+    fixed: float
+    per_pair: float
+    needs_loop: bool = False
+
+    def seconds(self, problem: Problem) -> float:
+        """Estimate the time for a problem."""
+        m, n = problem.shape
+        return self.fixed + self.per_pair * m * n
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Say what of a problem the compiled loops do not support, if they are needed."""
+        kernel = problem.similarity.kernel
+        if not self.needs_loop:
+            return None
+        if not is_compiled(kernel):
+            return "has no loop for a kernel of the user's own"
+        if problem.logit_bias is not None or problem.groups is not None:
+            return "has no loop for an additive mask or groups"
+        return "would underflow" if kernel.is_compact and may_underflow(problem) else None
+
+
+WAYS = {
+    way.name: way
+    for way in (
+        Way("table", "tables of the weights of some queries: few pairs, or no compiled loop", 0.0, PER_PAIR_IN_TABLE),
+        Way("pairs", "all pairs in a compiled loop: CRPS, and thresholds smoothed in y", LOADING, PER_PAIR, True),
+        Way("bisection", "sums over halves of the keys, then a loop over few: quantiles", LOADING, PER_PAIR, True),
+        Way("ranges", "sums over the keys between thresholds, the same for all queries", LOADING, PER_PAIR),
+        Way("ranks", "sums over halves of the keys on either side of thresholds of each query", LOADING, PER_PAIR),
+    )
+}
+
+
+def choose_way(problem: Problem, name: str) -> Way:
+    """Choose the way to sum weights over ordered keys: a named one, or tables where these are quicker or only they can.
+
+    Examples
+    --------
+    >>> from kernpool import Problem
+    >>> choose_way(Problem.from_arrays([0.0], [0.0, 1.0], [3.0, 4.0]), "bisection").name
+    'table'
+    """
+    able = [way for way in (WAYS["table"], WAYS[name]) if way.refusal(problem) is None]
+    return min(able, key=lambda way: way.seconds(problem))
+
+
+def bare(problem: Problem) -> Problem:
+    """Return the problem of the weights alone: local constant, with values of zero."""
+    return replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
+
+
+def sum_part(recipe: Recipe, part: Problem) -> PoolState:
+    """Return the kernel sums of a problem, by the requested algorithm if that supports the problem, else by "auto"."""
+    return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
+
+
+def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
+    """Return a function from indices of queries to the leading arguments of the compiled loops.
+
+    Parameters
+    ----------
+    problem : Problem
+        For which there are loops (`Way.refusal`).
+    unit : ndarray of shape (m,)
+        Units of the weights, as powers of two near the logarithm of their sum, so that they neither underflow nor
+        overflow; zero for kernels of compact support.
+    """
+    from kernpool.algorithms.brute.matrix_products import read_only
+    from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba
+
+    code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
+    if problem.factors is not None:
+        code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
+    key, key_weight = problem.key.T, np.empty(0) if problem.key_weight is None else problem.key_weight
+    key, key_weight, code, tables = (read_only(array) for array in (key, key_weight, code, tables))
+    how = kernel_of(problem)
+    mask, own, own_weight = problem.attn_mask, problem.self_index, problem.own_weight
+
+    def of(rows: Index) -> tuple[Any, ...]:
+        levels = np.empty((len(rows), 0), dtype=np.int64)
+        each = (
+            np.empty((0, 0), dtype=bool) if mask is None else mask[rows],
+            np.full(len(rows), -1) if own is None else own[rows],
+            own_weight[rows],
+            levels if problem.factors is None else problem.factors.query_code[rows],
+        )
+        masks = [read_only(array) for array in each]
+        return read_only(problem.query[rows]), key, key_weight, *masks, code, tables, *how, read_only(unit[rows])
+
+    return of
+
+
+def sum_over_pairs(
+    recipe: Recipe,
+    problem: Problem,
+    found: Array,
+    loop: Callable[[tuple[Any, ...], Index, Array], None],
+    table: Callable[[Array, Index], Array],
+) -> NDArray[np.bool_]:
+    """Write results of all pairs into `found`, by a compiled loop or by tables; return which queries have a key.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Algorithm of the total weights, and number of threads.
+    problem : Problem
+        Queries and keys; its values are ignored.
+    found : ndarray of shape (m, ...)
+        Stays as it is where the window is empty.
+    loop : callable
+        Calls the loop with the leading arguments, for the queries with these indices; writes into the last argument.
+    table : callable
+        Computes the results from dense weights, for queries of few pairs, without a loop for their kernel, or too far
+        from all keys for a common unit of all weights.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        Which windows are not empty.
+    """
+    problem = bare(problem)
+    m, n = problem.shape
+    occupied, near, unit = np.ones(m, dtype=bool), np.zeros(m, dtype=bool), np.zeros(m)
+    if choose_way(problem, "pairs").name == "pairs":
+        if problem.key_weight is not None and not problem.key_weight.any():
+            return near
+        state = sum_part(replace(recipe, algorithm="auto"), problem)
+        occupied = near = state.denominator > 0
+        if not problem.similarity.kernel.is_compact:
+            mass = np.where(occupied, state.log_denominator, 0.0) - np.log(problem.weight_unit)
+            near, unit = occupied & (np.abs(mass) < FAR), np.rint(mass / LN_2)
+        rows, arguments = np.flatnonzero(near), loop_arguments(problem, unit)
+
+        def work(block: slice) -> Iterator[None]:
+            some = rows[block]
+            part = np.empty((len(some), *found.shape[1:]))
+            loop(arguments(some), some, part)
+            found[some] = part
+            yield
+
+        at_once = max(1, PAIRS // n)
+        blocks = [slice(i, min(i + at_once, len(rows))) for i in range(0, len(rows), at_once)]
+        run_blocks(work, blocks, resolve_n_jobs(recipe.n_jobs), None)
+    rest = np.flatnonzero(occupied & ~near)
+    for which, share in weight_rows(problem.block(rest)):
+        some = rest[which]
+        occupied[some] = share.any(axis=1)
+        here = occupied[some]
+        found[some[here]] = table(share[here], some[here])
+    return occupied
