@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows, count_copies
 from kernpool.core import Prepared, Problem, in_unit
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, with_sizes
+from kernpool.execution.text_table import IntervalTable
 from kernpool.execution.threads import cut
 from kernpool.pooling.recipe import limit_values
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
@@ -407,7 +407,7 @@ class MethodRecord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
-class PredictionInterval(PrintedResult):
+class PredictionInterval(IntervalTable):
     """Prediction intervals at m points, with their coverage statement.
 
     Parameters
@@ -457,25 +457,10 @@ class PredictionInterval(PrintedResult):
     units: str = "rows"
     effective_rows: Array | None = None
 
-    @property
-    def width(self) -> Array:
-        """Widths of the prediction intervals: upper limit minus lower limit."""
-        return np.asarray(self.upper - self.lower)
-
     def __str__(self) -> str:
-        few = self.center[:ROWS]  # of a million places, too
-        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
-        table = []
-        for at in shown:
-            ends = np.array([self.center[at], self.lower[at], self.upper[at]])
-            digits = digits_beside(ends, 0.1 * np.diff(ends[1:]))
-            table.append([*(str(i) for i in at), *(f"{end:.{digits}g}" for end in ends)])
-        names = ["point", *["output"] * (few.ndim - 1), "center", "lower", "upper"]
-        names, table = with_sizes(names, table, self.effective_rows)
-        lines = [
-            f"points     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
-            f"level      {self.level:g}",
-            f"method     {self.method}, calibrated by {self.n_calibration:g} {self.units}",
-            f"guarantee  {self.guarantee}",
-        ]
-        return "\n".join([*lines, "", *columns_of_text(names, table), *["  ..."] * (self.center.size > len(shown))])
+        facts = {
+            "level": f"{self.level:g}",
+            "method": f"{self.method}, calibrated by {self.n_calibration:g} {self.units}",
+            "guarantee": self.guarantee,
+        }
+        return self._printed(facts, {"n_eff": self.effective_rows}, error=0.1 * self.width)

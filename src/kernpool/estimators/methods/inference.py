@@ -42,7 +42,7 @@ from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, with_sizes
+from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, printed_table
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import Clusters, Interval, Summary, as_level, intervals, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
@@ -67,7 +67,6 @@ Found = TypeVar("Found")
 Kind = TypeVar("Kind", bound="PredictionBase")
 
 QUANTITIES = ("fit", "derivative")
-COLUMNS = ("mean", "se", "center", "lower", "upper")  # of tables; the interval is around its own center
 
 
 class computed_once(cached_property[Found]):
@@ -503,22 +502,21 @@ class Prediction(PrintedResult, PredictionBase):
         if len(self) > ROWS:
             few = replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
         mean, at = few.mean, list(np.ndindex(few.mean.shape))
-        cut, names = few is not self, ["row", "output"][: mean.ndim]
-        lines = [f"rows      {len(self)}" + ", the first below" * cut]
+        facts, names = {"rows": f"{len(self)}"}, ["row", "output"][: mean.ndim]
         try:
             found, se = few.confidence_interval(), few.standard_error
         except (TypeError, ValueError):  # rows in chunks, or too few of them: only the mean is known
             names, rows = [*names, "mean"], [[*map(str, i), f"{mean[i]:.4g}"] for i in at]
         else:
-            lines += [f"level     {found.level:g}, pointwise", f"method    {found.method}"]
-            ends = found.center, found.lower, found.upper
-            digits = [digits_beside(np.array([found.lower[i], found.upper[i]]), se[i]) for i in at]
-            rows = [
-                [*map(str, i), f"{mean[i]:.{digit}g}", f"{se[i]:.3g}", *(f"{of[i]:.{digit}g}" for of in ends)]
-                for i, digit in zip(at, digits, strict=True)
-            ]
-            names, rows = with_sizes([*names, *COLUMNS], rows, few.effective_sample_size)
-        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
+            facts |= {"level": f"{found.level:g}, pointwise", "method": found.method}
+            # The interval is around its own center.
+            names, rows = [*names, "mean", "se", "center", "lower", "upper", "n_eff"], []
+            for i in at:
+                ends = np.array([found.center[i], found.lower[i], found.upper[i]])
+                digit = digits_beside(ends, se[i])
+                cells = f"{mean[i]:.{digit}g}", f"{se[i]:.3g}", *(f"{end:.{digit}g}" for end in ends)
+                rows.append([*map(str, i), *cells, f"{few.effective_sample_size[i[0]]:.3g}"])
+        return printed_table(facts, names, rows, more=few is not self)
 
 
 class Inference:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, listed, with_sizes
+from kernpool.execution.text_table import IntervalTable, listed
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, check_band, choose_band
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Interval(PrintedResult):
+class Interval(IntervalTable):
     """Confidence intervals, or a simultaneous band, at m points.
 
     Parameters
@@ -103,36 +103,9 @@ class Interval(PrintedResult):
             "multiplier": "simultaneous at all points, by the multiplier bootstrap",
         }[self.band]
         critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
-        few = self.center[:ROWS]  # of a million places, too
-        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
-        cut = self.center.size > len(shown)
-        center, lower, upper, error = (
-            np.array([of[at] for at in shown])
-            for of in (few, self.lower[:ROWS], self.upper[:ROWS], self.standard_error[:ROWS])
-        )
-        digits = [digits_beside(np.array(ends), se) for *ends, se in zip(lower, upper, error, strict=True)]
-        rows = [
-            [
-                *(str(i) for i in at),
-                *(f"{x:.{digit}g}" for x in ends),
-                f"{se:.3g}",
-                f"{self.df[at[: self.df.ndim]]:.3g}",
-            ]
-            for at, digit, ends, se in zip(shown, digits, zip(center, lower, upper, strict=True), error, strict=True)
-        ]
-        names = ["point", *self.axes[: few.ndim - 1], "center", "lower", "upper", "se", "df"]
-        names, rows = with_sizes(names, rows, self.effective_rows)
-        lines = [
-            f"points    {len(self.center)}" + ", the first below" * cut,
-            f"level     {self.level:g}, {where}{critical}",
-            f"method    {self.method}",
-        ]
-        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
-
-    @property
-    def width(self) -> Array:
-        """Widths of the intervals: upper limit minus lower limit."""
-        return np.asarray(self.upper - self.lower)
+        facts = {"level": f"{self.level:g}, {where}{critical}", "method": self.method}
+        columns = {"se": self.standard_error, "df": self.df, "n_eff": self.effective_rows}
+        return self._printed(facts, columns, axes=self.axes, error=self.standard_error)
 
 
 def interval(

@@ -18,7 +18,7 @@ from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.data import as_bandwidth, as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import PrintedResult
+from kernpool.execution.text_table import PrintedResult, lines_of
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.kernels import Kernel, get_kernel
@@ -293,13 +293,13 @@ class TestResult(PrintedResult):
 
     def __str__(self) -> str:
         least = ", the least that so many can show" if self.p_value * (1 + self.n_resamples) < 1.5 else ""
-        lines = [
-            f"null hypothesis  {self.null}",
-            f"statistic        {self.statistic:.4g}",
-            f"p-value          {self.p_value:.3g}, from {self.n_resamples} resamples{least}",
-            f"bandwidth        {', '.join(f'{h:.4g}' for h in self.bandwidth)}",
-        ]
-        return "\n".join(lines)
+        facts = {
+            "null hypothesis": self.null,
+            "statistic": f"{self.statistic:.4g}",
+            "p-value": f"{self.p_value:.3g}, from {self.n_resamples} resamples{least}",
+            "bandwidth": ", ".join(f"{h:.4g}" for h in self.bandwidth),
+        }
+        return "\n".join(lines_of(facts))
 
 
 KINDS = ("wild", "mammen", "gaussian")
