@@ -113,9 +113,7 @@ class Probabilities:
     @cached_property
     def left_out(self) -> LeftOut:
         """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, computed in one pass."""
-        smoother, training = self.smoother, self.smoother.training
-        problem = smoother.problem(training, exclude_self=self.group is None)
-        problem = problem if self.group is None else problem.with_groups(self.group, self.group)
+        smoother, problem = self.smoother, self.smoother.left_out_problem(self.group)
         state = smoother.sums(problem)
         fit = smoother.solve(problem, state)
         prior = priors_of_others(self.label, self.weight, self.group)
