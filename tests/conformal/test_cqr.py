@@ -14,7 +14,6 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.conformal import prediction_interval
-from kernpool.conformal.calibration import predict
 from tests.support.conformal_settings import setting_of
 
 
@@ -176,7 +175,7 @@ def test_predictions_are_those_of_the_model():
     X, y, new, other = rows()
     model = LocalLinearRegressor(bandwidth=0.2).fit(X, y)
     setting = setting_of(model, new, 0.9, other)
-    np.testing.assert_array_equal(prediction_interval(setting, "cqr").center, predict(setting.smoother, setting.places))
+    np.testing.assert_array_equal(prediction_interval(setting, "cqr").center, setting.prediction)
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from kernpool import (
     get_kernel,
 )
 from kernpool.conformal import prediction_interval
-from kernpool.conformal.calibration import predict
 from kernpool.conformal.localized import WINDOW, Neighbours
 from kernpool.conformal.methods import ROUNDING
 from kernpool.kernels import get_categorical_kernel
@@ -68,7 +67,7 @@ def check(model, setting, method, tables=(), decided=0.9):
         warnings.simplefilter("ignore", EmptyWindowWarning)
         found = prediction_interval(setting, method)
     near, own = table_of_weights(model, setting, where, tables)
-    center = predict(setting.smoother, setting.places)
+    center = setting.prediction
     np.testing.assert_array_equal(found.center, center)
     exact, unknown = [], np.isnan(center)
     assert (found.upper[unknown] == np.inf).all()

@@ -18,7 +18,6 @@ from kernpool import (
     density_ratio,
 )
 from kernpool.conformal import METHODS, prediction_interval
-from kernpool.conformal.calibration import predict
 from kernpool.conformal.covariate_shift import read_weights, upper_scores, weighted_upper
 from kernpool.conformal.order_statistics import upper_rank, upper_statistic
 from tests.support.conformal_settings import setting_of, smallest_reaching
@@ -119,7 +118,7 @@ def test_methods_weigh_their_scores(kind, method):
     np.testing.assert_array_equal(unshifted.lower, plain.lower)
     np.testing.assert_array_equal(unshifted.upper, plain.upper)
     if method in ("split", "jackknife"):
-        center = predict(setting.smoother, setting.places)[:, 0]
+        center = setting.prediction[:, 0]
         for i, own in enumerate(ratio(new)):
             need = 0.8 * (ratio(rows).sum() + own)
             low, high = smallest_reaching(setting.calibration.score[:, 0], ratio(rows), need)

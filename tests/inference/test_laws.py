@@ -71,7 +71,7 @@ def test_levels_nest_and_slopes_have_intervals():
     narrow, wide = (found(x, y, [0.3, 0.6], level=level) for level in (0.5, 0.99))
     assert np.all(wide.lower < narrow.lower)
     assert np.all(narrow.upper < wide.upper)
-    assert np.all(found(x, y, [0.3], column=0).width > 0)
+    assert np.all(found(x, y, [0.3], columns=[0]).width > 0)
     assert found(x, y, [0.3]).critical is None
 
 

@@ -3,14 +3,13 @@
 import numpy as np
 
 from kernpool.conformal import Calibration, ConformalProblem, as_fraction
-from kernpool.conformal.calibration import predict, predict_without_clusters, predict_without_each
 from kernpool.smoother import EvaluationPoints
 from tests.support.inference_cases import pair
 
 
 def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, **options):
     """Training rows calibrate."""
-    left_out = predict_without_each(smoother) if group is None else predict_without_clusters(smoother, group)
+    left_out = smoother.predict(smoother.left_out_problem(group))
     kept = np.flatnonzero(smoother.weight > 0) if which is None else which
     rows = Calibration(
         smoother.training.rows(kept),
@@ -27,7 +26,7 @@ def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, 
 def other_setting(smoother, places, calibration_places, value, level=0.9, *, group=None):
     """Other rows calibrate."""
     n = len(value)
-    prediction = predict(smoother, calibration_places)
+    prediction = smoother.predict(smoother.problem(calibration_places))
     rows = Calibration(calibration_places, value, prediction, np.ones(n), own=False, group=group)
     return ConformalProblem(smoother, places, as_fraction(level), rows, np.random.default_rng(0))
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from kernpool.conformal import Calibration, ConformalProblem, as_fraction
-from kernpool.conformal.calibration import predict, predict_without_each
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
 from kernpool.smoother import EvaluationPoints
 
@@ -20,12 +19,12 @@ def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
         which = np.flatnonzero(smoother.weight > 0)
         code = None if smoother.key_code is None else smoother.key_code[which]
         where = EvaluationPoints(smoother.training.query[which], code)
-        left_out = predict_without_each(smoother)[which]
+        left_out = smoother.predict(smoother.left_out_problem())[which]
         rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], True, which, **options)
     else:
         where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
         y = y.reshape(len(y), -1)
-        rows = Calibration(where, y, predict(smoother, where), np.ones(len(y)), False, **options)
+        rows = Calibration(where, y, smoother.predict(smoother.problem(where)), np.ones(len(y)), False, **options)
     return ConformalProblem(smoother, places_of(model, X), as_fraction(level), rows, np.random.default_rng(seed))
 
 

@@ -20,10 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows, count_copies
-from kernpool.core import Prepared, Problem, in_unit
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, digits_beside, with_sizes
-from kernpool.execution.threads import cut
-from kernpool.pooling.recipe import limit_values
+from kernpool.core import Prepared, in_unit
+from kernpool.execution.text_table import IntervalTable
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
@@ -92,98 +90,6 @@ def lonely_levels(
 
 
 Integers = NDArray[np.int64]
-
-ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes
-
-
-def predict(smoother: Smoother, places: EvaluationPoints) -> Array:
-    """Predict the outputs at evaluation points with a fitted smoother.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    places : EvaluationPoints
-        Evaluation points.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        Empty windows are filled by the policy `empty`; NaN for ``"nan"`` and ``"raise"``, without a warning or error.
-    """
-    return predict_problem(smoother, smoother.problem(places))
-
-
-def predict_without_each(smoother: Smoother) -> Array:
-    """Return leave-one-out predictions of the training rows, each without one unit of the row's frequency weight.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        As of `predict`; takes one pass.
-    """
-    return predict_problem(smoother, smoother.problem(smoother.training, exclude_self=True))
-
-
-def predict_without_clusters(smoother: Smoother, code: Integers) -> Array:
-    """Return predictions of the training rows, each from the rows of all other clusters.
-
-    `code` has the number of the cluster of each row, of shape (n,). The result is as of `predict_without_each`.
-    """
-    problem = smoother.problem(smoother.training).with_groups(code, code)
-    return predict_problem(smoother, problem)
-
-
-def predict_problem(smoother: Smoother, problem: Problem) -> Array:
-    """Predict the outputs at the queries of a `Problem`, which may be evaluation points or held-out rows."""
-    state = smoother.sums(problem)
-    if not problem.degree:  # of a million places half of the time that is not spent on sums
-        occupied = state.denominator > 0
-        share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(len(occupied)))
-        values = state.numerator * share[:, None]
-        values += problem.value_center
-        return filled(smoother, problem, values, occupied)
-    values, occupied = np.empty((len(problem.query), problem.value.shape[1])), np.empty(len(problem.query), dtype=bool)
-    for rows in cut(len(values), ROWS_AT_ONCE):
-        fit = smoother.solve(problem, state.rows(rows))
-        values[rows], occupied[rows] = fit.intercept, fit.occupied
-    return filled(smoother, problem, values, occupied)
-
-
-def filled(smoother: Smoother, problem: Problem, values: Array, occupied: NDArray[np.bool_]) -> Array:
-    """Fill in place the predictions of queries without a row in the kernel's support: mean, nearest, zero or NaN.
-
-    The policy `empty` of the recipe says which.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    problem : Problem
-        Problem of the queries.
-    values : ndarray of shape (m, c)
-        Predictions; those of empty windows are ignored.
-    occupied : ndarray of bool, shape (m,)
-        Which windows have a row.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        As of `predict`.
-    """
-    recipe, (empty,) = smoother.recipe, np.nonzero(~occupied)
-    if not empty.size:
-        return values
-    if recipe.empty in ("mean", "nearest"):
-        values[empty] = limit_values(problem, empty, recipe.empty, recipe.n_jobs)
-    else:
-        values[empty] = 0.0 if recipe.empty == "zero" else np.nan
-    return values
 
 
 def thinned(smoother: Smoother, weight: Array) -> Smoother:
@@ -319,8 +225,10 @@ class ConformalProblem:
 
     @cached_property
     def prediction(self) -> Array:
-        """Predictions at the evaluation points, of shape (m, c)."""
-        return predict(self.smoother, self.places) if self.center is None else self.center
+        """Predictions at the evaluation points, of shape (m, c); reports empty windows as the model does."""
+        if self.center is not None:
+            return self.center
+        return self.smoother.predict(self.smoother.problem(self.places), report=True)
 
     @cached_property
     def left_out(self) -> Array:
@@ -330,8 +238,7 @@ class ConformalProblem:
         """
         if self.known is not None:
             return self.known
-        code = self.training_code
-        return predict_without_each(self.smoother) if code is None else predict_without_clusters(self.smoother, code)
+        return self.smoother.predict(self.smoother.left_out_problem(self.training_code))
 
     @property
     def training_code(self) -> Integers | None:
@@ -407,7 +314,7 @@ class MethodRecord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
-class PredictionInterval(PrintedResult):
+class PredictionInterval(IntervalTable):
     """Prediction intervals at m points, with their coverage statement.
 
     Parameters
@@ -457,25 +364,10 @@ class PredictionInterval(PrintedResult):
     units: str = "rows"
     effective_rows: Array | None = None
 
-    @property
-    def width(self) -> Array:
-        """Widths of the prediction intervals: upper limit minus lower limit."""
-        return np.asarray(self.upper - self.lower)
-
     def __str__(self) -> str:
-        few = self.center[:ROWS]  # of a million places, too
-        shown = [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]
-        table = []
-        for at in shown:
-            ends = np.array([self.center[at], self.lower[at], self.upper[at]])
-            digits = digits_beside(ends, 0.1 * np.diff(ends[1:]))
-            table.append([*(str(i) for i in at), *(f"{end:.{digits}g}" for end in ends)])
-        names = ["point", *["output"] * (few.ndim - 1), "center", "lower", "upper"]
-        names, table = with_sizes(names, table, self.effective_rows)
-        lines = [
-            f"points     {len(self.center)}" + ", the first below" * (self.center.size > len(shown)),
-            f"level      {self.level:g}",
-            f"method     {self.method}, calibrated by {self.n_calibration:g} {self.units}",
-            f"guarantee  {self.guarantee}",
-        ]
-        return "\n".join([*lines, "", *columns_of_text(names, table), *["  ..."] * (self.center.size > len(shown))])
+        facts = {
+            "level": f"{self.level:g}",
+            "method": f"{self.method}, calibrated by {self.n_calibration:g} {self.units}",
+            "guarantee": self.guarantee,
+        }
+        return self._printed(facts, {"n_eff": self.effective_rows}, error=0.1 * self.width)

@@ -61,7 +61,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem, filled
+from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.covariate_shift import scaled_ratios, upper_at_places, weighted_upper
 from kernpool.conformal.order_statistics import upper_rank, upper_statistic
 from kernpool.core import LocalFit, PoolState, Problem, merge
@@ -243,7 +243,7 @@ def full(setting: ConformalProblem) -> Bounds:
     which = calibration.which
     assert which is not None
     check_pairs("full", len(setting.places.query), len(which), TOO_MANY_FOR_FULL)
-    at_rows = LocalDesigns.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
+    at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     at_places = smoother.fit(setting.places)
     center, occupied = at_places.fit.intercept, at_places.fit.occupied
     lower, upper = np.full(center.shape, -np.inf), np.full(center.shape, np.inf)
@@ -261,7 +261,7 @@ def full(setting: ConformalProblem) -> Bounds:
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    return Bounds(lower, upper, filled(smoother, at_places.problem, center.copy(), occupied))
+    return Bounds(lower, upper, smoother.fill_empty(at_places.problem, center.copy(), occupied, report=True))
 
 
 class _TestRows:
@@ -345,7 +345,7 @@ def enclosure(setting: ConformalProblem) -> Bounds:
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.which
     assert which is not None
-    at_rows = LocalDesigns.of(smoother, smoother.problem(smoother.training, exclude_self=True)).some(which)
+    at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     share, move = share_bounds(at_rows)
     fitted = smoother.fit(setting.places)
     at_places = fitted.fit
@@ -369,7 +369,8 @@ def enclosure(setting: ConformalProblem) -> Bounds:
                 units = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[found])
                 width[found, output] = weighted_upper(bound, *units, setting.level)
     lower, upper = center - width, center + width
-    return Bounds(lower, upper, filled(smoother, fitted.problem, center.copy(), at_places.occupied))
+    center = smoother.fill_empty(fitted.problem, center.copy(), at_places.occupied, report=True)
+    return Bounds(lower, upper, center)
 
 
 def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:

@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem, filled, predict, thinned
+from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
 from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
 from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -111,7 +111,7 @@ def _in_batches(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
     blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
     center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
-    return Bounds(lower, upper, filled(smoother, designs.problem, center, occupied))
+    return Bounds(lower, upper, smoother.fill_empty(designs.problem, center, occupied, report=True))
 
 
 def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
@@ -245,8 +245,8 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
             there[fold], residual[mine] = np.nan, np.inf
             continue
         fit = thinned(smoother, left)
-        there[fold] = predict(fit, setting.places)
-        found = predict(fit, calibration.places.rows(rows))
+        there[fold] = fit.predict(fit.problem(setting.places))
+        found = fit.predict(fit.problem(calibration.places.rows(rows)))
         residual[mine] = np.where(np.isnan(found), np.inf, np.abs(calibration.value[rows] - found))
     lower, upper = np.full((m, c), -np.inf), np.full((m, c), np.inf)
     for places in cut(m, max(1, PAIRS_AT_ONCE // max(k, 1))):
@@ -256,4 +256,4 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
             above, below = (np.where(unknown, np.inf, sign * without + reach) for sign in (1.0, -1.0))
             lower[places, output] = -upper_statistic(below, weight, rank)
             upper[places, output] = upper_statistic(above, weight, rank)
-    return Bounds(lower, upper, predict(smoother, setting.places))
+    return Bounds(lower, upper, setting.prediction)

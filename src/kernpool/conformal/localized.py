@@ -46,7 +46,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem, predict
+from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.guarantees import approximately, at_least
 from kernpool.conformal.split_conformal import around
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, KernelLogits, Keys, Problem
@@ -392,4 +392,4 @@ def _bounds(setting: ConformalProblem, near: Neighbours, around_what: Evaluation
     width = upper_quantiles(
         near.around(around_what), setting.smoother, setting.calibration.score, float(setting.level), extra
     )
-    return around(predict(setting.smoother, setting.places), width)
+    return around(setting.prediction, width)

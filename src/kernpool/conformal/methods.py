@@ -87,7 +87,6 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
         warn_of_few(setting.level, count, "clusters" if clustered else "rows")
     bounds = _with_ends(record.find(setting), calibration.value)
     known = np.asarray(~np.isnan(bounds.center).any(axis=1))
-    _warn_of_empty(setting, bounds.center, known)
     _warn_of_unbounded(
         setting, bounds, known, count, record.unbounded if calibration.shift is None else covariate_shift.BEYOND
     )
@@ -96,17 +95,6 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
         count, "clusters" if clustered else "rows",
     )  # fmt: skip
-
-
-def _warn_of_empty(setting: ConformalProblem, center: Array, known: NDArray[np.bool_]) -> None:
-    """Warn of evaluation points without a row in the kernel's support, or raise ValueError if `empty` says so."""
-    smoother = setting.smoother
-    if smoother.recipe.empty == "nearest":  # which is not visible in the center
-        if setting.center is not None or not (smoother.recipe.kernel.is_compact or len(smoother.categories)):
-            return
-        known = smoother.sums(smoother.problem(setting.places)).denominator > 0
-    if smoother.recipe.empty in ("nan", "nearest", "raise"):
-        smoother.recipe.fill_empty(center, known, lambda rows: center[rows])
 
 
 def _with_ends(bounds: Bounds, value: Array) -> Bounds:

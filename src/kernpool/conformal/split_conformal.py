@@ -32,7 +32,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem, predict, predict_problem, thinned
+from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
 from kernpool.conformal.covariate_shift import upper_scores
 from kernpool.conformal.guarantees import approximately, at_least
 from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
@@ -113,14 +113,12 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
     They are at least a thousandth of their median over the training rows.
     """
     smoother, calibration = setting.smoother, setting.calibration
-    code = setting.training_code
     scale = residual_scale(smoother, smoother.value - setting.left_out)
-    problem = scale.problem(scale.training, exclude_self=code is None)
-    whole = predict_problem(scale, problem if code is None else problem.with_groups(code, code))
-    there = predict(scale, setting.places)
+    whole = scale.predict(scale.left_out_problem(setting.training_code))
+    there = scale.predict(scale.problem(setting.places))
     weight = smoother.weight
     floor = LEAST_SCALE * upper_statistic(whole[weight > 0].T, weight[weight > 0], 0.5 * weight.sum())
-    at_rows = whole[calibration.which] if calibration.own else predict(scale, calibration.places)
+    at_rows = whole[calibration.which] if calibration.own else scale.predict(scale.problem(calibration.places))
     return np.maximum(there, floor), np.maximum(at_rows, floor)
 
 
@@ -148,12 +146,9 @@ def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
     return thinned(wide, weight).with_values(np.where(known[:, None], np.abs(residual), 0.0))
 
 
-UNKNOWN = ("nan", "raise")  # policies that leave empty windows without a value
-
-
 def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     """Compute prediction intervals by conformalised quantile regression (CQR)."""
-    smoother, calibration = setting.smoother, setting.calibration
+    calibration = setting.calibration
     alpha = 1 - setting.level
     levels = np.array([float(alpha / 2), float(1 - alpha / 2)])
     weighed = _ConditionalQuantiles(setting)
@@ -167,7 +162,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     with np.errstate(invalid="ignore"):
         middle = 0.5 * (lower + upper)
     crossed = lower > upper
-    return Bounds(np.where(crossed, middle, lower), np.where(crossed, middle, upper), predict(smoother, setting.places))
+    return Bounds(np.where(crossed, middle, lower), np.where(crossed, middle, upper), setting.prediction)
 
 
 def of_conformal_quantiles(setting: ConformalProblem) -> str:
@@ -198,7 +193,7 @@ class _ConditionalQuantiles:
         self.value, self.known = self.smoother.value, np.ones(len(self.smoother.value), dtype=bool)
         if self.smoother.recipe.degree:
             bare = replace(setting, smoother=_with_nan(self.smoother), known=None)
-            left_out = setting.left_out if self.smoother.recipe.empty in UNKNOWN else bare.left_out
+            left_out = bare.left_out if self.smoother.fills_empty else setting.left_out
             # Rows with no other row in their window have no residual, and get weight zero.
             self.known = np.asarray(~np.isnan(left_out).any(axis=1))
             self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
@@ -226,8 +221,8 @@ class _ConditionalQuantiles:
         whole = self._problem(self.smoother.of_degree(0), places, which)
         found, occupied = known_quantiles(recipe, self._counted(whole), self.value, levels)
         if recipe.degree:
-            found += predict_problem(self.smoother, self._problem(self.smoother, places, which))[:, :, None]
-        if recipe.empty not in UNKNOWN:
+            found += self.smoother.predict(self._problem(self.smoother, places, which))[:, :, None]
+        if self.smoother.fills_empty:
             found = with_limits(recipe, whole, self.smoother.value, levels, found, occupied)
         return found[:, :, 0], found[:, :, 1]
 
@@ -235,8 +230,7 @@ class _ConditionalQuantiles:
         """Return the `Problem` whose queries are given points; at training rows, the row (or cluster) is held out."""
         if which is None:
             return smoother.problem(places)
-        problem = smoother.problem(smoother.training, exclude_self=self.code is None)
-        problem = problem if self.code is None else problem.with_groups(self.code, self.code)
+        problem = smoother.left_out_problem(self.code)
         return problem if len(which) == len(problem.query) else problem.block(which)
 
     def _counted(self, problem: Problem) -> Problem:

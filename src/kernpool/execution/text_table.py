@@ -2,7 +2,8 @@
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,16 +52,6 @@ def digits_beside(size: Array, error: Array) -> int:
     return min(max(math.ceil(math.log10(largest) - math.log10(float(errors.min()))) + 2, 4), 17)
 
 
-def with_sizes(names: list[str], rows: list[list[str]], sizes: Array | None) -> tuple[list[str], list[list[str]]]:
-    """Append a column of effective sample sizes to a text table whose first cells are row numbers.
-
-    Without sizes the table is returned as it is.
-    """
-    if sizes is None:
-        return names, rows
-    return [*names, "n_eff"], [[*row, f"{sizes[int(row[0])]:.3g}"] for row in rows]
-
-
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Format a table as lines of aligned columns, each preceded by two spaces.
 
@@ -80,3 +71,79 @@ class PrintedResult:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def lines_of(facts: Mapping[str, str], least: int = 8) -> list[str]:
+    """Format names and values as lines, with the values below each other from column `least` + 2 on.
+
+    Examples
+    --------
+    >>> lines_of({"level": "0.9", "method": "naive"})
+    ['level     0.9', 'method    naive']
+    """
+    width = max(least, *(len(name) for name in facts))
+    return [f"{name:{width}}  {value}" for name, value in facts.items()]
+
+
+def printed_table(
+    facts: Mapping[str, str], names: Sequence[str], rows: Sequence[Sequence[str]], *, more: bool = False
+) -> str:
+    """Format facts, of which the first is how many rows a table has, and below them its first rows.
+
+    `more` says whether the table has further rows.
+    """
+    first, *rest = lines_of(facts)
+    lines = [first + ", the first below" * more, *rest, "", *columns_of_text(names, rows)]
+    return "\n".join([*lines, *["  ..."] * more])
+
+
+class IntervalTable(PrintedResult):
+    """Mixin of results that are intervals at evaluation points: their widths, and their text."""
+
+    center: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def width(self) -> Array:
+        """Widths of the intervals: upper limit minus lower limit."""
+        return np.asarray(self.upper - self.lower)
+
+    def _printed(
+        self,
+        facts: Mapping[str, str],
+        columns: Mapping[str, Array | None],
+        *,
+        axes: Sequence[str] = ("output",),
+        error: Array | None = None,
+        labels: NDArray[Any] | None = None,
+        center: str = "center",
+    ) -> str:
+        """Return facts and the first six intervals as text.
+
+        Parameters
+        ----------
+        facts : mapping
+            Further lines above the table.
+        columns : mapping
+            Names and numbers of further columns, of shape (m, ...); None is left out.
+        axes : sequence of str, default=("output",)
+            Names of the axes of the center after the first.
+        error : ndarray of shape (m, ...), optional
+            Standard errors, of which two digits are shown; by default ends have four digits.
+        labels : ndarray, optional
+            Names along the second axis, by default its indices.
+        center : str, default="center"
+            Name of the centers.
+        """
+        few = self.center[:ROWS]  # of a million points, too
+        columns, rows = {name: column for name, column in columns.items() if column is not None}, []
+        for at in [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]:
+            ends = np.array([of[at] for of in (self.center, self.lower, self.upper)])
+            digits = 4 if error is None else digits_beside(ends, error[at])
+            place = at if labels is None else (at[0], labels[at[1]])
+            further = [f"{column[at[: column.ndim]]:.3g}" for column in columns.values() if column is not None]
+            rows.append([*map(str, place), *(f"{end:.{digits}g}" for end in ends), *further])
+        names = ["point", *axes[: few.ndim - 1], center, "lower", "upper", *columns]
+        facts = {"points": f"{len(self.center)}", **facts}
+        return printed_table(facts, names, rows, more=self.center.size > len(rows))

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.core.state import EmptyWindowWarning, fill_empty
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text
+from kernpool.execution.text_table import IntervalTable
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import FEWEST_ROWS, fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
@@ -113,9 +113,7 @@ class Probabilities:
     @cached_property
     def left_out(self) -> LeftOut:
         """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, computed in one pass."""
-        smoother, training = self.smoother, self.smoother.training
-        problem = smoother.problem(training, exclude_self=self.group is None)
-        problem = problem if self.group is None else problem.with_groups(self.group, self.group)
+        smoother, problem = self.smoother, self.smoother.left_out_problem(self.group)
         state = smoother.sums(problem)
         fit = smoother.solve(problem, state)
         prior = priors_of_others(self.label, self.weight, self.group)
@@ -216,7 +214,7 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityInterval(PrintedResult):
+class ProbabilityInterval(IntervalTable):
     """Wilson confidence intervals for class probabilities at m points.
 
     Parameters
@@ -255,24 +253,9 @@ class ProbabilityInterval(PrintedResult):
     level: float
 
     def __str__(self) -> str:
-        shown = [(i, c) for i in range(min(len(self.center), ROWS)) for c in range(len(self.classes))][:ROWS]
-        cut = self.center.size > len(shown)
-        rows = [
-            [
-                str(i),
-                str(self.classes[c]),
-                *(f"{of[i, c]:.4g}" for of in (self.center, self.lower, self.upper)),
-                f"{self.effective_rows[i]:.3g}",
-            ]
-            for i, c in shown
-        ]
-        lines = [
-            f"points    {len(self.center)}" + ", the first below" * cut,
-            f"level     {self.level:g}, pointwise, each class by itself",
-            "method    wilson",
-        ]
-        names = ["point", "class", "pooled", "lower", "upper", "rows"]
-        return "\n".join([*lines, "", *columns_of_text(names, rows), *["  ..."] * cut])
+        facts = {"level": f"{self.level:g}, pointwise, each class by itself", "method": "wilson"}
+        columns = {"rows": self.effective_rows}
+        return self._printed(facts, columns, axes=("class",), labels=self.classes, center="pooled")
 
 
 def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.execution.text_table import PrintedResult, listed
+from kernpool.execution.text_table import PrintedResult, lines_of, listed
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
@@ -151,21 +151,22 @@ class Summary(PrintedResult):
         head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {c} output{'s' * (c > 1)}"
         lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns)]
         low, middle, high = self.effective_rows
-        facts = [
-            ("effective parameters", f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)"),
-            ("residual sd", listed(self.residual_sd) + self._without_freedom()),
-            ("R2", f"{listed(self.r2)}, leave-one-out {listed(self.loo_r2)}{self._without_spread()}"),
-            ("AICc, GCV", f"{listed(self.aicc)}; {listed(self.gcv)}"),
-            ("leave-one-out error", f"{self.loo_error:.4g}"),
-            ("effective rows per fit", f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}"),
-        ]
+        facts = {
+            "effective parameters": f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)",
+            "residual sd": listed(self.residual_sd) + self._without_freedom(),
+            "R2": f"{listed(self.r2)}, leave-one-out {listed(self.loo_r2)}{self._without_spread()}",
+            "AICc, GCV": f"{listed(self.aicc)}; {listed(self.gcv)}",
+            "leave-one-out error": f"{self.loo_error:.4g}",
+            "effective rows per fit": f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}",
+        }
         if self.alone:
-            facts.append(("rows alone in a window", f"{self.alone}"))
+            facts["rows alone in a window"] = f"{self.alone}"
         if self.clusters is not None:
             of, (least, median, most) = self.clusters, self.clusters.sizes
-            rows = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
-            facts += [("clusters", rows), ("leave-cluster-out", f"R2 {listed(of.r2)}, error {of.error:.4g}")]
-        return "\n".join([*lines, "", *_aligned(facts), *([] if self.clusters is None else ["", AS_IF_INDEPENDENT])])
+            facts["clusters"] = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
+            facts["leave-cluster-out"] = f"R2 {listed(of.r2)}, error {of.error:.4g}"
+        lines += ["", *_indented(facts)]
+        return "\n".join(lines + ([] if self.clusters is None else ["", AS_IF_INDEPENDENT]))
 
     def _without_freedom(self) -> str:
         taken = self.rows - 2.0 * self.trace + self.trace_squared <= 0
@@ -224,15 +225,15 @@ class ClassSummary(PrintedResult):
         head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {len(self.priors)} classes"
         priors = ", ".join(f"{label} {fraction:.1%}" for label, fraction in shown)
         without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
-        facts = [
-            ("classes", priors + ", ..." * (len(self.priors) > len(shown))),
-            ("prior share", f"{self.prior_share:.3g}"),
-            (f"{without} log loss", f"{self.log_loss:.4g}"),
-            (f"{without} accuracy", f"{self.accuracy:.1%}"),
-        ]
+        facts = {
+            "classes": priors + ", ..." * (len(self.priors) > len(shown)),
+            "prior share": f"{self.prior_share:.3g}",
+            f"{without} log loss": f"{self.log_loss:.4g}",
+            f"{without} accuracy": f"{self.accuracy:.1%}",
+        }
         if self.empty_windows:
-            facts.append(("rows alone in a window", f"{self.empty_windows}"))
-        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns), "", *_aligned(facts)]
+            facts["rows alone in a window"] = f"{self.empty_windows}"
+        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns), "", *_indented(facts)]
         return "\n".join(lines)
 
 
@@ -248,9 +249,8 @@ def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
     return lines
 
 
-def _aligned(facts: list[tuple[str, str]]) -> list[str]:
-    width = max(22, *(len(name) for name, _ in facts))
-    return [f"  {name:{width}}  {value}" for name, value in facts]
+def _indented(facts: dict[str, str]) -> list[str]:
+    return [f"  {line}" for line in lines_of(facts, 22)]
 
 
 def summarise(

@@ -6,7 +6,15 @@ estimates, plain or bias-corrected, of the curve and its slopes.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
-from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, SharedSums, Smoother, log_mass
+from kernpool.smoother.linear_smoother import (
+    EvaluationPoints,
+    Fitted,
+    SharedSums,
+    Smoother,
+    fill_in_silence,
+    log_mass,
+    report_empty,
+)
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, squared_norm
 
 __all__ = [
@@ -19,8 +27,10 @@ __all__ = [
     "WeightTables",
     "estimate",
     "estimates",
+    "fill_in_silence",
     "inner",
     "log_mass",
+    "report_empty",
     "squared_norm",
     "value_shares",
 ]

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, center_of_values, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
-from kernpool.core.state import PoolState
+from kernpool.core.state import Fill, PoolState
 from kernpool.execution.text_table import ROWS
-from kernpool.pooling import Recipe, Sums, algorithm_within, choose, effective_rows
+from kernpool.execution.threads import cut
+from kernpool.pooling import Recipe, Sums, algorithm_within, choose, effective_rows, limit_values
 from kernpool.smoother.quadratic_forms import Summed
 
 Array = NDArray[np.float64]
@@ -126,6 +127,7 @@ def _moments(state: PoolState, layout: Layout, wanted: Layout) -> PoolState:
     return PoolState(state.shift, state.denominator, numerator)
 
 
+ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes
 MOST_PLACES, MOST_BYTES = 1 << 14, 1 << 24  # of one state, of all of them
 
 
@@ -327,6 +329,94 @@ class Smoother:
         problem = self.problem(places)
         state = self.sums(problem)
         return Fitted(self, problem, state, self.solve(problem, state))
+
+    def left_out_problem(self, code: Codes | None = None) -> Problem:
+        """Return the pooling problem of leave-one-out fits at the training rows; leave-cluster-out for cluster numbers.
+
+        One unit of a row's frequency weight is left out.
+        """
+        problem = self.problem(self.training, exclude_self=code is None)
+        return problem if code is None else problem.with_groups(code, code)
+
+    def predict(self, problem: Problem, *, report: bool = False) -> Array:
+        """Predict the outputs at the queries of a pooling problem of this smoother, as `fill_empty` says.
+
+        Parameters
+        ----------
+        problem : Problem
+            From `problem` or `left_out_problem`.
+        report : bool, default=False
+            As of `fill_empty`.
+
+        Returns
+        -------
+        ndarray of shape (m, c)
+            Takes one pass.
+        """
+        state = self.sums(problem)
+        if not problem.degree:  # of a million places half of the time that is not spent on sums
+            occupied = state.denominator > 0
+            share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(len(occupied)))
+            values = state.numerator * share[:, None]
+            values += problem.value_center
+        else:
+            m = len(problem.query)
+            values, occupied = np.empty((m, problem.value.shape[1])), np.empty(m, dtype=bool)
+            for rows in cut(m, ROWS_AT_ONCE):
+                fit = self.solve(problem, state.rows(rows))
+                values[rows], occupied[rows] = fit.intercept, fit.occupied
+        return self.fill_empty(problem, values, occupied, report=report)
+
+    @property
+    def fills_empty(self) -> bool:
+        """Whether queries without a row in the kernel's support get a value, by the policy for empty windows."""
+        return not np.isnan(CONSTANTS.get(self.recipe.empty, 0.0))
+
+    def fill_empty(
+        self, problem: Problem, values: Array, occupied: NDArray[np.bool_], *, report: bool = False
+    ) -> Array:
+        """Fill in place the predictions of queries without a row in the kernel's support, as `Recipe.empty` says.
+
+        Parameters
+        ----------
+        problem : Problem
+            Problem of the queries.
+        values : ndarray of shape (m, c)
+            Predictions; those of empty windows are ignored.
+        occupied : ndarray of bool, shape (m,)
+            Which windows have a row.
+        report : bool, default=False
+            Whether to warn of empty windows, or raise ValueError, where the policy says so; otherwise they are NaN
+            with ``"raise"``.
+
+        Returns
+        -------
+        ndarray of shape (m, c)
+            `values`.
+        """
+        if report:
+            report_empty(self.recipe, occupied)
+        fill = partial(limit_values, problem, empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
+        return fill_in_silence(values, occupied, self.recipe.empty, fill)
+
+
+CONSTANTS = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # of empty windows, by policy; others have values by window
+
+
+def fill_in_silence(values: Array, occupied: NDArray[np.bool_], empty: str, fill: Fill) -> Array:
+    """Fill in place the values of empty windows, without a warning or error: NaN for ``"nan"`` and ``"raise"``.
+
+    `fill` returns the nearest value, or the mean, for the indices of empty windows.
+    """
+    (rows,) = np.nonzero(~occupied)
+    if rows.size:
+        values[rows] = CONSTANTS[empty] if empty in CONSTANTS else fill(rows)
+    return values
+
+
+def report_empty(recipe: Recipe, occupied: NDArray[np.bool_]) -> None:
+    """Warn of empty windows, or raise ValueError, as the recipe's policy says; with "mean" and "zero" neither."""
+    recipe.fill_empty(np.zeros((len(occupied), 1)), occupied, lambda rows: np.zeros((len(rows), 1)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernpool.conformal.calibration import COPIED
 from kernpool.conformal.order_statistics import SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.conformal.sets.class_scores import ClassRows, choose_regularisation, full_p_values, score_of
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, listed
+from kernpool.execution.text_table import ROWS, PrintedResult, listed, printed_table
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, Probabilities
 from kernpool.smoother.linear_smoother import EvaluationPoints
@@ -100,24 +100,23 @@ class PredictionSet(PrintedResult):
         return [self.classes[row].tolist() for row in self.member]
 
     def __str__(self) -> str:
-        shown = min(len(self.member), ROWS)
         sizes, counts = np.unique(self.size, return_counts=True)
-        rows = [
-            [str(i), str(int(self.member[i].sum())), ", ".join(map(str, self.classes[self.member[i]])) or "none"]
-            for i in range(shown)
-        ]
         added = "" if self.penalty is None else f", penalty {self.penalty:g} beyond rank {self.free_ranks}"
-        threshold = listed(self.threshold if self.by_class else self.threshold[:1])
-        lines = [
-            f"points     {len(self.member)}" + ", the first below" * (len(self.member) > shown),
-            f"level      {self.level:g}" + ", of each class" * self.by_class,
-            f"method     {self.method}{added}, calibrated by {self.n_calibration:g} rows",
-            *([] if self.p_value is not None else [f"threshold  {threshold}"]),
-            "sizes      " + ", ".join(f"{size}: {count}" for size, count in zip(sizes, counts, strict=True)),
-            f"guarantee  {self.guarantee}",
+        facts = {
+            "points": f"{len(self.member)}",
+            "level": f"{self.level:g}" + ", of each class" * self.by_class,
+            "method": f"{self.method}{added}, calibrated by {self.n_calibration:g} rows",
+            "threshold": listed(self.threshold if self.by_class else self.threshold[:1]),
+            "sizes": ", ".join(f"{size}: {count}" for size, count in zip(sizes, counts, strict=True)),
+            "guarantee": self.guarantee,
+        }
+        if self.p_value is not None:
+            del facts["threshold"]
+        rows = [
+            [str(i), str(int(row.sum())), ", ".join(map(str, self.classes[row])) or "none"]
+            for i, row in enumerate(self.member[:ROWS])
         ]
-        table = columns_of_text(["point", "size", "classes"], rows)
-        return "\n".join([*lines, "", *table, *["  ..."] * (len(self.member) > shown)])
+        return printed_table(facts, ["point", "size", "classes"], rows, more=len(self.member) > len(rows))
 
 
 SET_METHODS = ("lac", "aps", "raps", "full")

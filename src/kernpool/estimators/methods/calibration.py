@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.conformal import Calibration
-from kernpool.conformal.calibration import Origin, predict, predict_without_clusters, predict_without_each
+from kernpool.conformal.calibration import Origin
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
 from kernpool.core.input_validation import Prepared
 from kernpool.data.encoding import group_codes
@@ -57,7 +57,9 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
             "one label for each row, or, only if rows are independent of each other, fit without groups"
         )
     group = None if groups is None else group_codes(groups, len(table))
-    return Calibration(places, table, predict(smoother, places), np.ones(len(table)), own=False, group=group)
+    return Calibration(
+        places, table, smoother.predict(smoother.problem(places)), np.ones(len(table)), own=False, group=group
+    )
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
@@ -193,11 +195,7 @@ def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
     """
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(model, smoother))
-
-    def make() -> Array:
-        return predict_without_each(smoother) if code is None else predict_without_clusters(smoother, code)
-
-    return prepared.get("left out", of, make)
+    return prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
 
 
 def _check_searched(model: Any, searched: Integers | None, code: Integers | None) -> None:

@@ -44,7 +44,7 @@ from kernpool.estimators.training_rows import source_of
 from kernpool.execution.progress import current_progress
 from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.pooling import Recipe, StoredPairs, Sums
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, fill_in_silence, report_empty
 
 Array = NDArray[np.float64]
 
@@ -141,14 +141,9 @@ def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
     rows among the first `queries`, which are not calibration rows.
     """
     fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
-    values, (empty,) = fit.intercept, np.nonzero(~fit.occupied)
-    if empty.size and recipe.empty in ("mean", "nearest") and sums.fill is not None:
-        values[empty] = sums.fill(empty)
-        if recipe.empty == "nearest":
-            recipe.fill_empty(values[:queries], fit.occupied[:queries], lambda rows: values[rows])
-    elif empty.size:
-        values[empty] = 0.0 if recipe.empty == "zero" else np.nan
-    return values
+    report_empty(recipe, fit.occupied[:queries])
+    assert sums.fill is not None
+    return fill_in_silence(fit.intercept, fit.occupied, recipe.empty, sums.fill)
 
 
 METHODS_OF_SAMPLES = ("adaptive", "split")
@@ -467,7 +462,5 @@ class PredictionIntervals:
             ),
             method,
         )
-        center, lower, upper = (
-            shaped(self, places.query, [end], "fit") for end in (found.center, found.lower, found.upper)
-        )
+        center, lower, upper = (shaped(self, places.query, end) for end in (found.center, found.lower, found.upper))
         return replace(found, center=center, lower=lower, upper=upper, effective_rows=smoother.effective_rows(places))

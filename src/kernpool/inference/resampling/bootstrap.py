@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.criteria import leave_one_out
 from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
-from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, fill_empty
+from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.encoding import group_codes
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -31,6 +31,7 @@ from kernpool.inference.variance.residuals import nothing_left
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.kernels.product_kernels import square
 from kernpool.pooling import QueryBatch, Recipe, StoredPairs, choose, limit_values, local_fit, merge_states
+from kernpool.smoother.linear_smoother import CONSTANTS, fill_in_silence, report_empty
 
 Array = NDArray[np.float64]
 
@@ -89,12 +90,12 @@ class SmootherMatrix:
         Empty windows are filled by the policy of the recipe.
         """
         found = self.local(value)
-        if found.occupied.all():
-            return found.intercept
-        if self.recipe.empty in ("nearest", "mean"):
-            fill = partial(limit_values, self.problem_with(value), empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
-            return fill_empty(found.intercept, found.occupied, self.recipe.empty, fill)
-        return np.where(found.occupied[:, None], found.intercept, 0.0 if self.recipe.empty == "zero" else np.nan)
+        empty, n_jobs = self.recipe.empty, self.recipe.n_jobs
+
+        def fill(rows: NDArray[np.intp]) -> Array:
+            return limit_values(self.problem_with(value), rows, empty, n_jobs)
+
+        return fill_in_silence(found.intercept, found.occupied, empty, fill)
 
     def means_of_squares(self, square: Array) -> Array:
         """Return kernel-weighted means of columns of squares; zero where no key is in the kernel's support.
@@ -111,9 +112,7 @@ class SmootherMatrix:
 
         With "mean" and "zero" there is neither. `fit` does neither.
         """
-        if self.recipe.empty in ("nan", "raise", "nearest"):
-            found = self.local(value[:, :1])
-            self.recipe.fill_empty(found.intercept, found.occupied, lambda rows: found.intercept[rows])
+        report_empty(self.recipe, self.local(value[:, :1]).occupied)
 
     def predicted_from_others(self, value: Array) -> Array:
         """Return leave-one-out predictions at the keys; the mean of all others if none is in the kernel's support."""
@@ -264,7 +263,10 @@ def bootstrap(
     cluster = None if groups is None else as_clusters(groups, n)
     seed = random_draws.as_seed(how.random_state)
     if how.kind in ("pairs", "poisson"):
-        fits = _of_rows(there, value, units, cluster, how, seed)
+        policy, others = there.recipe.empty, "'nearest' or 'mean'"
+        # With these two no window is empty, unless all Poisson counts of a resample are zero.
+        remedy = f"use a larger bandwidth, or empty={others}" if policy == "nan" else "kind='pairs' draws rows always"
+        fits = _check_windows(_of_rows(there, value, units, cluster, how, seed), how, policy, others, remedy)
     else:
         fits = _of_values(fit, there, value, units, cluster, how, seed)
     shape = (len(there.problem.query),) if flat and c == 1 else (len(there.problem.query), c)
@@ -338,15 +340,17 @@ def _of_values(
         noise = (
             (
                 block,
-                np.stack([_draw_residuals(residual, units, seed, b, size) for b in _resample_numbers(block)], axis=1),
+                np.stack(
+                    [_draw_residuals(residual, units, seed, b, size) for b in range(block.start, block.stop)], axis=1
+                ),
             )
             for block in random_draws.blocks(how.n_resamples, size * c)
         )
     else:
         noise = multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
-    for block, moved in noise:
+    for _, moved in noise:
         columns = (middle[:, None, :] + moved).reshape(n, -1)
-        yield from np.moveaxis(there.fit(columns).reshape(-1, _width(block), c), 1, 0)
+        yield from np.moveaxis(there.fit(columns).reshape(-1, moved.shape[1], c), 1, 0)
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
@@ -366,7 +370,7 @@ def _of_rows(
     there: SmootherMatrix, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
 ) -> Iterator[Array]:
     """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
-    empty, policy = 0, there.recipe.empty
+    policy = there.recipe.empty
     if policy == "nearest":  # which leaves no NaN to count
         there.report_empty(value)
     for number in range(how.n_resamples):
@@ -374,18 +378,31 @@ def _of_rows(
         if times.any():
             weight, unit = in_unit(times.astype(np.float64))
             problem = replace(there.problem, key_weight=weight, weight_unit=unit, prepared=None)
-            fit = replace(there, problem=problem).fit(value)
+            yield replace(there, problem=problem).fit(value)
         else:
-            fit = np.full((len(there.problem.query), value.shape[1]), 0.0 if policy == "zero" else np.nan)
+            yield np.full((len(there.problem.query), value.shape[1]), CONSTANTS.get(policy, np.nan))
+
+
+def _check_windows(fits: Iterator[Array], how: Resampling, policy: str, others: str, remedy: str) -> Iterator[Array]:
+    """Yield the fits to resamples; with NaN, which an empty window has, raise if `policy` says so, or warn at the end.
+
+    `others` names policies for the error, `remedy` is what the warning advises.
+    """
+    empty = 0
+    for number, fit in enumerate(fits):
         if np.isnan(fit).any():
-            refuse_empty(number, policy, "'nearest' or 'mean'")
             empty += 1
+            if policy == "raise":
+                raise ValueError(
+                    f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
+                    f"empty={others}"
+                )
         yield fit
-    # With the policies "nearest" and "mean" no window is empty, unless all Poisson counts of a resample are zero.
-    remedy = (
-        "use a larger bandwidth, or empty='nearest' or 'mean'" if policy == "nan" else "kind='pairs' draws rows always"
-    )
-    warn_of_empty(empty, how, remedy)
+    if empty:
+        warn_caller(
+            f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
+            EmptyWindowWarning,
+        )
 
 
 def resampled_counts(
@@ -420,35 +437,6 @@ def resampled_counts(
     if cluster is not None:
         return counts[cluster] if units is None else counts[cluster] * units
     return counts if units is None else random_draws.sums_of_units(counts, units)
-
-
-def refuse_empty(number: int, policy: str, others: str) -> None:
-    """Raise ValueError for a resample with no row in the kernel's support at some query, if `policy` is "raise".
-
-    The message names other policies.
-    """
-    if policy == "raise":
-        raise ValueError(
-            f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
-            f"empty={others}"
-        )
-
-
-def warn_of_empty(empty: int, how: Resampling, remedy: str) -> None:
-    """Warn once if the fit to some resamples is NaN at queries without a row in the kernel's support."""
-    if empty:
-        warn_caller(
-            f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
-            EmptyWindowWarning,
-        )
-
-
-def _resample_numbers(block: slice) -> range:
-    return range(block.start, block.stop)
-
-
-def _width(block: slice) -> int:
-    return int(block.stop - block.start)
 
 
 def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:
@@ -593,20 +581,15 @@ def _collect_states(
         If a window is empty. The fit there is NaN, unless ``empty="zero"``: ``"nearest"`` and ``"mean"`` would go
         through the pairs once more for each resample.
     """
-    recipe, m, empty = asked.recipe, len(asked), []
+    recipe, m = asked.recipe, len(asked)
     ridge = recipe.ridge_weight(asked.query.array.shape[1])
 
     def fits() -> Iterator[Array]:
         for number in range(how.n_resamples):
             part = state.rows(slice(number * m, (number + 1) * m))
             fit = asked.sums(part, center, flat).fit(ridge)
-            empty.append(not fit.occupied.all())
-            if empty[-1]:
-                refuse_empty(number, recipe.empty, "'nan' or 'zero'")
-            values = np.where(fit.occupied[:, None], fit.intercept, 0.0 if recipe.empty == "zero" else np.nan)
+            values = np.where(fit.occupied[:, None], fit.intercept, CONSTANTS.get(recipe.empty, np.nan))
             yield values[:, 0] if flat else values
 
-    found = how.collect(fits(), statistic, None)
-    if recipe.empty != "zero":
-        warn_of_empty(sum(empty), how, "use a larger bandwidth, or a kernel of infinite support")
-    return found
+    remedy = "use a larger bandwidth, or a kernel of infinite support"
+    return how.collect(_check_windows(fits(), how, recipe.empty, "'nan' or 'zero'", remedy), statistic, None)

@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import may_underflow
-from kernpool.core import Problem, fill_empty
+from kernpool.core import Problem
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.variance.residuals import Training
 from kernpool.kernels import is_compiled
 from kernpool.pooling.recipe import limit_values
-from kernpool.smoother import Estimate, Smoother, WeightTables
+from kernpool.smoother import Estimate, Smoother, WeightTables, fill_in_silence
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,10 +114,10 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     Clusters
         Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.plan_choice`).
     """
-    problem = smoother.problem(smoother.training).with_groups(code, code)
+    problem = smoother.left_out_problem(code)
     fit = smoother.solve(problem, smoother.sums(problem))
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
-    without = fill_empty(fit.intercept, fit.occupied, "mean", fill)
+    without = fill_in_silence(fit.intercept, fit.occupied, "mean", fill)
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
 
 

@@ -32,11 +32,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.state import PoolState, fill_empty, merge
+from kernpool.core.state import PoolState, merge
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.pooling.recipe import limit_values
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, fill_in_silence, inner, log_mass, value_shares
 from kernpool.smoother.quadratic_forms import Summed
 
 Array = NDArray[np.float64]
@@ -221,7 +221,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
             f"inference needs at least {FEWEST_ROWS} rows, got {weight.sum():g}; weights are frequencies, and a weight "
             "of 3 is three equal rows"
         )
-    problem = smoother.problem(smoother.training, exclude_self=True)
+    problem = smoother.left_out_problem()
     state, n = smoother.sums(problem), len(weight)
     log_own = np.full(n, problem.similarity.log_peak)
     if problem.factors is not None:
@@ -245,7 +245,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
         fitted[rows] = fit.intercept
         leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
     fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
-    deleted = fill_empty(deleted, others, "mean", fill)
+    deleted = fill_in_silence(deleted, others, "mean", fill)
     alone = int(np.count_nonzero(~others & (weight > 0)))
     training = Training(smoother.value, fitted, deleted, leverage, weight, alone)
     if not with_shares:
