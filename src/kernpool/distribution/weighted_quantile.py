@@ -39,7 +39,7 @@ from kernpool.distribution.ordered_sums import (
 )
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.pooling import Recipe, choose, limit_problem
+from kernpool.pooling import Recipe, choose
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -403,47 +403,6 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
 def narrow(index: AnyIndex) -> AnyIndex:
     """Convert indices to int32 where they fit, to save memory."""
     return index.astype(np.int32) if len(index) < 1 << 31 else index
-
-
-def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
-    """Return the conditional quantiles of a problem; `Recipe.empty` says what they are where no key has weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum, and the policy for empty windows.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n, c)
-        The values of the caller.
-    level : ndarray of shape (l,) or (m, l)
-        Quantile orders: the same for all queries, or a row for each.
-    progress : callable, optional
-        As in `pool_quantile`.
-
-    Returns
-    -------
-    ndarray of shape (m, c, l)
-        Values.
-    """
-    found, occupied = known_quantiles(recipe, problem, value, level, progress)
-    return with_limits(recipe, problem, value, level, found, occupied)
-
-
-def with_limits(
-    recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
-) -> Array:
-    """Replace the quantiles, (m, c, l), of queries where no key has weight, as `Recipe.empty` says.
-
-    Parameters are those of `quantiles`.
-    """
-
-    def fill(rows: NDArray[np.intp]) -> Array:
-        limit = limit_problem(problem.block(rows), recipe.empty)
-        some = level if level.ndim == 1 else level[rows]
-        return known_quantiles(recipe, limit, value, some)[0].reshape(len(rows), -1)
-
-    return recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
 
 
 def known_quantiles(
