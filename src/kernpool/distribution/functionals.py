@@ -254,8 +254,9 @@ class RandomDraws(Functional):
     def of_arrays(self, outcomes: ArrayOutcomes) -> tuple[Array, Flags]:
         """Return draws of values in arrays, plus the fit."""
         sums, value = KernelWeights.of(outcomes.problem, outcomes.recipe), outcomes.value
-        found = np.moveaxis(value[sums.places(np.arange(len(value)), self.level)], 1, 2)
-        return (found if outcomes.fit is None else found + outcomes.fit[:, :, None]), sums.occupied
+        place = sums.places(np.arange(len(value)), self.level)
+        found = np.moveaxis(value[place], 1, 2)
+        return (found if outcomes.fit is None else found + outcomes.fit[:, :, None]), place[:, 0] >= 0
 
 
 @dataclass(frozen=True, eq=False)

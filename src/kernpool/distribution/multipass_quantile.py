@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution.ordered_sums import FAR, LN_2, WAYS
+from kernpool.distribution.ordered_sums import LN_2, WAYS, common_units, in_unit
 from kernpool.distribution.weighted_quantile import LEAST, SLACK, Bisection, Node
 from kernpool.pooling import QueryBatch, choose, merge_states
 
@@ -302,13 +302,6 @@ def weights_in_unit(problem: Problem, unit: Array) -> Array:
     return found
 
 
-def in_unit(state: PoolState, unit: Array) -> Array:
-    """Return each query's sum of weights, divided by the query's ``2**unit``."""
-    shift = np.where(np.isneginf(state.shift), 0.0, state.shift)
-    found: Array = state.denominator * np.exp(shift - LN_2 * unit)
-    return found
-
-
 PAIRS = 1 << 20  # of one table
 # Keys whose logits are farther below the largest are negligible: their relative weight is below 2**-115.
 MARGIN, ROUNDING = 80.0, 64 * float(np.finfo(np.float64).eps)
@@ -516,16 +509,12 @@ class MultipassQuantile:
             Queries without an answer here: those far from all rows, for which weights have no common unit.
         """
         weights: Weights = self._ask(TotalWeight(self.asked))
-        state, kernel = weights.state, self.asked.recipe.kernel
+        state = weights.state
         occupied = state.denominator > 0
         level = np.broadcast_to(level, (len(self.asked), level.shape[-1]))
         found = np.full((len(self.asked), len(weights.summaries), level.shape[1]), np.nan)
-        unit = np.zeros(len(self.asked))
-        far = np.zeros(len(unit), dtype=bool)
-        if not kernel.is_compact:
-            unit[occupied] = np.rint(state.log_denominator[occupied] / LN_2)
-            far[occupied] = np.abs(state.log_denominator[occupied]) >= FAR
-        near = np.flatnonzero(occupied & ~far)
+        unit, is_near = common_units(self.asked.recipe.kernel, state)
+        near, far = np.flatnonzero(is_near), occupied & ~is_near
         # A unit is an exponential, which loses digits for a large exponent.
         slack = SLACK * max(4.0, np.sqrt(weights.rows)) + 4.0 * np.finfo(float).eps * np.abs(
             state.log_denominator[near, None]
