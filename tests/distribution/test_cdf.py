@@ -16,12 +16,13 @@ from kernpool import (
 )
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Factors
-from kernpool.distribution import shares_below, weighted_cdf
-from kernpool.distribution.weighted_cdf import ranks
+from kernpool.distribution import weighted_cdf
+from kernpool.distribution.weighted_cdf import ranks, two_sided_sums
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables
 from tests.support.dense_distribution import dense_cdf
+from tests.support.ordered_sums import never_by_table
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]  # in no order; values are rounded to tenths
 
@@ -30,7 +31,7 @@ THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]  # in no order; values are roun
 def way(request, monkeypatch):
     """Few pairs are done by tables; as many would be, sums over ranges and down the tree have to find the same."""
     if request.param == "sums":
-        monkeypatch.setattr(weighted_cdf, "FEW_PAIRS", 0)
+        never_by_table(monkeypatch)
         monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
         monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
     return request.param
@@ -108,8 +109,7 @@ def check_problem(problem, value):
     order, generator = np.argsort(value, kind="stable"), np.random.default_rng(3)
     weights = weight_tables(lambda _: problem)[0]
     for y in (np.array([THRESHOLDS]), np.round(generator.normal(size=(len(problem.query), 2)), 1)):
-        found, occupied = shares_below(Recipe.of(), problem, order, ranks(value[order], y))
-        assert occupied.all()
+        found = two_sided_sums(Recipe.of(), problem, order, ranks(value[order], y)).share(y)
         assert_shares(found, dense_cdf(weights, value, y), y)
 
 
@@ -174,9 +174,9 @@ def test_a_large_problem_compared_in_full(algorithm):
 def test_every_pair_is_looked_at_about_once_in_several_columns(monkeypatch):
     """Halves on either side of a rank are disjoint, so the way down the tree costs no more than one pass."""
     pairs = []
-    summed = weighted_cdf._summed
+    summed = weighted_cdf.sum_part
     monkeypatch.setattr(
-        weighted_cdf, "_summed", lambda recipe, part: pairs.append(np.prod(part.shape)) or summed(recipe, part)
+        weighted_cdf, "sum_part", lambda recipe, part: pairs.append(np.prod(part.shape)) or summed(recipe, part)
     )
     monkeypatch.setattr(
         weighted_cdf, "QUICK_PAIRS", 1

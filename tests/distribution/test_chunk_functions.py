@@ -16,6 +16,7 @@ from kernpool import (
     pool_cdf,
 )
 from kernpool.distribution import weighted_cdf
+from tests.support.ordered_sums import never_by_table
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]
 
@@ -23,7 +24,7 @@ THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]
 @pytest.fixture(params=["tables", "sums"])
 def way(request, monkeypatch):
     if request.param == "sums":
-        monkeypatch.setattr(weighted_cdf, "FEW_PAIRS", 0)
+        never_by_table(monkeypatch)
         monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
         monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
 

@@ -17,8 +17,8 @@ from kernpool import (
     pool_quantile,
     pooling_weights,
 )
-from kernpool.distribution import chunk_queries, multipass_quantile
-from kernpool.distribution.chunk_queries import ValueSketch
+from kernpool.distribution import multipass_quantile
+from kernpool.distribution.multipass_quantile import ValueSketch
 from kernpool.pooling import ChunkPairs
 from tests.support.dense_quantiles import assert_quantiles
 
@@ -33,9 +33,9 @@ def held(request, monkeypatch):
     sizes = {"HELD_ROWS": 40, "PIECES": 12, "MOST_PIECES": 4}
     for name, value in sizes.items():
         monkeypatch.setattr(multipass_quantile, name, value)
-    monkeypatch.setattr(chunk_queries, "POINTS", 20)
+    monkeypatch.setattr(multipass_quantile, "POINTS", 20)
     if request.param == "few rows held":
-        monkeypatch.setattr(chunk_queries, "DENSE_PAIRS", 0)
+        monkeypatch.setattr(multipass_quantile, "DENSE_PAIRS", 0)
 
 
 def make_rows(n=300, m=30, d=1, seed=0):

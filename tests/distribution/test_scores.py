@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, kernel_names, pooling_weights
 from kernpool.core import Factors
-from kernpool.distribution import ordered_sums, weighted_cdf
-from kernpool.distribution.scoring_rules import known_crps, known_pit
+from kernpool.distribution import ArrayOutcomes, ProbabilityTransform, ordered_sums, weighted_cdf
+from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth
 from kernpool.pooling import Recipe, weight_rows
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
@@ -74,17 +74,25 @@ def test_it_is_proper():
     assert losses[0.3] < min(losses[0.15], losses[0.6])
 
 
-@pytest.mark.parametrize("few", [0, 1 << 20])
-def test_the_transform_is_between_both_sides_of_a_step(few, monkeypatch):
-    monkeypatch.setattr(weighted_cdf, "FEW_PAIRS", few)
+def transforms(recipe, problem, value, y, uniform):
+    found, occupied = ArrayOutcomes(recipe, problem, value[:, None]).compute(
+        ProbabilityTransform(y[:, None], uniform[:, None])
+    )
+    assert occupied.all()
+    return found[:, 0, 0]
+
+
+@pytest.mark.parametrize("tables", [False, True])
+def test_the_transform_is_between_both_sides_of_a_step(tables, monkeypatch):
+    if not tables:
+        never_by_table(monkeypatch)
     monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
     monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
     query, key, value, y, generator = make_rows()
     problem, uniform = Problem.from_arrays(query, key, value, bandwidth=0.3), generator.uniform(size=len(y))
     assert np.isin(y, value).any()
     assert not np.isin(y, value).all()
-    found, occupied = known_pit(Recipe.of(), problem, value, y, uniform)
-    assert occupied.all()
+    found = transforms(Recipe.of(), problem, value, y, uniform)
     expected = dense_pit(pooling_weights(query, key, bandwidth=0.3), value, y, uniform)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
@@ -96,7 +104,7 @@ def test_transforms_of_draws_are_uniform():
     weights = pooling_weights(query, key, bandwidth=0.3)[0]
     y = generator.choice(value, 20000, p=weights)
     problem = Problem.from_arrays(np.repeat(query, len(y), axis=0), key, value, bandwidth=0.3)
-    found, _ = known_pit(Recipe.of(), problem, value, y, generator.uniform(size=len(y)))
+    found = transforms(Recipe.of(), problem, value, y, generator.uniform(size=len(y)))
     counts = np.histogram(found, bins=20, range=(0, 1))[0]
     assert np.abs(counts / 1000 - 1).max() < 5 / np.sqrt(1000)
 
@@ -147,7 +155,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
         lambda recipe: known_crps(recipe, problem, value, y)[0],
         lambda recipe: known_smooth(recipe, problem, value, y[:, None], 0.2)[0],
         lambda recipe: known_smooth(recipe, problem, value, y[:, None], 0.2, density=True)[0],
-        lambda recipe: known_pit(recipe, problem, value, y, np.full(200, 0.3))[0],
+        lambda recipe: transforms(recipe, problem, value, y, np.full(200, 0.3)),
     ):
         np.testing.assert_array_equal(ask(Recipe.of(n_jobs=1)), ask(Recipe.of(n_jobs=2)))
 

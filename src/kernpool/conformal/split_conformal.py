@@ -37,7 +37,7 @@ from kernpool.conformal.covariate_shift import upper_scores
 from kernpool.conformal.guarantees import approximately, at_least
 from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
 from kernpool.core.problem import Problem
-from kernpool.distribution import known_quantiles, with_limits
+from kernpool.distribution import ArrayOutcomes, Quantiles
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
@@ -219,11 +219,10 @@ class _ConditionalQuantiles:
         """
         recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are queries, too
         whole = self._problem(self.smoother.of_degree(0), places, which)
-        found, occupied = known_quantiles(recipe, self._counted(whole), self.value, levels)
-        if recipe.degree:
-            found += self.smoother.predict(self._problem(self.smoother, places, which))[:, :, None]
-        if self.smoother.fills_empty:
-            found = with_limits(recipe, whole, self.smoother.value, levels, found, occupied)
+        fit = self.smoother.predict(self._problem(self.smoother, places, which)) if recipe.degree else None
+        outcomes = ArrayOutcomes(recipe, self._counted(whole), self.value, fit, whole, self.smoother.value)
+        quantiles = Quantiles(levels)
+        found = outcomes.evaluate(quantiles) if self.smoother.fills_empty else outcomes.compute(quantiles)[0]
         return found[:, :, 0], found[:, :, 1]
 
     def _problem(self, smoother: Smoother, places: EvaluationPoints, which: NDArray[np.intp] | None) -> Problem:

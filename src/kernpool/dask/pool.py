@@ -20,7 +20,14 @@ from kernpool.core.state import Empty, PoolState
 from kernpool.dask.pairs import RETRIES, PartitionPairs, block_state, center_task, compute, merge_tree, open_partitions
 from kernpool.dask.partitions import Partitions, as_partitions, read_block
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution import Function, as_levels, as_thresholds, counted_functions, counted_quantiles, without_axes
+from kernpool.distribution import (
+    DistributionFunction,
+    Quantiles,
+    StoredOutcomes,
+    as_levels,
+    as_thresholds,
+    without_axes,
+)
 from kernpool.execution.error_messages import explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling import QueryBatch, Recipe, finalize, merge_states
@@ -183,7 +190,7 @@ def pool_quantile(
     recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty)
     partitions = as_partitions(key, value, key_weight, target=target, features=features)
     pairs, level = PartitionPairs(partitions, client, retries), as_levels(levels)
-    found = counted_quantiles(pairs.asked(recipe, query), pairs.ask, level.ravel())
+    found = StoredOutcomes(pairs.asked(recipe, query), pairs.ask).evaluate(Quantiles(level.ravel()))
     return without_axes(found, pairs.flat, level.ndim > 0)
 
 
@@ -255,7 +262,7 @@ def pool_cdf(
     pairs = PartitionPairs(partitions, client, retries)
     asked = pairs.asked(recipe, query)
     threshold, with_axis = as_thresholds(y, len(asked), pairs.outputs, several=not pairs.flat)
-    found = counted_functions(asked, pairs.ask, Function(threshold))
+    found = StoredOutcomes(asked, pairs.ask).evaluate(DistributionFunction(threshold))
     return without_axes(found, pairs.flat, with_axis)
 
 

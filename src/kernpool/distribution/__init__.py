@@ -1,33 +1,40 @@
 """Conditional distributions: quantiles, distribution functions, densities and scores from kernel weights.
 
 The weights of a query are a distribution over the values of the keys. Read `quantile.py` first: conditional quantiles
-and their intervals. `weighted_quantile.py` finds them exactly without an m x n table. `cdf.py` has distribution
-functions, from the sums of `weighted_cdf.py`. `ordered_sums.py` chooses how weights are summed over ordered keys. For
-data in chunks, `multipass_quantile.py` finds quantiles by passes of counting, and `chunk_queries.py` has the map-reduce
-queries of each pass. `smoothed_cdf.py` smooths distributions in y; `scoring_rules.py` has PIT, CRPS and the bandwidth
-in y. The folder `loops` has the compiled sums.
+and their intervals; `cdf.py` has distribution functions. What can be computed of a distribution, and how empty windows
+are filled, is in `functionals.py`, one record each. `ordered_sums.py` chooses how weights are summed over ordered keys:
+`weighted_quantile.py` finds quantiles without an m x n table, `weighted_cdf.py` sums either side of thresholds. For
+data in chunks, `multipass_quantile.py` finds quantiles by passes of counting. `smoothed_cdf.py` smooths distributions
+in y; `scoring_rules.py` has CRPS and the bandwidth in y. The folder `loops` has the compiled sums.
 """
 
-from kernpool.distribution.cdf import Function, counted_functions, pool_cdf
-from kernpool.distribution.chunk_queries import without_axes
-from kernpool.distribution.multipass_quantile import counted_quantiles
+from kernpool.distribution.cdf import as_thresholds, pool_cdf
+from kernpool.distribution.functionals import (
+    ArrayOutcomes,
+    DistributionFunction,
+    ProbabilityTransform,
+    Quantiles,
+    RandomDraws,
+    RankedScore,
+    StoredOutcomes,
+    without_axes,
+)
 from kernpool.distribution.quantile import QuantileInterval, as_levels, pool_quantile
-from kernpool.distribution.weighted_cdf import as_thresholds, finalize_cdf, shares_below
-from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles, with_limits
+from kernpool.distribution.weighted_quantile import KernelWeights
 
 __all__ = [
-    "Function",
+    "ArrayOutcomes",
+    "DistributionFunction",
     "KernelWeights",
+    "ProbabilityTransform",
     "QuantileInterval",
+    "Quantiles",
+    "RandomDraws",
+    "RankedScore",
+    "StoredOutcomes",
     "as_levels",
     "as_thresholds",
-    "counted_functions",
-    "counted_quantiles",
-    "finalize_cdf",
-    "known_quantiles",
     "pool_cdf",
     "pool_quantile",
-    "shares_below",
-    "with_limits",
     "without_axes",
 ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import resolve_n_jobs, run_blocks
-from kernpool.kernels import is_compiled
+from kernpool.kernels import Kernel, is_compiled
 from kernpool.pooling import Recipe, algorithm_within, choose, weight_rows
 
 Array = NDArray[np.float64]
@@ -106,6 +106,26 @@ def sum_part(recipe: Recipe, part: Problem) -> PoolState:
     return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
+def common_units(kernel: Kernel, state: PoolState, weight_unit: float = 1.0) -> tuple[Array, NDArray[np.bool_]]:
+    """Return units for the weights of each query, and the queries that have a key and are near enough for a unit.
+
+    Units are powers of two near the sum of weights, so that weights neither underflow nor overflow; zero for kernels of
+    compact support.
+    """
+    occupied = state.denominator > 0
+    if kernel.is_compact:
+        return np.zeros(len(occupied)), occupied
+    mass = np.where(occupied, state.log_denominator, 0.0) - np.log(weight_unit)
+    return np.rint(mass / LN_2), occupied & (np.abs(mass) < FAR)
+
+
+def in_unit(state: PoolState, unit: Array, weight_unit: float = 1.0) -> Array:
+    """Return each query's sum of weights, divided by the query's ``2**unit``."""
+    shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(weight_unit))
+    found: Array = state.denominator * np.exp(shift - LN_2 * unit)
+    return found
+
+
 def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
     """Return a function from indices of queries to the leading arguments of the compiled loops.
 
@@ -114,8 +134,7 @@ def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any
     problem : Problem
         For which there are loops (`Way.refusal`).
     unit : ndarray of shape (m,)
-        Units of the weights, as powers of two near the logarithm of their sum, so that they neither underflow nor
-        overflow; zero for kernels of compact support.
+        Units of the weights (`common_units`).
     """
     from kernpool.algorithms.brute.matrix_products import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba
@@ -172,15 +191,13 @@ def sum_over_pairs(
     """
     problem = bare(problem)
     m, n = problem.shape
-    occupied, near, unit = np.ones(m, dtype=bool), np.zeros(m, dtype=bool), np.zeros(m)
+    occupied, near = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
     if choose_way(problem, "pairs").name == "pairs":
         if problem.key_weight is not None and not problem.key_weight.any():
             return near
         state = sum_part(replace(recipe, algorithm="auto"), problem)
-        occupied = near = state.denominator > 0
-        if not problem.similarity.kernel.is_compact:
-            mass = np.where(occupied, state.log_denominator, 0.0) - np.log(problem.weight_unit)
-            near, unit = occupied & (np.abs(mass) < FAR), np.rint(mass / LN_2)
+        occupied = state.denominator > 0
+        unit, near = common_units(problem.similarity.kernel, state, problem.weight_unit)
         rows, arguments = np.flatnonzero(near), loop_arguments(problem, unit)
 
         def work(block: slice) -> Iterator[None]:

@@ -24,8 +24,7 @@ from scipy.stats import binom
 from kernpool.core.state import Empty
 from kernpool.data.array_validation import as_real_array
 from kernpool.data.chunks.base import Chunks
-from kernpool.distribution.multipass_quantile import chunk_quantiles
-from kernpool.distribution.weighted_quantile import quantiles
+from kernpool.distribution.functionals import ArrayOutcomes, Quantiles, StoredOutcomes
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.text_table import PrintedResult
@@ -144,13 +143,15 @@ def pool_quantile(
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
         opened = pairs.opened(query)
-        found = chunk_quantiles(recipe, opened.query, opened.chunks, level.ravel(), progress)
+        stored = StoredOutcomes.of_chunks(recipe, opened.query, opened.chunks, progress)
+        found = stored.evaluate(Quantiles(level.ravel()))
         return opened.shaped(found, *level.shape).astype(opened.dtype, copy=False)
     batch = pairs.batch(recipe, query)
     tables = []
     for i in range(len(batch)):
         report = progress_of_part(progress, i, len(batch))
-        tables.append(quantiles(recipe, batch.problem(i), batch.values(i), level.ravel(), report))
+        outcomes = ArrayOutcomes(recipe, batch.problem(i), batch.values(i))
+        tables.append(outcomes.evaluate(Quantiles(level.ravel(), progress=report)))
     found = tables[0] if len(tables) == 1 else np.stack(tables)
     found = found.reshape(*batch.output_shape, level.size).astype(batch.dtype, copy=False)
     return found if level.ndim else found[..., 0]

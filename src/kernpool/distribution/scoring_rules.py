@@ -1,4 +1,4 @@
-"""Scores of conditional distributions (PIT and CRPS), and the bandwidth in y of smoothed distributions.
+"""Score of conditional distributions (CRPS), and the bandwidth in y of smoothed distributions.
 
 The continuous ranked probability score, with Y and Y' independent draws from F::
 
@@ -25,7 +25,6 @@ from scipy.optimize import minimize_scalar
 
 from kernpool.core.problem import Problem
 from kernpool.distribution.ordered_sums import sum_over_pairs
-from kernpool.distribution.weighted_cdf import ranks, shares_below
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 from kernpool.pooling import Recipe, weight_rows
@@ -33,49 +32,6 @@ from kernpool.pooling import Recipe, weight_rows
 Array = NDArray[np.float64]
 
 Index = NDArray[np.intp]
-
-
-def known_pit(
-    recipe: Recipe,
-    problem: Problem,
-    value: Array,
-    y: Array,
-    uniform: Array,
-    center: Array | None = None,
-    dtype: Any = np.float64,
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return each query's probability integral transform, and which queries have a key of positive weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n,)
-        Values that the weights apply to.
-    y : ndarray of shape (m,)
-        One value per query.
-    uniform : ndarray of shape (m,)
-        Between 0 and 1: fraction of the weight of values equal to y that is counted below it.
-    center, dtype
-        As of `known_cdf`.
-
-    Returns
-    -------
-    found : ndarray of shape (m,)
-        ``F(y-) + uniform (F(y) - F(y-))``; NaN where the window is empty.
-    occupied : ndarray of bool, shape (m,)
-        Which windows are not empty.
-    """
-    order = np.argsort(value, kind="stable")
-    low, high = (ranks(value[order], y[:, None], center, dtype, side) for side in ("left", "right"))
-    found, occupied = shares_below(recipe, problem, order, low)
-    (tied,) = np.nonzero((high > low)[:, 0])
-    if tied.size:
-        upper = shares_below(recipe, problem.block(tied), order, high[tied])[0]
-        found[tied] += uniform[tied, None] * np.maximum(upper - found[tied], 0.0)
-    return found[:, 0], occupied
 
 
 def known_crps(

@@ -5,14 +5,12 @@ With the keys ordered by value, and r the rank of the threshold (the number of k
     F(q, r) = alpha_1(q) + ... + alpha_r(q)
 
 The keys on either side are summed separately, so that nothing is subtracted from one, and F is exactly 0 or 1 where
-one side has no weight. `shares_below` computes these sums; the other functions read thresholds, find their ranks
-among the values, and treat empty windows.
+one side has no weight. `two_sided_sums` computes these sums, and `ranks` finds thresholds among the values.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,59 +20,17 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.core.state import Fill
-from kernpool.data.array_validation import as_real_array, refuse_foreign
-from kernpool.pooling import Recipe, algorithm_within, choose, limit_problem
+from kernpool.distribution.ordered_sums import FEWEST_KEYS, QUICK_PAIRS, bare, choose_way, sum_part
+from kernpool.execution.threads import cut
+from kernpool.pooling import Recipe
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-FEW_PAIRS = 100_000  # that tables handle faster than sums over parts of the keys
 PAIRS = 1 << 18  # in one table
-FEWEST_KEYS = 512  # that are halved
-QUICK_PAIRS = 1 << 20  # scanned in the time that a few more sums take to start
 MASKED_PAIRS = 1 << 22  # under one mask, of a byte each
 # Of logarithms of sums: beyond, the units of two of them are rounded to more than 3e-13 of their quotient.
 FAR = 2.0**10
-
-
-def shares_below(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the fraction of weight on the first `rank` keys of an order, and at which queries any key has weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Algorithm and number of threads.
-    problem : Problem
-        Its weights are summed; its values are ignored.
-    order : ndarray of int, shape (n,)
-        Order of the keys, usually by increasing value.
-    rank : ndarray of int, shape (1, t) or (m, t)
-        Number of keys below, from 0 to n; a single row applies to all queries.
-
-    Returns
-    -------
-    share : ndarray of shape (m, t)
-        Between 0 and 1, nondecreasing in the rank; NaN where the window is empty.
-    occupied : ndarray of bool, shape (m,)
-        Which queries have a key of positive weight.
-
-    Notes
-    -----
-    With one row of ranks the keys between two of them are summed at once: one pass in all. With others, about log2(n /
-    512) passes, or one over all pairs where that is less. Memory is O(n + m t).
-
-    Examples
-    --------
-    >>> problem = Problem.from_arrays([0.0, 1.0], [0.0, 1.0, 1.0, 9.0], kernel="boxcar", value=[0.0] * 4)
-    >>> shares_below(Recipe.of("boxcar"), problem, np.arange(4), np.array([[0, 1, 2, 3]]))[0].round(3)
-    array([[0.   , 0.333, 0.667, 1.   ],
-           [0.   , 0.333, 0.667, 1.   ]])
-    """
-    sides = two_sided_sums(recipe, problem, order, rank)
-    share = sides.share()
-    keep_order(share, rank)
-    return share, ~np.isnan(share[:, 0]) if rank.shape[1] else np.zeros(len(share), dtype=bool)
 
 
 class TwoSidedSums(NamedTuple):
@@ -82,9 +38,9 @@ class TwoSidedSums(NamedTuple):
 
     Parameters
     ----------
-    unit : ndarray of shape (m, t)
+    unit : ndarray of shape (m, t) or (m, c, t)
         Logarithm of the unit of both sums; minus infinity where both are zero.
-    below, above : ndarray of shape (m, t)
+    below, above : ndarray of the same shape
         The sums.
     """
 
@@ -104,10 +60,17 @@ class TwoSidedSums(NamedTuple):
         one, two = np.exp(self.unit - safe), np.exp(other.unit - safe)
         return TwoSidedSums(unit, one * self.below + two * other.below, one * self.above + two * other.above)
 
-    def share(self) -> Array:
-        """Return the fraction of weight before each position; NaN if both sums are zero."""
+    def share(self, by: Array | Index) -> Array:
+        """Return the fraction of weight before each position, between 0 and 1; NaN if both sums are zero.
+
+        It does not fall with the thresholds (or positions) `by`, where rounding would make it.
+        """
         total = self.below + self.above
         share: Array = np.divide(self.below, total, where=total > 0, out=np.full(total.shape, np.nan))
+        if share.shape[-1] > 1:
+            order = np.broadcast_to(np.argsort(by, axis=-1, kind="stable"), share.shape)
+            rising = np.maximum.accumulate(np.take_along_axis(share, order, axis=-1), axis=-1)
+            np.put_along_axis(share, order, rising, axis=-1)
         return share
 
     def put(self, rows: Index, unit: Array, below: Array, above: Array) -> None:
@@ -122,36 +85,54 @@ class TwoSidedSums(NamedTuple):
 def two_sided_sums(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> TwoSidedSums:
     """Sum the weights of the first `rank` keys of an order, and separately those of all other keys.
 
-    Parameters are those of `shares_below`.
+    Parameters
+    ----------
+    recipe : Recipe
+        Algorithm and number of threads.
+    problem : Problem
+        Its weights are summed; its values are ignored.
+    order : ndarray of int, shape (n,)
+        Order of the keys, usually by increasing value.
+    rank : ndarray of int, shape (1, t) or (m, t)
+        Number of keys below, from 0 to n; a single row applies to all queries.
+
+    Returns
+    -------
+    TwoSidedSums
+        Of shape (m, t).
+
+    Notes
+    -----
+    With one row of ranks the keys between two of them are summed at once: one pass in all. With others, about log2(n /
+    512) passes, or one over all pairs where that is less. Memory is O(n + m t).
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([0.0, 1.0], [0.0, 1.0, 1.0, 9.0], kernel="boxcar", value=[0.0] * 4)
+    >>> rank = np.array([[0, 1, 2, 3]])
+    >>> two_sided_sums(Recipe.of("boxcar"), problem, np.arange(4), rank).share(rank).round(3)
+    array([[0.   , 0.333, 0.667, 1.   ],
+           [0.   , 0.333, 0.667, 1.   ]])
     """
-    bare = replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
-    if bare.key_weight is not None:
-        counts = bare.key_weight[order] > 0
+    problem = bare(problem)
+    if problem.key_weight is not None:
+        counts = problem.key_weight[order] > 0
         rank = np.append(0, np.cumsum(counts))[rank]
         order = order[counts]
-    m, n = len(bare.query), len(order)
-    sides = TwoSidedSums.none((m, rank.shape[1]))
-    if not n or not rank.shape[1]:
+    m = len(problem.query)
+    sides, ranks = TwoSidedSums.none((m, rank.shape[1])), np.broadcast_to(rank, (m, rank.shape[1]))
+    if not len(order):
         return sides
-    ordered, everyone = bare.block(slice(None), order), np.arange(m)
-    ranks = np.broadcast_to(rank, (m, rank.shape[1]))
-    if m * n <= FEW_PAIRS:
-        _put_dense(ordered, everyone, ranks, sides)
-    else:
-        far = (
-            _put_ranges(recipe, ordered, rank[0], sides) if len(rank) == 1 else _put_tree(recipe, ordered, ranks, sides)
-        )
-        _put_dense(ordered, far, ranks, sides)
+    ordered = problem.block(slice(None), order)
+    match choose_way(ordered, "ranges" if len(rank) == 1 else "ranks").name:
+        case "ranges":
+            rest = _put_ranges(recipe, ordered, rank[0], sides)
+        case "ranks":
+            rest = _put_tree(recipe, ordered, ranks, sides)
+        case _:
+            rest = np.arange(m)
+    _put_dense(ordered, rest, ranks, sides)
     return sides
-
-
-def keep_order(share: Array, rank: Array | Index) -> None:
-    """Make fractions of weight nondecreasing in threshold (or position), in place, where rounding made them fall."""
-    if share.shape[1] < 2:
-        return
-    order = np.argsort(rank, axis=1, kind="stable")
-    rows = np.arange(len(share))[:, None]
-    share[rows, order] = np.maximum.accumulate(share[rows, order], axis=1)
 
 
 def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSums) -> None:
@@ -159,10 +140,8 @@ def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSum
 
     Each row has its own unit.
     """
-    n = ordered.shape[1]
-    at_once = max(1, PAIRS // n)
-    for start in range(0, len(queries), at_once):
-        some = queries[start : start + at_once]
+    for piece in cut(len(queries), max(1, PAIRS // ordered.shape[1])):
+        some = queries[piece]
         unit, *sums = _cumulated(ordered.block(some))
         below, above = (np.take_along_axis(one, rank[some], axis=1) for one in sums)
         sides.put(some, unit + np.log(ordered.weight_unit), below, above)
@@ -186,7 +165,7 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSu
     They are made from sums over the keys between two positions; the parameter `rank` holds the positions.
     """
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
-    states = [_sum(recipe, ordered, slice(None), slice(int(a), int(b))) for a, b in pairwise(ends)]
+    states = [sum_part(recipe, ordered.part(slice(None), slice(int(a), int(b)))) for a, b in pairwise(ends)]
     shift = np.stack([np.where(state.denominator > 0, state.shift, -np.inf) for state in states])
     unit = shift.max(axis=0)
     mass = np.stack([state.denominator for state in states]) * np.exp(shift - np.where(np.isneginf(unit), 0.0, unit))
@@ -204,8 +183,10 @@ def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums
 
     They are made by descending a tree of keys.
     """
-    m, t = rank.shape
-    tree = RankSearch.of(recipe, ordered, np.repeat(np.arange(m), t), rank.ravel())
+    (m, t), several = rank.shape, ordered.shape[1] + 1
+    # Thresholds of a query with no value between them are one request.
+    request, inverse = np.unique(np.arange(m)[:, None] * several + rank, return_inverse=True)
+    tree = RankSearch.of(recipe, ordered, *np.divmod(request, several))
     tree.descend()
     shift = np.maximum(tree.below.shift, tree.above.shift)
     unit = np.where(np.isneginf(shift), 0.0, shift)
@@ -213,23 +194,14 @@ def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums
         state.denominator * np.exp(np.where(state.denominator > 0, state.shift, -np.inf) - unit)
         for state in (tree.below, tree.above)
     )
-    sides.put(np.arange(m), *(array.reshape(m, t) for array in (shift, below, above)))
-    total = PoolState(shift, below + above, np.zeros((m * t, 1)))
-    return np.unique(_far(total) // t)
+    sides.put(np.arange(m), *(array[inverse.ravel()].reshape(m, t) for array in (shift, below, above)))
+    total = PoolState(shift, below + above, np.zeros((len(shift), 1)))
+    return np.unique(tree.rows[_far(total)])
 
 
 def _far(state: PoolState) -> Index:
     occupied = state.denominator > 0
     return np.flatnonzero(occupied & ~(np.abs(np.where(occupied, state.log_denominator, 0.0)) < FAR))
-
-
-def _sum(recipe: Recipe, ordered: Problem, queries: slice | Index, keys: slice) -> PoolState:
-    return _summed(recipe, ordered.part(queries, keys))
-
-
-def _summed(recipe: Recipe, part: Problem) -> PoolState:
-    """Return the kernel sums of a problem, by the requested algorithm if that supports the problem, else by "auto"."""
-    return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 @dataclass(frozen=True)
@@ -242,7 +214,7 @@ class RankSearch:
     Parameters
     ----------
     recipe : Recipe
-        As of `shares_below`.
+        As of `two_sided_sums`.
     problem : Problem
         With its keys in order; all have a weight.
     rows, rank : ndarray of int, shape (r,)
@@ -280,13 +252,14 @@ class RankSearch:
             ):
                 if some.size:
                     queries, inverse = np.unique(self.rows[some], return_inverse=True)
-                    side.add(some, _sum(self.recipe, self.problem, queries, keys).rows(inverse))
+                    side.add(some, sum_part(self.recipe, self.problem.part(queries, keys)).rows(inverse))
                     nodes.append((start, middle, some) if some is left else (middle, stop, some))
 
     def _scan_keys(self, keys: slice, requests: Index) -> None:
         """Add the keys of one leaf of the tree to the sums before and after each request's position, using masks."""
         places = np.arange(keys.start, keys.stop)
-        for some in _pieces(requests, max(1, MASKED_PAIRS // len(places))):
+        for piece in cut(len(requests), max(1, MASKED_PAIRS // len(places))):
+            some = requests[piece]
             part = self.problem.part(self.rows[some], keys)
             counts = np.ones((1, 1), dtype=bool) if part.attn_mask is None else part.attn_mask
             if part.groups is not None:
@@ -294,123 +267,25 @@ class RankSearch:
             lies_below = places < self.rank[some, None]
             for mask, side in ((counts & lies_below, self.below), (counts & ~lies_below, self.above)):
                 if mask.any():
-                    side.add(some, _summed(self.recipe, replace(part, attn_mask=mask)))
+                    side.add(some, sum_part(self.recipe, replace(part, attn_mask=mask)))
 
 
-def _pieces(requests: Index, size: int) -> Iterator[Index]:
-    for start in range(0, len(requests), size):
-        yield requests[start : start + size]
-
-
-# Results for the queries of a problem: an array of shape (m, t) or (m, c, t), and which windows are not empty. The
-# indices of the queries are passed in addition to their problem.
-Known = Callable[[Problem, Index], tuple[Array, NDArray[np.bool_]]]
-
-
-def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) -> tuple[Array, bool]:
-    """Validate thresholds of y and broadcast them to shape (1 or m, outputs, t).
+def ranks(ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64) -> Index:
+    """Count the values up to each threshold.
 
     Parameters
     ----------
-    y : float or array_like
-        The argument of the caller.
-    m, outputs : int
-        Number of queries, and of outputs.
-    several : bool, default=False
-        Whether outputs have an axis.
-
-    Returns
-    -------
-    threshold : ndarray of shape (1, outputs, t) or (m, outputs, t)
-        With one row if all queries have the same thresholds.
-    with_axis : bool
-        Whether results have an axis of thresholds.
-
-    Raises
-    ------
-    ValueError
-        If there are NaN, or the shape is invalid.
-    """
-    refuse_foreign("y", y)
-    given = np.asarray(y)
-    infinite = given.dtype.kind == "f" and given.size > 0 and bool(np.isinf(given).any())
-    # Distribution functions are defined at infinity; everything else is read as values are.
-    read = as_real_array("y", np.where(np.isinf(given), 0.0, given) if infinite else y)
-    threshold = np.asarray(np.where(np.isinf(given), given, read) if infinite else read, dtype=np.float64)
-    if not threshold.size:
-        raise ValueError(f"y must hold thresholds, one at least, got shape {threshold.shape}")
-    if threshold.ndim == 0:
-        return np.full((1, outputs, 1), float(threshold)), False
-    if threshold.ndim == 1:
-        return np.broadcast_to(threshold, (1, outputs, len(threshold))), True
-    dimensions = 3 if several else 2
-    if threshold.ndim == dimensions:
-        rows = threshold if several else threshold[:, None]
-        if rows.shape[0] in (1, m) and rows.shape[1] in (1, outputs):
-            return np.broadcast_to(rows, (rows.shape[0], outputs, rows.shape[2])), True
-    wanted = f"({m}, {outputs}, t)" if several else f"({m}, t)"
-    raise ValueError(
-        f"y must be one number, thresholds of shape (t,) for all rows, or {wanted} for each row its own, got shape "
-        f"{threshold.shape}; one threshold per row is y[:, None]"
-    )
-
-
-def rows_of(threshold: Array, rows: Index) -> Array:
-    """Return the thresholds of the queries with these indices; a single row common to all is returned unchanged."""
-    return threshold if len(threshold) == 1 else threshold[rows]
-
-
-def known_cdf(
-    recipe: Recipe,
-    problem: Problem,
-    value: Array,
-    threshold: Array,
-    center: Array | None = None,
-    dtype: Any = np.float64,
-    side: str = "right",
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the distribution function at thresholds, and which queries have a key of positive weight.
-
-    It is NaN in empty windows.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n,)
-        Values that the weights apply to.
+    ordered : ndarray of shape (n,)
+        Values that the weights apply to, in order.
     threshold : ndarray of shape (1, t) or (m, t)
         A single row applies to all queries.
     center : ndarray of shape (m,), optional
         Added to the values at each query.
     dtype : dtype, default=float64
         Sums of values and centers are rounded to this type before they are compared, as quantiles are.
-    side : {"right", "left"}, default="right"
-        Whether values that are equal to a threshold are below it, or not.
-
-    Returns
-    -------
-    share : ndarray of shape (m, t)
-        Between 0 and 1.
-    occupied : ndarray of bool, shape (m,)
-        Which windows are not empty.
-    """
-    order = np.argsort(value, kind="stable")
-    return shares_below(recipe, problem, order, ranks(value[order], threshold, center, dtype, side))
-
-
-def ranks(
-    ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64, side: str = "right"
-) -> Index:
-    """Count the ordered values up to each threshold.
-
-    Parameters are those of `known_cdf`, with values in order.
     """
     if center is None:
-        # NumPy's types are wrong for both side and result.
-        return np.searchsorted(ordered, threshold, side=side)  # type: ignore[call-overload, no-any-return]
+        return np.searchsorted(ordered, threshold, side="right")
     # Compare the very sums that are quantiles: a threshold minus the center, rounded, may be on the other
     # side of a value.
     low = np.zeros((len(center), threshold.shape[1]), dtype=np.intp)
@@ -418,51 +293,7 @@ def ranks(
     while np.any(low < high):
         middle = (low + high) // 2
         sums = (ordered[np.minimum(middle, len(ordered) - 1)] + center[:, None]).astype(dtype)
-        counts = sums <= threshold if side == "right" else sums < threshold
-        open_ones = low < high
+        counts, open_ones = sums <= threshold, low < high
         low = np.where(open_ones & counts, middle + 1, low)
         high = np.where(open_ones & ~counts, middle, high)
     return low
-
-
-def finalize_cdf(recipe: Recipe, problem: Problem, known: Known, at_zero: Any, limit: Known | None = None) -> Array:
-    """Evaluate a callable, such as a distribution function, and do as `Recipe.empty` says where no key has weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Its policy for empty windows is used.
-    problem : Problem
-        The problem of all queries.
-    known : callable
-        Evaluates a problem: returns results and which windows are not empty.
-    at_zero : array_like, broadcastable to the results
-        Result for a value that is always zero.
-    limit : callable, optional
-        Evaluates the limits that fill empty windows; by default `known`.
-
-    Returns
-    -------
-    ndarray
-        As `known` returns.
-    """
-    found, occupied = known(problem, np.arange(len(problem.query)))
-
-    def fill(rows: Index) -> Array:
-        part = limit_problem(problem.block(rows), recipe.empty)
-        return (limit or known)(part, rows)[0].reshape(len(rows), -1)
-
-    return filled(recipe, found, occupied, at_zero, fill)
-
-
-def filled(recipe: Recipe, found: Array, occupied: NDArray[np.bool_], at_zero: Any, fill: Fill) -> Array:
-    """Replace results where no key has positive weight, as `Recipe.empty` says.
-
-    Parameters are those of `finalize_cdf`.
-
-    `fill` is that of `fill_empty`.
-    """
-    whole = recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
-    if recipe.empty == "zero" and not occupied.all():
-        whole[~occupied] = np.broadcast_to(at_zero, whole.shape)[~occupied]
-    return whole

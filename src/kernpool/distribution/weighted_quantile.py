@@ -28,18 +28,18 @@ from numpy.typing import NDArray
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
 from kernpool.distribution.ordered_sums import (
-    FAR,
     FEWEST_KEYS,
-    LN_2,
     QUICK_PAIRS,
     bare,
     choose_way,
+    common_units,
+    in_unit,
     loop_arguments,
     sum_part,
 )
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.pooling import Recipe, choose, limit_problem
+from kernpool.pooling import Recipe, choose
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -60,7 +60,7 @@ def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tup
     problem : Problem
         Masks, categories and groups are allowed.
     queries : ndarray of int, shape (r,)
-        Indices of queries; each has a key of positive weight.
+        Indices of queries.
     share : ndarray of shape (r, l)
         Positive, at most one.
 
@@ -69,7 +69,7 @@ def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tup
     which : slice
         Some of the queries.
     place : ndarray of int, shape (which, l)
-        Their keys.
+        Their keys; -1 where the window is empty.
 
     Notes
     -----
@@ -86,6 +86,7 @@ def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tup
         else:
             for row, (sums, wanted) in enumerate(zip(total, need, strict=True)):
                 place[row] = np.searchsorted(sums, wanted, side="left")
+        place[total[:, -1] == 0] = -1
         yield which, place
 
 
@@ -234,7 +235,7 @@ class Bisection:
             if choose(part.without_factors(), self.recipe.algorithm, reuse=True).algorithm in PAIR_BY_PAIR:
                 leaves += self._cut(node, pairs)
                 continue
-            mass = self.masses(sum_part(self.recipe, part), queries)[inverse]
+            mass = in_unit(sum_part(self.recipe, part), self.unit[queries], self.problem.weight_unit)[inverse]
             left = (mass >= node.need) & (mass > 0)
             passed.put(node.requests[~left], lower, mass[~left])
             for keys, some, need in (
@@ -255,11 +256,6 @@ class Bisection:
             Node(node.keys, part, wanted)
             for part, wanted in zip(np.split(requests, some[1:]), np.split(need, some[1:]), strict=True)
         ]
-
-    def masses(self, state: PoolState, queries: Index) -> Array:
-        """Return the sum of weights of each query, in the unit of that query."""
-        shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(self.problem.weight_unit))
-        return state.denominator * np.exp(shift - LN_2 * self.unit[queries])
 
 
 AnyIndex = NDArray[np.signedinteger]  # of 32 bits where these are enough
@@ -295,7 +291,9 @@ class KernelWeights:
     @cached_property
     def state(self) -> PoolState:
         """Sum of the kernel weights of all keys at each query, as a `PoolState`, computed on first use."""
-        return self._sum(self.problem)
+        if self.problem.key_weight is not None and not self.problem.key_weight.any():
+            return empty_state(len(self.problem.query), 1)
+        return choose(self.problem, self.recipe.algorithm).reduce(self.problem, n_jobs=self.recipe.n_jobs)
 
     @property
     def occupied(self) -> NDArray[np.bool_]:
@@ -338,62 +336,47 @@ class KernelWeights:
         place : ndarray of int, shape (rows, l)
             Numbers of keys.
         """
-        weight, m, done = self.problem.key_weight, len(level), 0
+        weight, (m, levels), done = self.problem.key_weight, level.shape, 0
         order = order if weight is None else order[weight[order] > 0]
         if not len(order):
             return
         slack = SLACK * max(4.0, np.sqrt(len(order)))
         ordered = self.problem.block(slice(None), order)
-        for part in cut(m, max(LEAST_REQUESTS, len(order) // 2) // level.shape[1] + 1):
-            rows, before = np.arange(m)[part], done * level.shape[1]
-            share = np.maximum(level[rows] - slack, LEAST)
-            for some, place in self._by_sums(ordered, order, rows, share, partial(_report, report, before)):
-                yield some, place
-                done += len(some)
-                report(done * level.shape[1])
-
-    def _sum(self, problem: Problem) -> PoolState:
-        if problem.key_weight is not None and not problem.key_weight.any():
-            return empty_state(len(problem.query), 1)
-        return choose(problem, self.recipe.algorithm).reduce(problem, n_jobs=self.recipe.n_jobs)
-
-    def _state_of(self, rows: AnyIndex) -> PoolState:
-        if "state" in vars(self) or 4 * len(rows) > len(self.problem.query):
-            return self.state.rows(rows)
-        return self._sum(self.problem.block(rows))
-
-    def _by_sums(
-        self, ordered: Problem, order: AnyIndex, rows: AnyIndex, share: Array, report: Callable[[int], object]
-    ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Yield the keys at the quantile orders of some queries, found in a tree of keys or in dense tables of weights.
-
-        Tables are for problems without compiled loops, for few pairs, and for queries far from all keys.
-        """
-        state = self._state_of(rows)
-        some = state.denominator > 0
-        state, rows, share = state.rows(np.flatnonzero(some)), rows[some], share[some]
-        loops = choose_way(ordered, "bisection").name == "bisection"
-        near = loops & (np.abs(state.log_denominator) < FAR)
-        for which, place in dense_places(ordered, rows[~near], share[~near]):
-            yield rows[~near][which], order[place]
-        if near.any():
-            rows, share = rows[near], share[near]
-            found = self._descend(ordered, rows, state.rows(np.flatnonzero(near)), share, report)
-            # A sum of rounding errors has led to keys without weight.
-            lost = np.flatnonzero((found < 0).any(axis=1))
-            for which, place in dense_places(ordered, rows[lost], share[lost]):
-                found[lost[which]] = place
-            yield rows, order[found]
+        # Tables are for few pairs, problems without compiled loops, and queries far from all keys.
+        unit, near, tables = np.zeros(m), np.zeros(m, dtype=bool), np.ones(m, dtype=bool)
+        if choose_way(ordered, "bisection").name == "bisection":
+            unit, near = common_units(ordered.similarity.kernel, self.state, ordered.weight_unit)
+            tables = self.occupied & ~near
+        else:
+            choose(self.problem, self.recipe.algorithm)  # raises for what it does not support
+        for part in cut(m, max(LEAST_REQUESTS, len(order) // 2) // levels + 1):
+            share = np.maximum(level[part] - slack, LEAST)
+            some = np.flatnonzero(near[part])
+            if len(some):
+                rows = part.start + some
+                place = self._descend(ordered, rows, unit, share[some], partial(_report, report, done * levels))
+                yield rows, order[place]
+                done += len(rows)
+                report(done * levels)
+            some = np.flatnonzero(tables[part])
+            for which, place in dense_places(ordered, part.start + some, share[some]):
+                here = place[:, 0] >= 0
+                yield part.start + some[which][here], order[place[here]]
+                done += len(place)
+                report(done * levels)
 
     def _descend(
-        self, ordered: Problem, near: AnyIndex, state: PoolState, share: Array, report: Callable[[int], object]
-    ) -> AnyIndex:
-        unit = np.zeros(len(self.problem.query))
-        if not self.problem.similarity.kernel.is_compact:  # whose loops use a unit of one
-            unit[near] = np.rint((state.log_denominator - np.log(self.problem.weight_unit)) / LN_2)
-        descent = Bisection(ordered, np.repeat(near, share.shape[1]), unit, self.recipe, report)
-        whole = descent.masses(state, near)
-        return descent.run((share * whole[:, None]).ravel()).reshape(share.shape)
+        self, ordered: Problem, rows: Index, unit: Array, share: Array, report: Callable[[int], object]
+    ) -> Index:
+        """Return the keys at the quantile orders of some queries, as indices of the ordered ones."""
+        whole = in_unit(self.state.rows(rows), unit[rows], ordered.weight_unit)
+        search = Bisection(ordered, np.repeat(rows, share.shape[1]), unit, self.recipe, report)
+        found = search.run((share * whole[:, None]).ravel()).reshape(share.shape)
+        # A sum of rounding errors has led to keys without weight.
+        lost = np.flatnonzero((found < 0).any(axis=1))
+        for which, place in dense_places(ordered, rows[lost], share[lost]):
+            found[lost[which]] = place
+        return found
 
 
 def _report(report: Callable[[int], object], before: int, more: int) -> None:
@@ -403,47 +386,6 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
 def narrow(index: AnyIndex) -> AnyIndex:
     """Convert indices to int32 where they fit, to save memory."""
     return index.astype(np.int32) if len(index) < 1 << 31 else index
-
-
-def quantiles(recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None) -> Array:
-    """Return the conditional quantiles of a problem; `Recipe.empty` says what they are where no key has weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum, and the policy for empty windows.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n, c)
-        The values of the caller.
-    level : ndarray of shape (l,) or (m, l)
-        Quantile orders: the same for all queries, or a row for each.
-    progress : callable, optional
-        As in `pool_quantile`.
-
-    Returns
-    -------
-    ndarray of shape (m, c, l)
-        Values.
-    """
-    found, occupied = known_quantiles(recipe, problem, value, level, progress)
-    return with_limits(recipe, problem, value, level, found, occupied)
-
-
-def with_limits(
-    recipe: Recipe, problem: Problem, value: Array, level: Array, found: Array, occupied: NDArray[np.bool_]
-) -> Array:
-    """Replace the quantiles, (m, c, l), of queries where no key has weight, as `Recipe.empty` says.
-
-    Parameters are those of `quantiles`.
-    """
-
-    def fill(rows: NDArray[np.intp]) -> Array:
-        limit = limit_problem(problem.block(rows), recipe.empty)
-        some = level if level.ndim == 1 else level[rows]
-        return known_quantiles(recipe, limit, value, some)[0].reshape(len(rows), -1)
-
-    return recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
 
 
 def known_quantiles(

@@ -135,8 +135,7 @@ def select_block(
     target that no key reaches, due to rounding of sums in another order, is assigned to the last key of positive
     weight. -1 where all weights are zero.
     """
-    weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
-    exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
+    tile, buffers = np.empty(TILE), np.empty((3, TILE))
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
         waiting, last, total, most = request[i], request[i + 1], 0.0, np.inf
@@ -145,19 +144,13 @@ def select_block(
             for first in range(low, high, TILE):
                 if waiting == last:
                     break
-                size = min(TILE, high - first)
-                weight = weight_buffer[:size]
-                tile_weights(
-                    weight, s_buffer[:size], exponent_buffer[:size], column_buffer[:size], query[i], key, first,
-                    bandwidth, code, infinite, product, unit[i],
+                weight = tile[: min(TILE, high - first)]
+                weights_of_tile(
+                    weight, buffers, i, first, query, key, key_weight, row_mask, own, own_weight, query_level, level,
+                    tables, bandwidth, code, infinite, product, unit,
                 )  # fmt: skip
-                multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
-                for b in range(level.shape[0]):
-                    table, levels = tables[b, query_level[i, b]], level[b]
-                    for j in range(size):
-                        weight[j] *= table[levels[first + j]]
                 tile_sum = 0.0
-                for j in range(size):
+                for j in range(weight.size):
                     tile_sum += weight[j]
                 while waiting < last and tile_sum > 0.0 and total + tile_sum >= min(need[waiting], most):
                     found[waiting] = first + place_in_tile(weight, total, min(need[waiting], most))

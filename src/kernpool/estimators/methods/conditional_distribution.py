@@ -1,244 +1,69 @@
 """The conditional distribution of y at given rows, as an object: functions, quantiles, draws and scores.
 
-The numbers are those of `kernpool.distribution`. A `ConditionalDistribution` asks its outcomes, which are
-`WeightedOutcomes` in memory, outputs or residuals around the fit with the kernel weights at the rows, or `ReadOutcomes`
-in chunks or partitions, which are read again for each question.
+The numbers are those of `kernpool.distribution`: a `ConditionalDistribution` evaluates functionals of its outcomes.
+`array_outcomes` makes those in memory: outputs, or residuals around the fit, with the kernel weights at the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from kernpool.core import Problem
 from kernpool.data.array_validation import as_real_array
 from kernpool.distribution import (
-    Function,
-    KernelWeights,
+    ArrayOutcomes,
+    DistributionFunction,
+    ProbabilityTransform,
     QuantileInterval,
+    Quantiles,
+    RandomDraws,
+    RankedScore,
+    StoredOutcomes,
     as_levels,
     as_thresholds,
-    counted_functions,
-    counted_quantiles,
-    finalize_cdf,
-    known_quantiles,
-    with_limits,
     without_axes,
 )
-from kernpool.distribution.multipass_quantile import Ask
 from kernpool.distribution.quantile import levels_around, without_ends
-from kernpool.distribution.scoring_rules import known_crps, known_pit
-from kernpool.distribution.smoothed_cdf import known_smooth_quantiles
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
-from kernpool.pooling import QueryBatch
-from kernpool.pooling.recipe import Recipe, limit_problem
 from kernpool.smoother import EvaluationPoints, LinearWeights, Smoother, log_mass, squared_norm
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-# Of a problem, the number of an output, its values, what is added to them at each query (None is nothing) and which
-# queries these are: an array of shape (m, t), and which windows are not empty.
-Answer = Callable[[Problem, int, Array, Array | None, Index], tuple[Array, NDArray[np.bool_]]]
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedOutcomes:
-    """Training outputs, or residuals of planes, in memory, with their kernel weights at evaluation points.
+def array_outcomes(model: Any, X: ArrayLike | None) -> tuple[ArrayOutcomes, Smoother]:
+    """Return the outcomes of a fitted model at X, and its rows as a local constant smoother.
 
-    Parameters
-    ----------
-    smoother : Smoother
-        The rows of the model, local constant.
-    recipe : Recipe
-        How weights are summed, and what empty windows get.
-    whole, problem : Problem
-        Of the weights; in the second one rows without a residual have none.
-    output, value : ndarray of shape (n, c)
-        Outputs of the rows, and what is weighed: these, or residuals.
-    fit : ndarray of shape (m, c), or None
-        What is added to what is weighed; None for outputs.
-    dtype : dtype
-        Of predictions.
-    left_out : bool
-        Whether the evaluation points are the training rows, each left out.
+    X=None means at the training rows, held out one by one, or by clusters after a fit with groups.
     """
-
-    smoother: Smoother
-    recipe: Recipe
-    whole: Problem
-    problem: Problem
-    output: Array
-    value: Array
-    fit: Array | None
-    dtype: np.dtype[Any]
-    left_out: bool
-
-    @classmethod
-    def of(cls, model: Any, X: ArrayLike | None) -> WeightedOutcomes:
-        """Build the `WeightedOutcomes` of a fitted model at X; X=None means at the held-out training rows.
-
-        Training rows are held out one by one, or by clusters after a fit with groups.
-        """
-        smoother = smoother_of(model)
-        constant, output = smoother.of_degree(0), np.asarray(model.value_, dtype=np.float64)
-        output = output.reshape(len(output), -1)
-        if X is None:
-            places, dtype = smoother.training, np.result_type(model.key_, model.value_)
-            whole = _left_out(model, constant)
-        else:
-            numeric, code = read_query(model, X)
-            query = unshared(np.asarray(scale_of(model).apply(numeric), dtype=np.float64))
-            places = EvaluationPoints(query, code)
-            whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
-        if smoother.recipe.degree == 0:
-            return cls(constant, smoother.recipe, whole, whole, output, output, None, dtype, X is None)
-        left_out, problem = model.leave_one_out(), whole
+    smoother = smoother_of(model)
+    constant, output = smoother.of_degree(0), np.asarray(model.value_, dtype=np.float64)
+    output = output.reshape(len(output), -1)
+    if X is None:
+        places, dtype = smoother.training, np.result_type(model.key_, model.value_)
+        whole = _left_out(model, constant)
+    else:
+        numeric, code = read_query(model, X)
+        query = unshared(np.asarray(scale_of(model).apply(numeric), dtype=np.float64))
+        places = EvaluationPoints(query, code)
+        whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
+    problem, value, fit = whole, output, None
+    if smoother.recipe.degree:
+        left_out = model.leave_one_out()
         prediction, known = left_out.prediction.reshape(output.shape), left_out.occupied
-        if not known.all():
+        if not known.all():  # rows without a residual have no weight, except in empty windows
             weight = np.ones(len(output)) if whole.key_weight is None else whole.key_weight
             problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
-        fit = prediction if X is None else smoother.fit(places).fit.intercept
-        return cls(constant, smoother.recipe, whole, problem, output, output - prediction, fit, dtype, X is None)
-
-    def __len__(self) -> int:
-        return len(self.problem.query)
-
-    @property
-    def outputs(self) -> int:
-        """Number of outputs."""
-        return int(self.output.shape[1])
-
-    @property
-    def center(self) -> Array:
-        """Fit to which weighted residuals are added, of shape (m, c); zeros if outputs are weighted, not residuals."""
-        return np.zeros((len(self), self.outputs)) if self.fit is None else self.fit
-
-    def own(self, what: str) -> str:
-        """Return the end of a message that values at the rows are missing: how the training rows would be asked."""
-        return f"; conditional_distribution().{what}() is about the training rows, each left out"
-
-    def in_memory(self, what: str) -> WeightedOutcomes:  # noqa: ARG002  # others say what needs the rows
-        """Return the outcomes, which are in memory."""
-        return self
-
-    def functions(self, function: Function) -> Array:
-        """Evaluate distribution functions or densities at thresholds; shape (m, c, t)."""
-
-        def answer(
-            problem: Problem, number: int, value: Array, center: Array | None, rows: Index
-        ) -> tuple[Array, NDArray[np.bool_]]:
-            return function.at(rows).known_of(number, self.recipe, problem, value, center, self.dtype)
-
-        return self._answered(answer, function.at_zero)
-
-    def quantiles(self, level: Array, widths: Array | None) -> Array:
-        """Compute quantiles, smoothed in y if bandwidths are given; shape (m, c, l)."""
-        if widths is None:
-            found, occupied = known_quantiles(self.recipe, self.problem, self.value, level, current_progress())
-            return self.filled(self.added(found), occupied, level)
-
-        def answer(
-            problem: Problem, number: int, value: Array, center: Array | None, _rows: Index
-        ) -> tuple[Array, NDArray[np.bool_]]:
-            found, occupied = known_smooth_quantiles(self.recipe, problem, value, level, float(widths[number]))
-            return (found if center is None else found + center[:, None]), occupied
-
-        return self._answered(answer, widths[:, None] * ndtri(level)).astype(self.dtype, copy=False)
-
-    def transform(self, given: Array, uniform: Array) -> Array:
-        """Compute probability integral transforms of values, (m, c), with uniform numbers where a value is a tie."""
-
-        def answer(
-            problem: Problem, number: int, value: Array, center: Array | None, rows: Index
-        ) -> tuple[Array, NDArray[np.bool_]]:
-            seen, center = self._observed(given, number, center, rows)
-            of = seen, uniform[rows, number], center
-            found, occupied = known_pit(self.recipe, problem, value, *of, self.dtype)
-            return found[:, None], occupied
-
-        return self._answered(answer, np.where(given == 0, uniform, given > 0)[:, :, None])[:, :, 0]
-
-    def scores(self, given: Array) -> Array:
-        """Compute the continuous ranked probability score of observed values, (m, c)."""
-
-        def answer(
-            problem: Problem, number: int, value: Array, center: Array | None, rows: Index
-        ) -> tuple[Array, NDArray[np.bool_]]:
-            seen, center = self._observed(given, number, center, rows)
-            found, occupied = known_crps(self.recipe, problem, value, seen, center)
-            return found[:, None], occupied
-
-        return self._answered(answer, np.abs(given)[:, :, None])[:, :, 0]
-
-    def draws(self, level: Array) -> Array:
-        """Return the outcomes of the rows at which cumulative weights reach each level, (m, s); shape (m, c, s).
-
-        Outputs of a row stay together, in empty windows too.
-        """
-
-        def drawn(problem: Problem, value: Array, level: Array) -> tuple[Array, NDArray[np.bool_]]:
-            sums = KernelWeights.of(problem, self.recipe)
-            return np.moveaxis(value[sums.places(np.arange(len(value)), level)], 1, 2), sums.occupied
-
-        def fill(rows: Index) -> Array:
-            limit = limit_problem(self.whole.block(rows), self.recipe.empty)
-            return drawn(limit, self.output, level[rows])[0].reshape(len(rows), -1)
-
-        found, occupied = drawn(self.problem, self.value, level)
-        filled = self.recipe.fill_empty(self.added(found).reshape(len(found), -1), occupied, fill)
-        return filled.reshape(found.shape).astype(self.dtype, copy=False)
-
-    def added(self, found: Array) -> Array:
-        """Add the fit to results computed from residuals, of shape (m, c, l); return results from outputs unchanged."""
-        return found if self.fit is None else found + self.fit[:, :, None]
-
-    def filled(self, found: Array, occupied: NDArray[np.bool_], level: Array) -> Array:
-        """Replace results of shape (m, c, l) where all kernel weights are zero, according to the parameter `empty`.
-
-        With "mean" they are quantiles of all outputs.
-        """
-        return with_limits(self.recipe, self.whole, self.output, level, found, occupied).astype(self.dtype, copy=False)
-
-    def _observed(self, given: Array, number: int, center: Array | None, rows: Index) -> tuple[Array, Array | None]:
-        """Return observed values of one output, and the fit to subtract from them; None if nothing is to be subtracted.
-
-        Training rows are their residuals, to the last bit: a prediction and a residual, added and rounded, would miss
-        ties between equal rows.
-        """
-        if self.left_out and center is not None:
-            return self.value[rows, number], None
-        return given[rows, number], center
-
-    def _answered(self, answer: Answer, at_zero: Any) -> Array:
-        """Evaluate a callback for each output, (m, c, t); where all weights are zero, apply `empty`.
-
-        `at_zero` is the answer for a value that is always zero, for ``empty="zero"``.
-        """
-
-        def known(_: Problem, rows: Index) -> tuple[Array, NDArray[np.bool_]]:
-            return ask(self.problem, self.value, self.fit, rows)
-
-        def limit(part: Problem, rows: Index) -> tuple[Array, NDArray[np.bool_]]:
-            return ask(part, self.output, None, rows)
-
-        def ask(problem: Problem, value: Array, fit: Array | None, rows: Index) -> tuple[Array, NDArray[np.bool_]]:
-            found = [
-                answer(problem, number, column, None if fit is None else fit[rows, number], rows)
-                for number, column in enumerate(value.T)
-            ]
-            return np.stack([array for array, _ in found], axis=1), found[0][1]
-
-        return finalize_cdf(self.recipe, self.whole, known, at_zero, limit)
+        value, fit = output - prediction, prediction if X is None else smoother.fit(places).fit.intercept
+    return ArrayOutcomes(smoother.recipe, problem, value, fit, whole, output, dtype), constant
 
 
 def _left_out(model: Any, constant: Smoother) -> Problem:
@@ -246,57 +71,6 @@ def _left_out(model: Any, constant: Smoother) -> Problem:
     group = vars(model).get("key_group_")
     problem = constant.problem(constant.training, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
-
-
-@dataclass(frozen=True, eq=False)
-class ReadOutcomes:
-    """Outputs in chunks of files or in partitions of a cluster, which are read again for each question.
-
-    Parameters
-    ----------
-    asked : QueryBatch
-        The evaluation points, and how weights are summed.
-    ask : callable
-        From a map-reduce query to its merged answer over all rows.
-    outputs : int
-        Number of outputs.
-    refuse : callable
-        Raises TypeError for what needs the rows in memory; takes the subject and verb of the message.
-    """
-
-    asked: QueryBatch
-    ask: Ask
-    outputs: int
-    refuse: Callable[[str], NoReturn]
-
-    left_out = False
-
-    def __len__(self) -> int:
-        return len(self.asked)
-
-    def own(self, what: str) -> str:  # noqa: ARG002  # others name it
-        """Return nothing: the training rows are not in memory, and cannot be asked."""
-        return ""
-
-    def in_memory(self, what: str) -> WeightedOutcomes:
-        """Raise TypeError: the rows are not in memory."""
-        self.refuse(what)
-
-    def functions(self, function: Function) -> Array:
-        """Evaluate distribution functions or densities at thresholds; shape (m, c, t)."""
-        return counted_functions(self.asked, self.ask, function)
-
-    def quantiles(self, level: Array, widths: Array | None) -> Array:
-        """Compute quantiles, of shape (m, c, l); raise TypeError if bandwidths in y are given."""
-        if widths is not None:
-            self.refuse("smoothed quantiles need")
-        return counted_quantiles(self.asked, self.ask, level)
-
-    def transform(self, given: Array, uniform: Array) -> Array:
-        """Compute probability integral transforms of values, (m, c), with uniform numbers where a value is a tie."""
-        share = self.functions(Function(np.stack([np.nextafter(given, -np.inf), given], axis=2)))
-        found: Array = share[..., 0] + uniform * (share[..., 1] - share[..., 0])
-        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,12 +84,18 @@ class ConditionalDistribution(NamedCalls):
 
     Parameters
     ----------
-    outcomes : WeightedOutcomes or ReadOutcomes
+    outcomes : ArrayOutcomes or StoredOutcomes
         Outcomes with their weights.
+    outputs : int
+        Number of outputs.
     flat : bool
         Whether y was fitted with one dimension.
     y_bandwidth : ndarray of shape (c,), or None
         Bandwidths in y that smooth the distribution; None for steps.
+    smoother : Smoother or None
+        The rows of the model, local constant; None if they are not in memory.
+    left_out : bool, default=False
+        Whether the rows are the training rows, each left out.
 
     See Also
     --------
@@ -349,16 +129,19 @@ class ConditionalDistribution(NamedCalls):
     array([0.669, 0.   ])
     """
 
-    outcomes: WeightedOutcomes | ReadOutcomes
+    outcomes: ArrayOutcomes | StoredOutcomes
+    outputs: int
     flat: bool
     y_bandwidth: Array | None = None
+    smoother: Smoother | None = None
+    left_out: bool = False
 
     def __len__(self) -> int:
         return len(self.outcomes)
 
     def __repr__(self) -> str:
-        rows = f"{len(self)} training rows, each left out" if self.outcomes.left_out else f"{len(self)} rows"
-        columns = "" if self.flat else f", {self.outcomes.outputs} outputs"
+        rows = f"{len(self)} training rows, each left out" if self.left_out else f"{len(self)} rows"
+        columns = "" if self.flat else f", {self.outputs} outputs"
         widths = "" if self.y_bandwidth is None else f", y_bandwidth {', '.join(f'{h:.3g}' for h in self.y_bandwidth)}"
         return f"ConditionalDistribution of y at {rows}{columns}{widths}"
 
@@ -465,8 +248,8 @@ class ConditionalDistribution(NamedCalls):
         return self._functions(y, density=True)
 
     def _functions(self, y: ArrayLike, *, density: bool) -> Array:
-        threshold, with_axis = as_thresholds(y, len(self), self.outcomes.outputs, several=not self.flat)
-        found = self.outcomes.functions(Function(threshold, self.y_bandwidth, density))
+        threshold, with_axis = as_thresholds(y, len(self), self.outputs, several=not self.flat)
+        found = self.outcomes.evaluate(DistributionFunction(threshold, self.y_bandwidth, density))
         return without_axes(found, self.flat, with_axis)
 
     def quantile(self, levels: ArrayLike = 0.5) -> Array:
@@ -519,8 +302,8 @@ class ConditionalDistribution(NamedCalls):
         array([9.])
         """
         level = as_levels(levels)
-        found = self.outcomes.quantiles(level.ravel(), self.y_bandwidth)
-        return without_axes(found, self.flat, level.ndim > 0)
+        found = self.outcomes.evaluate(Quantiles(level.ravel(), self.y_bandwidth, current_progress()))
+        return without_axes(found.astype(self.outcomes.dtype, copy=False), self.flat, level.ndim > 0)
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Compute the central interval: the quantiles that leave equal probabilities below and above.
@@ -619,8 +402,12 @@ class ConditionalDistribution(NamedCalls):
         (array([49.]), array([39.]), array([60.]))
         """
         tau, level = as_levels(levels), as_level(level)
-        weighed = self._in_steps("intervals of quantiles")
-        problem, smoother = weighed.problem, weighed.smoother
+        self._refuse_smooth("intervals of quantiles")
+        outcomes, smoother = self.outcomes, self.smoother
+        if isinstance(outcomes, StoredOutcomes):
+            outcomes.refuse("intervals of quantiles need")
+        assert smoother is not None
+        problem = outcomes.problem
         mass = log_mass(smoother.sums(problem))
         share = LinearWeights(problem, smoother.factor, mass, np.ones(len(mass)), np.zeros((len(mass), 0)))
         squared = squared_norm([(1.0, share)], smoother.sums)
@@ -628,8 +415,8 @@ class ConditionalDistribution(NamedCalls):
         rows = np.divide(1.0, squared, where=occupied, out=np.zeros(len(mass)))
         low, high = levels_around(tau.ravel(), rows, level)
         wanted = np.concatenate([np.broadcast_to(tau.ravel(), low.shape), low, high], axis=1).clip(0.0, 1.0)
-        found, occupied = known_quantiles(weighed.recipe, problem, weighed.value, wanted)
-        center, lower, upper = np.split(weighed.filled(weighed.added(found), occupied, wanted), 3, axis=2)
+        found = self.outcomes.evaluate(Quantiles(wanted)).astype(self.outcomes.dtype, copy=False)
+        center, lower, upper = np.split(found, 3, axis=2)
         lower, upper = without_ends(low, high, (lower, upper))
         center, lower, upper = (without_axes(array, self.flat, tau.ndim > 0) for array in (center, lower, upper))
         return QuantileInterval(center, lower, upper, tau.copy(), level, rows)
@@ -672,11 +459,12 @@ class ConditionalDistribution(NamedCalls):
         """
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"size must be a positive number of draws, got {abbreviate(size)}")
-        weighed, random = self.outcomes.in_memory("draws need"), as_random(random_state)
-        found = np.moveaxis(weighed.draws(np.asarray(random.uniform(size=(len(self), int(size))))), 1, 2)
+        random = as_random(random_state)
+        draws = RandomDraws(np.asarray(random.uniform(size=(len(self), int(size)))))
+        found = np.moveaxis(self.outcomes.evaluate(draws).astype(self.outcomes.dtype, copy=False), 1, 2)
         if self.y_bandwidth is not None:
             noise = self.y_bandwidth * np.asarray(random.normal(size=found.shape))
-            found = (found + noise).astype(weighed.dtype, copy=False)
+            found = (found + noise).astype(self.outcomes.dtype, copy=False)
         return found[..., 0] if self.flat else found
 
     def pit(self, y: ArrayLike | None = None, *, random_state: Any = None) -> Array:
@@ -735,10 +523,11 @@ class ConditionalDistribution(NamedCalls):
         """
         random, given = as_random(random_state), self._observed(y, "pit")
         if self.y_bandwidth is None:
-            found = self.outcomes.transform(given, np.asarray(random.uniform(size=given.shape)))
+            uniform = np.asarray(random.uniform(size=given.shape))
+            found = self.outcomes.evaluate(ProbabilityTransform(given, uniform, self._residual))
         else:
-            found = self.outcomes.functions(Function(given[:, :, None], self.y_bandwidth))[:, :, 0]
-        return found[:, 0] if self.flat else found
+            found = self.outcomes.evaluate(DistributionFunction(given[:, :, None], self.y_bandwidth))
+        return without_axes(found, self.flat, False)
 
     def crps(self, y: ArrayLike | None = None) -> Array:
         r"""Compute the continuous ranked probability score of observed values; smaller is better.
@@ -787,31 +576,38 @@ class ConditionalDistribution(NamedCalls):
         >>> model.conditional_distribution([[0.1], [3.0]]).crps([3.0, 3.0]).round(3)
         array([1.215, 2.   ])
         """
-        found = self._in_steps("scores").scores(self._observed(y, "crps"))
-        return found[:, 0] if self.flat else found
+        self._refuse_smooth("scores")
+        found = self.outcomes.evaluate(RankedScore(self._observed(y, "crps"), self._residual))
+        return without_axes(found, self.flat, False)
 
-    def _in_steps(self, what: str) -> WeightedOutcomes:
-        """Return the outcomes; raise unless they are in memory (TypeError) and not smoothed (ValueError)."""
-        weighed = self.outcomes.in_memory(f"{what} need")
+    def _refuse_smooth(self, what: str) -> None:
+        """Raise ValueError if the distribution is smoothed in y."""
         if self.y_bandwidth is not None:
             raise ValueError(
                 f"{what} are those of the distribution without smoothing, and this one has y_bandwidth="
                 f"{abbreviate(self.y_bandwidth.tolist())}; use conditional_distribution(X)"
             )
-        return weighed
+
+    @property
+    def _residual(self) -> Array | None:
+        """Residuals of the training rows, to the last bit; None for other rows, or if outputs are weighted."""
+        outcomes = self.outcomes
+        if self.left_out and isinstance(outcomes, ArrayOutcomes) and outcomes.fit is not None:
+            return outcomes.value
+        return None
 
     def _observed(self, y: ArrayLike | None, what: str) -> Array:
         """Return the values observed at the rows, of shape (m, c): those given, or those of the training rows."""
-        left_out = self.outcomes.left_out
-        if (y is None) != left_out:
+        if (y is None) != self.left_out:
+            own = f"; conditional_distribution().{what}() is about the training rows, each left out"
             raise ValueError(
                 f"{what} at the training rows takes their own y; leave y out, or use conditional_distribution(X)"
-                if left_out
-                else f"{what} needs y, the value observed at each row of X{self.outcomes.own(what)}"
+                if self.left_out
+                else f"{what} needs y, the value observed at each row of X{own if self.smoother else ''}"
             )
-        if y is None:
-            return self.outcomes.in_memory(f"{what} needs").output
-        read, shape = np.asarray(as_real_array("y", y), dtype=np.float64), (len(self), self.outcomes.outputs)
+        if y is None and isinstance(self.outcomes, ArrayOutcomes) and self.outcomes.output is not None:
+            return self.outcomes.output
+        read, shape = np.asarray(as_real_array("y", y), dtype=np.float64), (len(self), self.outputs)
         if read.shape != shape and not (shape[1] == 1 and read.shape == shape[:1]):
             wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}"
             raise ValueError(f"y must have one value for each row of X, shape {wanted}, got shape {read.shape}")

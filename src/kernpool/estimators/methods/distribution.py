@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.core import Prepared
+from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.fitted_model import (
@@ -25,7 +26,7 @@ from kernpool.estimators.fitted_model import (
     smoother_of,
     training_fit_key,
 )
-from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, ReadOutcomes, WeightedOutcomes
+from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
 from kernpool.estimators.training_rows import snapshot, source_of, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
@@ -45,14 +46,12 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
         return method
 
     def make() -> Array:
-        weighed = WeightedOutcomes.of(model, None)
-        fitted = model.leave_one_out().prediction.reshape(weighed.output.shape)
-        return np.array(
-            [
-                find_y_bandwidth(weighed.problem, *columns, method)
-                for columns in zip(weighed.value.T, weighed.output.T, fitted.T, weighed.center.T, strict=True)
-            ]
-        )
+        outcomes, _ = array_outcomes(model, None)
+        output = outcomes.value if outcomes.output is None else outcomes.output
+        fitted = model.leave_one_out().prediction.reshape(output.shape)
+        center = np.zeros(output.shape) if outcomes.fit is None else outcomes.fit
+        columns = zip(outcomes.value.T, output.T, fitted.T, center.T, strict=True)
+        return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
 
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (method, *training_fit_key(model, smoother_of(model)))
@@ -60,15 +59,15 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
     return found.copy()
 
 
-def stored_outcomes(model: Any, X: Any) -> ReadOutcomes:
-    """Return the `ReadOutcomes` at X of a regressor whose rows are not in memory; refuse local planes and X=None."""
+def stored_outcomes(model: Any, X: Any) -> StoredOutcomes:
+    """Return the outcomes at X of a regressor whose rows are not in memory; refuse local planes and X=None."""
     if model._degree:
         need_rows(model, "residuals of planes, which conditional distributions are made of, need")
     if X is None:
         need_rows(model, "leave-one-out distributions of its training rows need")
     pairs: StoredPairs = model.source_
     asked = pairs.asked(recipe_of(model), unshared(numeric_query(model, X)))
-    return ReadOutcomes(asked, partial(_ask, pairs), pairs.outputs, partial(need_rows, model))  # type: ignore[arg-type]
+    return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(need_rows, model))  # type: ignore[arg-type]
 
 
 def _ask(pairs: StoredPairs, question: Question[Answer]) -> Answer:
@@ -168,13 +167,13 @@ class ConditionalDistributions:
         model: Any = self
         source = source_of(model)
         if source is not None:
-            outcomes: WeightedOutcomes | ReadOutcomes = stored_outcomes(model, X)
-            flat = source.flat
-            widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, outcomes.outputs)
-        else:
-            widths, flat = None if y_bandwidth is None else y_bandwidths(model, y_bandwidth), model.value_.ndim == 1
-            outcomes = WeightedOutcomes.of(model, X)
-        return ConditionalDistribution(outcomes, flat, widths)
+            stored = stored_outcomes(model, X)
+            widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, source.outputs)
+            return ConditionalDistribution(stored, source.outputs, source.flat, widths)
+        widths = None if y_bandwidth is None else y_bandwidths(model, y_bandwidth)
+        outcomes, smoother = array_outcomes(model, X)
+        outputs, flat = outcomes.value.shape[1], model.value_.ndim == 1
+        return ConditionalDistribution(outcomes, outputs, flat, widths, smoother, X is None)
 
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
         """Compute conditional quantiles of y at rows: those of `conditional_distribution`.
