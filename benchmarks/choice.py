@@ -25,7 +25,7 @@ from kernpool import Problem
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.pair_factors import Factors
 from kernpool.pooling.plan import estimates
-from kernpool.pooling.plan_choice import choose
+from kernpool.pooling.recipe import choose
 
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 SHAPES = tuple((n, m) for n, m in itertools.product(SIZES, SIZES) if n * m <= 10**11)

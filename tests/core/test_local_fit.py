@@ -25,7 +25,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Layout, LocalFit, solve
 from kernpool.core.local_fit import _solve_lines, _solve_rows, bounded_inverse
 from kernpool.kernels import COMPILED
-from kernpool.pooling import local_fit
+from kernpool.pooling import Recipe, local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
 from tests.support.moments import check_moments, least_squares
@@ -129,7 +129,7 @@ def test_gradients_are_derivatives(kernel, composition):
             bandwidth=problem.similarity.bandwidth * np.exp(at["log_bandwidth"]), exclude_self=True,
             key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, degree=1,
         )  # fmt: skip
-        return np.sum(cotangent * local_fit(problem_there, "reference").intercept)
+        return np.sum(cotangent * local_fit(problem_there, Recipe.of(algorithm="reference")).intercept)
 
     assert_derivatives(loss, start, found, abs=3e-6)
 
@@ -148,7 +148,7 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator
     found = pool(query, key, value, degree=1, algorithm=algorithm, **similarity)
     np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
     problem = Problem.from_arrays(query, key, value, degree=1, **similarity)
-    fit = local_fit(problem, algorithm)
+    fit = local_fit(problem, Recipe.of(algorithm=algorithm))
     np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1:], rtol=1e-8, atol=1e-8)
     offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
     share = pooling_weights(query, key, **similarity) * (fit.base[:, None] + np.einsum("md,mnd->mn", fit.tilt, offset))

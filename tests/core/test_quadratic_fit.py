@@ -26,7 +26,7 @@ from kernpool import (
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Factors, Layout, monomials, solve
 from kernpool.kernels import COMPILED, get_categorical_kernel
-from kernpool.pooling import local_fit
+from kernpool.pooling import Recipe, local_fit
 from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
 from tests.support.moments import check_moments, least_squares
 from tests.support.problems import make_problem
@@ -114,7 +114,7 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator
     found = pool(query, key, value, degree=2, algorithm=algorithm, **similarity)
     np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
     problem = Problem.from_arrays(query, key, value, degree=2, **similarity)
-    fit = local_fit(problem, algorithm)
+    fit = local_fit(problem, Recipe.of(algorithm=algorithm))
     np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1 : 1 + columns], rtol=1e-8, atol=1e-8)
     assert set(fit.rank) == {columns * (columns + 3) // 2}
     offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
@@ -256,7 +256,9 @@ def test_cells_of_levels_are_a_dense_sum(kernel, columns, generator):
         degree=2,
     )  # fmt: skip
     for name in ("auto", "brute"):
-        np.testing.assert_allclose(local_fit(problem, name).intercept, check[:, 0], rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(
+            local_fit(problem, Recipe.of(algorithm=name)).intercept, check[:, 0], rtol=1e-9, atol=1e-10
+        )
 
 
 @algorithms(columns=1, degree=2)

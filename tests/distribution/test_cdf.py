@@ -173,11 +173,13 @@ def test_a_large_problem_compared_in_full(algorithm):
 
 def test_every_pair_is_looked_at_about_once_in_several_columns(monkeypatch):
     """Halves on either side of a rank are disjoint, so the way down the tree costs no more than one pass."""
-    pairs = []
-    summed = weighted_cdf.sum_part
-    monkeypatch.setattr(
-        weighted_cdf, "sum_part", lambda recipe, part: pairs.append(np.prod(part.shape)) or summed(recipe, part)
-    )
+    pairs, sum_problem = [], weighted_cdf.sum_problem
+
+    def counting(part, *arguments, **options):
+        pairs.append(np.prod(part.shape))
+        return sum_problem(part, *arguments, **options)
+
+    monkeypatch.setattr(weighted_cdf, "sum_problem", counting)
     monkeypatch.setattr(
         weighted_cdf, "QUICK_PAIRS", 1
     )  # or so few pairs would be looked through at once, on both sides

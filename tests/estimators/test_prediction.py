@@ -64,9 +64,9 @@ def test_parts_are_what_the_model_answers(make, outputs, columns):
     assert repr(prediction) == f"Prediction at {len(at)} rows"
 
 
-@pytest.mark.parametrize(("make", "passes"), [(LocalLinearRegressor, 1 + 4), (NadarayaWatsonRegressor, 1 + 5)])
+@pytest.mark.parametrize(("make", "passes"), [(LocalLinearRegressor, 1 + 5), (NadarayaWatsonRegressor, 1 + 5)])
 def test_how_many_sums_a_prediction_makes(make, passes, monkeypatch):
-    """The mean, the slopes and, of planes, the error share one; others are rows left out, noise and norm."""
+    """The mean and the slopes share one; others are rows left out, the fit, noise and norm."""
     made, reduce = [], Plan.reduce
     monkeypatch.setattr(
         Plan, "reduce", lambda plan, problem, **options: made.append(1) or reduce(plan, problem, **options)

@@ -12,7 +12,7 @@ from kernpool.algorithms.reference import pair_weights
 from kernpool.core.local_fit import RANK_TOLERANCE
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.explorer.page_bundle import bundle
-from kernpool.pooling import local_fit
+from kernpool.pooling import Recipe, local_fit
 from kernpool.pooling.weights import weight_rows
 from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
@@ -85,7 +85,7 @@ def line():
 
 def expected_fit(problem):
     """The plane of the engine; where the keys determine it, by offsets from their mean, which keeps all digits."""
-    fit, value = local_fit(problem), problem.value + problem.value_center
+    fit, value = local_fit(problem, Recipe.of()), problem.value + problem.value_center
     undetermined = fit.occupied & (fit.rank < problem.key.shape[1])
     pick = np.where(fit.occupied[:, None], fit.intercept, np.nan)
     weight = pair_weights(problem)[1]

@@ -1,15 +1,13 @@
-"""Sums that are known are not made again, and are those that would be made."""
+"""Sums that are shared are not made again, and are those that would be made; answers do not depend on earlier ones."""
 
 from dataclasses import fields, replace
-from functools import partial
 
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Groups, Problem
 from kernpool.smoother import SharedSums, Smoother, estimate, squared_norm
-from kernpool.smoother.linear_smoother import MOST_BYTES, MOST_PLACES, SumCache
 from tests.support.inference_cases import pair
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -73,23 +71,14 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
         "factors": None,
         "groups": Groups.read(np.zeros(m, dtype=np.int64), np.ones(n, dtype=np.int64)),
     }
-    # Sums are exact to rounding whatever a model tolerates, values do not matter to moments, and for kept sums they are
-    # those of the model.
+    # Sums are exact to rounding whatever a model tolerates, and values do not matter to moments.
     assert {field.name for field in fields(Problem)} - {*changed} == {
         "value", "value_center", "tol", "dtype", "prepared"
     }  # fmt: skip
     for name, other in changed.items():
-        made, state, one = [], smoother.sums(problem), replace(problem, **{name: other})
-        remembered, kept = SharedSums(made.append, [(problem, state)]), SumCache(problem.value)
-        kept.add(problem, state)
-        remembered(one)
-        kept.get(one, partial(_note, made, one, state))
-        assert len(made) == 2, name
-
-
-def _note(made, one, state):
-    made.append(one)
-    return state
+        made, state = [], smoother.sums(problem)
+        SharedSums(made.append, [(problem, state)])(replace(problem, **{name: other}))
+        assert len(made) == 1, name
 
 
 @pytest.mark.parametrize(("kernel", "passes"), [("gaussian", 6), ("epanechnikov", 7)])
@@ -125,51 +114,6 @@ def test_answers_do_not_depend_on_what_was_asked_before(make, kernel):
     for ask in asked if kernel == "gaussian" or make is LocalLinearRegressor else [*asked[:3], *asked[4:]]:
         right = ask(make(kernel, bandwidth=0.1).fit(x, y, sample_weight=weight))
         np.testing.assert_allclose(ask(model), right, rtol=1e-10, atol=1e-12)
-
-
-def test_how_many_sums_a_model_makes(monkeypatch):
-    made, reduce = [], Plan.reduce
-    monkeypatch.setattr(
-        Plan, "reduce", lambda plan, problem, **options: made.append(1) or reduce(plan, problem, **options)
-    )
-    x = np.random.default_rng(0).uniform(size=(200, 1))
-    model = LocalLinearRegressor(bandwidth=0.1).fit(x, np.cos(99 * x[:, 0]))
-    q = np.linspace(0.0, 1.0, 21)[:, None]
-    for ask, passes in [
-        (lambda: model.confidence_interval(q, method="robust"), 6),  # rows left out, two fits, noise, two norms
-        (
-            lambda: model.confidence_interval(q, method="robust", simultaneous="tube"),
-            6,
-        ),  # noise, and five along the grid
-        (lambda: model.confidence_interval(q, method="robust", simultaneous="tube"), 1 + 5),
-        (lambda: model.get_prediction(q).standard_error, 2),  # of the noise, with its norm
-        (lambda: model.get_prediction(x).standard_error, 4),  # these, the fit and the norm
-        (lambda: model.summary(), 1),  # rows left out once more, with their shares; the norm is kept
-    ]:
-        made.clear()
-        ask()
-        assert len(made) <= passes
-
-
-def test_sums_of_other_values_or_of_many_places_are_not_kept():
-    smoother, _, places = pair("gaussian", "weighted line", 1)
-    kept, made = SumCache(smoother.keys.value), []
-    problem = smoother.problem(places)
-
-    def make(one):
-        return kept.get(one, lambda: made.append(one) or smoother.sums(one))
-
-    state = make(problem)
-    assert make(replace(problem)) is state
-    assert len(made) == 1
-    for other in (replace(problem, value=problem.value.copy()), smoother.problem(smoother.training, exclude_self=True)):
-        make(other)
-        make(other)
-    assert len(made) == 5
-    many = replace(problem, query=np.resize(problem.query, (MOST_PLACES + 1, 1)))
-    for _ in range(2):
-        make(many)
-    assert len(made) == 7
 
 
 @pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
@@ -214,14 +158,3 @@ def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
     for other in (order[::-1], order[2:] + order[:2], [*order, *order]):
         for name, value in answers(regressor(bandwidth=0.15).fit(X, y), other).items():
             np.testing.assert_array_equal(value, first[name], err_msg=name)
-
-
-def test_what_is_kept_has_a_bound():
-    smoother, _, places = pair("gaussian", "levels", 1)
-    kept = SumCache(smoother.keys.value)
-    problem = replace(smoother.problem(places), value=smoother.keys.value)
-    for number in range(400):
-        many = replace(problem, query=np.resize(problem.query + number, (2000, 1)), factors=None)
-        kept.add(many, smoother.sums(many))
-    size = sum(state.shift.nbytes + state.denominator.nbytes + state.numerator.nbytes for _, state in kept._known)
-    assert 0.5 * MOST_BYTES < size <= MOST_BYTES

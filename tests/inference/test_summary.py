@@ -7,7 +7,6 @@ from threadpoolctl import threadpool_limits
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan, open_chunks
 from kernpool.inference import fit_training, summarise
 from kernpool.smoother import value_shares
-from kernpool.smoother.linear_smoother import MOST_PLACES
 from tests.support.inference_cases import bend, pair
 
 
@@ -68,7 +67,7 @@ def test_many_rows_are_summarised_by_two_passes_and_as_rows_that_intervals_have_
     monkeypatch.setattr(
         Plan, "reduce", lambda plan, problem, **options: made.append(1) or reduce(plan, problem, **options)
     )
-    n = MOST_PLACES + 1
+    n = 20_000
     x = np.arange(n) / n
     y = np.sin(9 * x) + np.cos(1e5 * x)
     first, again = (LocalLinearRegressor(bandwidth=0.01).fit(x[:, None], y) for _ in range(2))

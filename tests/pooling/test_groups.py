@@ -7,7 +7,7 @@ from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
 from kernpool.core import Factors, Groups, solve
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling import plan_choice as of_groups
+from kernpool.pooling import group_plan as of_groups
 from kernpool.pooling import rounding_error
 from tests.support.capabilities import algorithms
 from tests.support.dense_groups import left_out, mean_of_others

@@ -54,7 +54,7 @@ def test_every_kind_says_why_and_sums_to_the_same(kind, degree, tmp_path):
     assert plan.algorithm
     assert len(plan.reason.split()) >= 5
     expected = pool(query, key, value, bandwidth=0.7, degree=degree)
-    np.testing.assert_allclose(finalize(recipe, pairs.reduce(recipe, query)), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(finalize(pairs.reduce(recipe, query), recipe), expected, rtol=1e-9, atol=1e-12)
     asked = Recipe.of(bandwidth=0.7, degree=degree, algorithm="brute")
     assert "as asked" in pairs.plan(asked, query).reason
 

@@ -151,4 +151,4 @@ def test_what_is_left_to_plans(options, generator, one_by_one):
 def test_few_small_problems_load_no_compiler():
     items = np.zeros((2, 3, 1))
     batch = in_memory.ArrayPairs(items, items).batch(Recipe.of(), items)
-    assert in_memory.sum_stack(batch, "auto", None, None) is None
+    assert in_memory.sum_stack(batch, Recipe.of(), None) is None

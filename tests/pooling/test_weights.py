@@ -9,7 +9,7 @@ from kernpool import Problem, pool
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Factors
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling import local_fit, weight_rows
+from kernpool.pooling import Recipe, local_fit, weight_rows
 
 
 def make_mixed(generator, kernel, smoothing, **options):
@@ -53,7 +53,7 @@ def test_weights_of_mixed_problems_are_the_product_of_their_factors(kernel, smoo
     expected = np.divide(expected, total, where=total > 0, out=np.zeros_like(expected))
     found = np.concatenate([part for _, part in weight_rows(mixed)])
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
-    fit = local_fit(mixed)
+    fit = local_fit(mixed, Recipe.of())
     np.testing.assert_array_equal(found.any(axis=1), fit.occupied)
     value = mixed.value + mixed.value_center
     np.testing.assert_allclose(found @ value, fit.intercept, rtol=1e-10, atol=1e-13)
@@ -76,5 +76,5 @@ def test_a_float_mask_moves_weights_and_fit_alike():
     mixed = problem.with_factors(Factors(level[:1], level, (np.ones((1, 1)),), (np.zeros((1, 1)),)))
     ((_, weights),) = weight_rows(mixed)
     np.testing.assert_allclose(weights, [[0.25, 0.75]], rtol=1e-15)
-    np.testing.assert_allclose(local_fit(mixed).intercept, [[0.75]], rtol=1e-15)
+    np.testing.assert_allclose(local_fit(mixed, Recipe.of()).intercept, [[0.75]], rtol=1e-15)
     assert pool([0.0], [0.0, 0.0], [0.0, 1.0], attn_mask=[[0.0, np.log(3.0)]]) == pytest.approx(0.75)

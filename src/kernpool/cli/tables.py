@@ -34,20 +34,7 @@ from kernpool.data.number_parsing import (
     time_words,
     unreadable,
 )
-from kernpool.tables.column_types import (
-    Choice,
-    Features,
-    date_to_choose,
-    features_of,
-    kind_of,
-    levels_in,
-    moderate_numbers,
-    note_doubts,
-    note_row_numbers,
-    queries_of,
-    refuse_measures,
-    times_in,
-)
+from kernpool.tables import column_types
 from kernpool.tables.file_formats import input_format, read_table
 from kernpool.tables.table import Advice, Table, or_a_value, table_format
 from kernpool.tables.text_files import TextFormat, as_separator
@@ -69,7 +56,7 @@ class TrainingTable:
     ----------
     names : list of str
         Columns to predict from.
-    features : Features
+    features : column_types.Features
         Their cells.
     target : ndarray of shape (n,)
         Numbers, or labels.
@@ -82,7 +69,7 @@ class TrainingTable:
     """
 
     names: list[str]
-    features: Features
+    features: column_types.Features
     target: NDArray[Any]
     classes: bool
     groups: NDArray[Any] | None
@@ -147,7 +134,7 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
     kept = table.take(np.flatnonzero(~missing))
     kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
     for name in names:
-        if kind_of(kept, name) == "levels":
+        if column_types.kind_of(kept, name) == "levels":
             cells = as_objects(table.columns[name])
             marks = Counter(cell for cell in cells if isinstance(cell, str) and cell and is_blank(cell, table.blanks))
             for mark, count in marks.items():
@@ -175,7 +162,7 @@ def listed(text: str) -> list[str]:
     return split_names(text)
 
 
-def choice_of(options: argparse.Namespace) -> Choice:
+def choice_of(options: argparse.Namespace) -> column_types.Choice:
     """Return the column types given by --unordered, --ordered and --dates; raise UsageError if they conflict."""
     unordered = [] if options.unordered is None else listed(options.unordered)
     ordered: dict[str, list[str] | None] = {}
@@ -194,7 +181,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
     twice = sorted({*unordered, *ordered} & set(dates or ()))
     if twice:
         raise UsageError(f"{twice[0]!r} is named in --dates, and in --unordered or --ordered; leave one of them out")
-    return Choice(unordered, ordered, dates)
+    return column_types.Choice(unordered, ordered, dates)
 
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
@@ -210,9 +197,9 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
         )
     groups = [] if options.groups is None else [options.groups]
     table = without_missing(table, [*names, options.target, *groups], options)
-    features = features_of(table, names, _without(choice, options.target), FEATURES)
+    features = column_types.features_of(table, names, _without(choice, options.target), FEATURES)
     if options.features is None:
-        note_row_numbers(table, names, features.X)
+        column_types.note_row_numbers(table, names, features.X)
     target, classes = _target(table, options.target, choice)
     group = table.labels(options.groups) if groups else None
     if table.rows < 2:
@@ -221,28 +208,28 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     return TrainingTable(names, features, target, classes, group, table.notes)
 
 
-def _without(choice: Choice, name: str) -> Choice:
+def _without(choice: column_types.Choice, name: str) -> column_types.Choice:
     unordered = [other for other in choice.unordered if other != name]
     ordered = {other: levels for other, levels in choice.ordered.items() if other != name}
-    return Choice(unordered, ordered, choice.dates and [other for other in choice.dates if other != name])
+    return column_types.Choice(unordered, ordered, choice.dates and [other for other in choice.dates if other != name])
 
 
-def _target(table: Table, name: str, choice: Choice) -> tuple[NDArray[Any], bool]:
+def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArray[Any], bool]:
     """Return the target column as an array, and whether it holds class labels instead of numbers."""
     if name in choice.ordered:
         raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
-    kind = kind_of(table, name)
+    kind = column_types.kind_of(table, name)
     if kind == "dates" and (choice.dates is None or name in choice.dates):
-        return times_in(table, name).days(), False
+        return column_types.times_in(table, name).days(), False
     if kind == "dates" and name not in choice.unordered:
-        raise TableError(f"{date_to_choose(table, name)}, or name another column with --target")
+        raise TableError(f"{column_types.date_to_choose(table, name)}, or name another column with --target")
     if name not in choice.unordered and kind != "levels" and not is_boolean(table.columns[name]):
-        numbers = moderate_numbers(table, name, TARGET)
-        note_doubts(table, name)
+        numbers = column_types.moderate_numbers(table, name, TARGET)
+        column_types.note_doubts(table, name)
         return numbers, False
     if name not in choice.unordered:
-        refuse_measures(table, name)
-    labels = levels_in(table, name)
+        column_types.refuse_measures(table, name)
+    labels = column_types.levels_in(table, name)
     different = len(set(labels))
     if different == 1:
         raise TableError(f"{table.source}: column {name!r} has the one class {labels[0]!r}; a classifier needs two")
@@ -287,7 +274,7 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
 def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
     """Return the feature columns of a table with the types that they had when the model was fitted."""
     unseen = vars(model).get("unseen", "raise")
-    return queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
+    return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def thinned(smoother: Smoother, weight: Array) -> Smoother:
     """
     table, unit = in_unit(weight)
     keys = replace(smoother.keys, weight=table, unit=unit, prepared=Prepared())
-    return replace(smoother, keys=keys, kept=None)
+    return replace(smoother, keys=keys)
 
 
 Origin = Literal["given", "found", "unsearched", "repeated"]

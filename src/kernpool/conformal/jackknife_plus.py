@@ -153,7 +153,7 @@ def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array
 
     NaN where no other row is in the kernel's support.
     """
-    smoother = replace(designs.smoother, kept=None)
+    smoother = designs.smoother
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
     fit = smoother.solve(problem, smoother.sums(problem))
     return np.where(fit.occupied[:, None], fit.intercept, np.nan)

@@ -276,7 +276,7 @@ class PartitionPairs(StoredPairs):
     ) -> Any:
         """Compute pooled values at queries in memory, or, lazily, at a Dask collection; parameters as of `finalize`."""
         if not is_dask_collection(query):
-            return finalize(recipe, self.reduce(recipe, query), report_rank, limits)
+            return finalize(self.reduce(recipe, query), recipe, report_rank, limits)
         array = as_dask_array(select(query, self.labels) if is_frame(query) else query)
         with dask.annotate(retries=self.retries):
             return _lazy(replace(recipe, n_jobs=1), array, self.partitions, limits)
@@ -526,4 +526,4 @@ def _finalized(
     if not len(asked):
         return np.empty(0) if flat else np.empty((0, len(center)))
     sums = asked.sums(state, center, flat, fill=lambda _: quotient(filled or state))
-    return finalize(asked.recipe, sums, limits=limits)
+    return finalize(sums, asked.recipe, limits=limits)

@@ -430,7 +430,7 @@ def _squared_errors(
         mean: Array = np.divide(total, rest, where=rest > 0, out=np.zeros_like(total))
         return mean + center
 
-    predicted = finalize(asked.recipe, asked.sums(state, center, False, fill=mean_of_others))
+    predicted = finalize(asked.sums(state, center, False, fill=mean_of_others), asked.recipe)
     squared = np.sum((rows.value - predicted) ** 2, axis=1)
     return float(weight @ squared), float(weight.sum()), int(np.count_nonzero(state.denominator == 0))
 

@@ -26,7 +26,7 @@ from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.distribution.ordered_sums import LN_2, WAYS, common_units, in_unit
 from kernpool.distribution.weighted_quantile import LEAST, SLACK, Bisection, Node
-from kernpool.pooling import QueryBatch, choose, merge_states
+from kernpool.pooling import QueryBatch, merge_states, sum_problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -245,8 +245,7 @@ class WeightHistogram:
         recipe = self.asked.recipe
         for i in some:
             part = problem.part(queries, slice(place[i], place[i + 1]))
-            state = choose(part, recipe.algorithm, reuse=True).reduce(part, n_jobs=recipe.n_jobs)
-            mass[:, i] = in_unit(state, self.unit[queries])
+            mass[:, i] = in_unit(sum_problem(part, recipe), self.unit[queries])
 
 
 @dataclass(frozen=True, eq=False)

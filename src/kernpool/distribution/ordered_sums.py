@@ -16,7 +16,7 @@ from kernpool.algorithms.reference import may_underflow
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel, is_compiled
-from kernpool.pooling import Recipe, algorithm_within, choose, weight_rows
+from kernpool.pooling import Recipe, sum_problem, weight_rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -99,11 +99,6 @@ def choose_way(problem: Problem, name: str) -> Way:
 def bare(problem: Problem) -> Problem:
     """Return the problem of the weights alone: local constant, with values of zero."""
     return replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
-
-
-def sum_part(recipe: Recipe, part: Problem) -> PoolState:
-    """Return the kernel sums of a problem, by the requested algorithm if that supports the problem, else by "auto"."""
-    return choose(part, algorithm_within(part, recipe.algorithm), reuse=True).reduce(part, n_jobs=recipe.n_jobs)
 
 
 def common_units(kernel: Kernel, state: PoolState, weight_unit: float = 1.0) -> tuple[Array, NDArray[np.bool_]]:
@@ -195,7 +190,7 @@ def sum_over_pairs(
     if choose_way(problem, "pairs").name == "pairs":
         if problem.key_weight is not None and not problem.key_weight.any():
             return near
-        state = sum_part(replace(recipe, algorithm="auto"), problem)
+        state = sum_problem(problem, replace(recipe, algorithm="auto"))
         occupied = state.denominator > 0
         unit, near = common_units(problem.similarity.kernel, state, problem.weight_unit)
         rows, arguments = np.flatnonzero(near), loop_arguments(problem, unit)

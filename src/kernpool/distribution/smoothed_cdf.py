@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kernpool.core.problem import Problem
-from kernpool.distribution.ordered_sums import bare, sum_over_pairs, sum_part
+from kernpool.distribution.ordered_sums import bare, sum_over_pairs
 from kernpool.distribution.weighted_quantile import known_quantiles
-from kernpool.pooling import Recipe
+from kernpool.pooling import Recipe, sum_problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -104,7 +104,7 @@ def _pooled(
         part = replace(bare(problem), value=column - first, value_center=np.zeros(column.shape[1]))
         if part.key_weight is not None and not part.key_weight.any():
             break
-        state = sum_part(recipe, part)
+        state = sum_problem(part, recipe, auxiliary=True)
         occupied = state.denominator > 0
         mean = state.numerator[occupied] / state.denominator[occupied, None]
         found[occupied, some] = np.maximum(mean, 0.0) + first

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.ordered_sums import FEWEST_KEYS, QUICK_PAIRS, bare, choose_way, sum_part
+from kernpool.distribution.ordered_sums import FEWEST_KEYS, QUICK_PAIRS, bare, choose_way
 from kernpool.execution.threads import cut
-from kernpool.pooling import Recipe
+from kernpool.pooling import Recipe, sum_problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -165,7 +165,8 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSu
     They are made from sums over the keys between two positions; the parameter `rank` holds the positions.
     """
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
-    states = [sum_part(recipe, ordered.part(slice(None), slice(int(a), int(b)))) for a, b in pairwise(ends)]
+    parts = (ordered.part(slice(None), slice(int(a), int(b))) for a, b in pairwise(ends))
+    states = [sum_problem(part, recipe, auxiliary=True) for part in parts]
     shift = np.stack([np.where(state.denominator > 0, state.shift, -np.inf) for state in states])
     unit = shift.max(axis=0)
     mass = np.stack([state.denominator for state in states]) * np.exp(shift - np.where(np.isneginf(unit), 0.0, unit))
@@ -252,7 +253,8 @@ class RankSearch:
             ):
                 if some.size:
                     queries, inverse = np.unique(self.rows[some], return_inverse=True)
-                    side.add(some, sum_part(self.recipe, self.problem.part(queries, keys)).rows(inverse))
+                    state = sum_problem(self.problem.part(queries, keys), self.recipe, auxiliary=True)
+                    side.add(some, state.rows(inverse))
                     nodes.append((start, middle, some) if some is left else (middle, stop, some))
 
     def _scan_keys(self, keys: slice, requests: Index) -> None:
@@ -267,7 +269,7 @@ class RankSearch:
             lies_below = places < self.rank[some, None]
             for mask, side in ((counts & lies_below, self.below), (counts & ~lies_below, self.above)):
                 if mask.any():
-                    side.add(some, sum_part(self.recipe, replace(part, attn_mask=mask)))
+                    side.add(some, sum_problem(replace(part, attn_mask=mask), self.recipe, auxiliary=True))
 
 
 def ranks(ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64) -> Index:

@@ -35,11 +35,10 @@ from kernpool.distribution.ordered_sums import (
     common_units,
     in_unit,
     loop_arguments,
-    sum_part,
 )
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.pooling import Recipe, choose
+from kernpool.pooling import Recipe, choose, sum_problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -235,7 +234,9 @@ class Bisection:
             if choose(part.without_factors(), self.recipe.algorithm, reuse=True).algorithm in PAIR_BY_PAIR:
                 leaves += self._cut(node, pairs)
                 continue
-            mass = in_unit(sum_part(self.recipe, part), self.unit[queries], self.problem.weight_unit)[inverse]
+            mass = in_unit(
+                sum_problem(part, self.recipe, auxiliary=True), self.unit[queries], self.problem.weight_unit
+            )[inverse]
             left = (mass >= node.need) & (mass > 0)
             passed.put(node.requests[~left], lower, mass[~left])
             for keys, some, need in (
@@ -293,7 +294,7 @@ class KernelWeights:
         """Sum of the kernel weights of all keys at each query, as a `PoolState`, computed on first use."""
         if self.problem.key_weight is not None and not self.problem.key_weight.any():
             return empty_state(len(self.problem.query), 1)
-        return choose(self.problem, self.recipe.algorithm).reduce(self.problem, n_jobs=self.recipe.n_jobs)
+        return sum_problem(self.problem, self.recipe, reuse=False)
 
     @property
     def occupied(self) -> NDArray[np.bool_]:

@@ -183,7 +183,7 @@ def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: Train
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
-    return finalize(recipe, pairs.reduce(recipe, there.X), _say_nothing, limits).astype(np.float64)
+    return finalize(pairs.reduce(recipe, there.X), recipe, _say_nothing, limits).astype(np.float64)
 
 
 def _left_out_error_of_fold(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:

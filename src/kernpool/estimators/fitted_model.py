@@ -38,7 +38,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, SumCache
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -222,13 +222,7 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
 
     A fit is constant where the sums lose the precision that a plane needs.
     """
-    return local_fit(
-        problem,
-        model.algorithm,
-        model.n_jobs,
-        current_progress(),
-        ridge=recipe_of(model).ridge_weight(problem.key.shape[1]),
-    )
+    return local_fit(problem, recipe_of(model), current_progress())
 
 
 def pool_at(
@@ -279,7 +273,7 @@ def sums_at(
 
 def pooled_from(model: Any, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
-    pooled = finalize(recipe, sums, report_rank, limits_of(model))
+    pooled = finalize(sums, recipe, report_rank, limits_of(model))
     if source_of(model) is not None:
         return pooled
     dtype = np.result_type(query, model.key_, model.value_)
@@ -418,15 +412,12 @@ def smoother_of(model: Any) -> Smoother:
     need_rows(model)
     categories = model._categories()
     has_levels = len(categories) > 0
-    keys, recipe = pairs_of(model).keys, recipe_of(model)
-    kept = model._prepared.get("sums", (keys.value, recipe.algorithm), lambda: SumCache(keys.value))
     return Smoother(
-        keys,
-        recipe,
+        pairs_of(model).keys,
+        recipe_of(model),
         model.key_code_ if has_levels else None,
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
-        kept=kept,
     )
 
 

@@ -112,7 +112,7 @@ class KernelRegressor(
         alone, they are kept (`key_group_`) and change no prediction; ``"aicc"``, ``"gcv"`` and ``"plugin"`` refuse
         them. `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
         takes about as many plain ones as G has octal digits, and never more than all pairs
-        (`kernpool.pooling.plan_choice`).
+        (`kernpool.pooling.group_plan`).
 
         For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and

@@ -1,19 +1,28 @@
 """Pooling: kernel-weighted means and local polynomial fits over arrays, chunks, memory maps and streams.
 
 Read `pool.py` first: the public functions, from pairs to pooled values in three steps. `recipe.py` has the parameters
-of pooling and turns sums into values. `plan_choice.py` chooses the plan; `plan.py` has the plan of a single algorithm,
-and `category_cells.py` that of categorical columns. Pairs come from `in_memory.py`, or are not in memory:
-`stored_pairs.py` has the interface that chunks and memory maps (`out_of_core.py`) share with partitions of a cluster.
-`streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense weights,
-`rounding_error.py` a bound of the rounding error.
+of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm,
+`category_cells.py` that of categorical columns, and `group_plan.py` that of groups. Pairs come from `in_memory.py`, or
+are not in memory: `stored_pairs.py` has the interface that chunks and memory maps (`out_of_core.py`) share with
+partitions of a cluster. `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense
+weights, `rounding_error.py` a bound of the rounding error.
 """
 
 from kernpool.pooling.in_memory import ArrayPairs, KeyPairs, local_fit
 from kernpool.pooling.out_of_core import ChunkPairs
-from kernpool.pooling.plan import Plan, algorithm_within
-from kernpool.pooling.plan_choice import choose
+from kernpool.pooling.plan import Plan
 from kernpool.pooling.pool import as_pairs, pool, pool_state
-from kernpool.pooling.recipe import Recipe, ReportRank, Sums, finalize, limit_problem, limit_values, quotient
+from kernpool.pooling.recipe import (
+    Recipe,
+    ReportRank,
+    Sums,
+    choose,
+    finalize,
+    limit_problem,
+    limit_values,
+    quotient,
+    sum_problem,
+)
 from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, Question, StoredPairs, center_of, merge_states
 from kernpool.pooling.streaming import RunningPool
@@ -32,7 +41,6 @@ __all__ = [
     "RunningPool",
     "StoredPairs",
     "Sums",
-    "algorithm_within",
     "as_pairs",
     "center_of",
     "choose",
@@ -47,6 +55,7 @@ __all__ = [
     "pooling_weights",
     "quotient",
     "rounding_bound",
+    "sum_problem",
     "weight_rows",
     "weight_tables",
 ]

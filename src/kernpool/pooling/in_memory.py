@@ -32,9 +32,9 @@ from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
 from kernpool.pooling.category_cells import CellPlan
+from kernpool.pooling.group_plan import GroupPlan
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, Plan, is_dense, near_one
-from kernpool.pooling.plan_choice import GroupPlan, choose
-from kernpool.pooling.recipe import Recipe, Sums, limit_values
+from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 NO_CENTER = np.zeros(1)
@@ -116,30 +116,25 @@ MOST_PAIRS = 1 << 18  # of an item; larger ones have work enough for a call of t
 PIECE, NUMBERS = 1 << 20, 1 << 17
 
 
-def sum_stack(
-    batch: Batch, algorithm: str, n_jobs: int | None, progress: Progress | None
-) -> tuple[PoolState, Array] | None:
-    """Sum all problems of a batch in one compiled loop; return the sums, and the centers of the values.
-
-    Return None if items have to be summed one by one.
+def sum_stack(batch: Batch, recipe: Recipe, progress: Progress | None) -> Sums | None:
+    """Sum all problems of a batch in one compiled loop; return None if items have to be summed one by one.
 
     Parameters
     ----------
     batch : Batch
         Problems of one shape.
-    algorithm : str
-        As in `choose`. Of the named algorithms only brute force is summed as a stack.
-    n_jobs, progress
+    recipe : Recipe
+        How to sum. Of the named algorithms only brute force is summed as a stack.
+    progress : callable, optional
         As in `pool`.
 
     Returns
     -------
-    (PoolState, ndarray of shape (b, c)) or None
-        The states of all items, the first item's rows first, of centered values, and the centers; None if items have to
-        be summed one by one.
+    Sums or None
+        The sums of all items, the first item's rows first.
     """
     first, items = batch.problem(0), len(batch)
-    if not _is_worth_it(first, items, algorithm):
+    if not _is_worth_it(first, items, recipe.algorithm):
         return None
     m, width = len(first.query), first.layout.width
     state, center = empty_state(items * m, width), np.empty((items, first.value.shape[1]))
@@ -156,7 +151,7 @@ def sum_stack(
         part = sum_items(first, stack)
         for i in np.flatnonzero(_is_unusual(first, stack, part)):
             one = batch.problem(some.start + int(i))
-            part.put(slice(i * m, (i + 1) * m), choose(one, algorithm).reduce(one.without_center()))
+            part.put(slice(i * m, (i + 1) * m), sum_problem(one.without_center(), recipe, reuse=False))
             stack.center[i] = one.value_center
         state.put(slice(some.start * m, some.stop * m), part)
         center[some] = stack.center
@@ -164,17 +159,21 @@ def sum_stack(
 
     n, columns = len(first.key), first.key.shape[1] + first.value.shape[1]
     together = max(1, min(PIECE // (m * n), NUMBERS // ((m + n) * columns)))
-    run_blocks(work, cut(items, together), resolve_n_jobs(n_jobs), report)
+    run_blocks(work, cut(items, together), resolve_n_jobs(recipe.n_jobs), report)
     if irregular:
         return None
     tiny = (center != 0.0) & (np.abs(center) < SMALL)
-    return near_one(state, np.inf if tiny.any() else FAINT), center
+    state = near_one(state, np.inf if tiny.any() else FAINT)
+    if not recipe.degree:
+        added = state.denominator[:, None] * np.repeat(center, m, axis=0)
+        state = PoolState(state.shift, state.denominator, state.numerator + added)
+    return _with_limits(state, center, batch.problem, recipe, centered=recipe.degree > 0)
 
 
 def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     """Return whether one compiled loop over the whole batch is supported, and worth loading."""
     (m, n), kernel = first.shape, first.similarity.kernel
-    if items == 1 or m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
+    if m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
     if first.attn_mask is not None or first.logit_bias is not None:
         return False
@@ -244,8 +243,9 @@ class ArrayPairs:
             if sums is not None:
                 return sums
         batch = self.batch(recipe, query)
-        together = sum_stack(batch, recipe.algorithm, recipe.n_jobs, progress)
-        sums = sum_problems(recipe, batch.problem, len(batch), progress, together=together)
+        sums = sum_stack(batch, recipe, progress) if len(batch) > 1 else None
+        if sums is None:
+            sums = sum_problems(batch.problem, recipe, len(batch), progress, centered=recipe.degree > 0)
         return replace(sums, shape=batch.output_shape, dtype=batch.dtype)
 
 
@@ -278,107 +278,83 @@ class KeyPairs:
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted values over all keys, at each query."""
         problem = self.problem(recipe, query)
-        return sum_problems(recipe, lambda _: problem, 1, progress, reuse=True)
+        centered = bool(problem.degree or problem.factors)
+        return sum_problems(lambda _: problem, recipe, progress=progress, centered=centered, reuse=True)
 
 
 def sum_problems(
-    recipe: Recipe,
     problem: Callable[[int], Problem],
+    recipe: Recipe,
     items: int = 1,
     progress: Progress | None = None,
     *,
+    centered: bool,
     reuse: bool = False,
-    together: tuple[PoolState, Array] | None = None,
 ) -> Sums:
     """Sum weights and weighted values of equally shaped problems, one problem after the other.
 
     Parameters
     ----------
-    recipe : Recipe
-        How to sum.
     problem : callable
         Number of an item to its problem; called again where windows are empty, so that one is held at a time.
+    recipe : Recipe
+        How to sum.
     items : int, default=1
         How many there are.
     progress : callable, optional
         Called as ``progress(done, total)`` in queries of all items.
+    centered : bool
+        Whether sums are of values less their center.
     reuse : bool, default=False
         As in `choose`.
-    together : (PoolState, ndarray of shape (items, c)), optional
-        Of `sum_stack`, if the items have been summed together.
 
     Returns
     -------
     Sums
         Rows of the first item first.
     """
+    states, centers = [], []
+    for i in range(items):
+        one = problem(i)
+        centers.append(one.value_center)
+        report = progress_of_part(progress, i, items) if items > 1 else progress
+        states.append(sum_problem(one.without_center() if centered else one, recipe, report, reuse=reuse))
+    state = states[0]
+    if items > 1:
+        sums = zip(*((state.shift, state.denominator, state.numerator) for state in states), strict=True)
+        state = PoolState(*map(np.concatenate, sums))
+    return _with_limits(state, np.stack(centers), problem, recipe, centered=centered)
+
+
+def _with_limits(
+    state: PoolState, centers: Array, problem: Callable[[int], Problem], recipe: Recipe, *, centered: bool
+) -> Sums:
+    """Return the kernel sums of equally shaped problems as `Sums`, with values for empty windows.
+
+    `centers`, of shape (items, c), are those of the values of each problem.
+    """
     first = problem(0)
-    m, centered = len(first.query), bool(first.degree or first.factors)
-    if together is None:
-        state, centers = _sum_all(recipe, problem, items, progress, centered=centered, reuse=reuse)
-    else:
-        state, centers = together[0] if centered else _with_centers(first, *together), list(together[1])
+    m = len(first.query)
 
     def fill(rows: NDArray[np.intp]) -> Array:
         item, row = np.divmod(rows, m)
         parts = [limit_values(problem(i), row[item == i], recipe.empty, recipe.n_jobs) for i in np.unique(item)]
         return np.concatenate(parts)
 
-    center = np.concatenate([np.broadcast_to(c, (m, len(c))) for c in centers]) if centered else None
-    return Sums(state, first.layout, center, fill)
+    return Sums(state, first.layout, np.repeat(centers, m, axis=0) if centered else None, fill)
 
 
-def sum_states(
-    recipe: Recipe, problem: Callable[[int], Problem], items: int = 1, progress: Progress | None = None
-) -> PoolState:
-    """Sum weights and uncentered weighted values of all batch items, and concatenate the sums as a `PoolState`.
-
-    See `sum_problems`.
-    """
-    return _sum_all(recipe, problem, items, progress, centered=False, reuse=False)[0]
-
-
-def _sum_all(
-    recipe: Recipe,
-    problem: Callable[[int], Problem],
-    items: int,
-    progress: Progress | None,
-    *,
-    centered: bool,
-    reuse: bool,
-) -> tuple[PoolState, list[Array]]:
-    """Sum all batch items; return the sums concatenated as a `PoolState`, and the center of each item's values.
-
-    The states are of centered values if `centered`, otherwise of the original values.
-    """
-    states, centers = [], []
-    for i in range(items):
-        one = problem(i)
-        centers.append(one.value_center)
-        one = one.without_center() if centered else one
-        report = progress_of_part(progress, i, items)
-        states.append(choose(one, recipe.algorithm, reuse=reuse).reduce(one, n_jobs=recipe.n_jobs, progress=report))
-    return _joined(states), centers
-
-
-def local_fit(
-    problem: Problem,
-    algorithm: str = "auto",
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    *,
-    ridge: Array | None = None,
-) -> LocalFit:
+def local_fit(problem: Problem, recipe: Recipe, progress: Progress | None = None) -> LocalFit:
     """Fit a local constant, plane or quadratic around each query of a problem.
 
     Parameters
     ----------
     problem : Problem
         Problem to fit.
-    algorithm, n_jobs, progress
+    recipe : Recipe
+        Its algorithm, threads and ridge.
+    progress : callable, optional
         As in `pool`.
-    ridge : ndarray of shape (d,), optional
-        Of `Recipe.ridge_weight`.
 
     Returns
     -------
@@ -387,28 +363,10 @@ def local_fit(
 
     Examples
     --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0], bandwidth=2.0, degree=1)
-    >>> local_fit(problem).slope / problem.similarity.bandwidth[:, None]
+    >>> recipe = Recipe.of(bandwidth=2.0, degree=1)
+    >>> problem = recipe.problem([1.0], [0.0, 2.0, 3.0], [5.0, 9.0, 11.0])
+    >>> local_fit(problem, recipe).slope / problem.similarity.bandwidth[:, None]
     array([[[2.]]])
     """
-    plan = choose(problem, algorithm, reuse=True)
-    state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
-    return Sums(state, problem.layout, problem.value_center).fit(ridge)
-
-
-def _with_centers(first: Problem, state: PoolState, centers: Array) -> PoolState:
-    """Convert weighted sums of centered values to those of the original values, for problems of degree 0."""
-    added = state.denominator[:, None] * np.repeat(centers, len(first.query), axis=0)
-    return PoolState(state.shift, state.denominator, state.numerator + added)
-
-
-def _joined(states: list[PoolState]) -> PoolState:
-    """Concatenate the kernel sums of several sets of queries."""
-    if len(states) == 1:
-        return states[0]
-    return PoolState(
-        np.concatenate([state.shift for state in states]),
-        np.concatenate([state.denominator for state in states]),
-        np.concatenate([state.numerator for state in states]),
-    )
+    state = sum_problem(problem.without_center(), recipe, progress)
+    return Sums(state, problem.layout, problem.value_center).fit(recipe.ridge_weight(problem.key.shape[1]))

@@ -451,16 +451,6 @@ def check_algorithm(algorithm: str) -> None:
         raise ValueError(f"unknown algorithm {abbreviate(algorithm)}; {hint}known algorithms: {', '.join(known)}")
 
 
-def algorithm_within(problem: Problem, algorithm: str) -> str:
-    """Return the requested algorithm if it can compute an auxiliary sum for this problem, else ``"auto"``.
-
-    The pooling that a caller requests must be supported by the algorithm, otherwise `choose_algorithm` raises an error.
-    Auxiliary sums are not requested by the caller: those of squared kernels, fits of another degree, keys under a mask.
-    """
-    able = algorithm == "auto" or ALGORITHMS[algorithm].refusal(problem.without_factors()) is None
-    return algorithm if able else "auto"
-
-
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
     """Choose the plan for a problem without categorical columns or groups; parameters as in `choose`.
 

@@ -24,7 +24,7 @@ from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling.in_memory import ArrayPairs, sum_states
+from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
 from kernpool.pooling.recipe import Recipe, Sums, finalize
 
@@ -200,7 +200,7 @@ def pool(
         n_jobs=n_jobs,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
-    return finalize(recipe, pairs.reduce(recipe, query, progress))
+    return finalize(pairs.reduce(recipe, query, progress), recipe)
 
 
 def as_pairs(
@@ -286,7 +286,7 @@ def pool_state(
         kernel, bandwidth, composition=composition, degree=degree, tol=tol, algorithm=algorithm, n_jobs=n_jobs
     )
     batch = ArrayPairs(key, value, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
-    state = sum_states(recipe, batch.problem, len(batch), progress)
+    state = sum_problems(batch.problem, recipe, len(batch), progress, centered=False).state
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
 

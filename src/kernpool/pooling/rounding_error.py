@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.kernels import get_kernel
-from kernpool.pooling.plan_choice import choose
+from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
 Surroundings = tuple[Array, Array, Array]

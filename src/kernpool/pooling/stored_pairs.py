@@ -22,8 +22,7 @@ from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import RowSample, UniformRange, draw_sample, join_samples
 from kernpool.data.columns import Kind
 from kernpool.execution.progress import Progress
-from kernpool.pooling.plan_choice import choose
-from kernpool.pooling.recipe import Recipe, Sums, limit_problem
+from kernpool.pooling.recipe import Recipe, Sums, limit_problem, sum_problem
 
 Array = NDArray[np.float64]
 Answer = TypeVar("Answer")
@@ -104,8 +103,7 @@ class QueryBatch:
             problem = replace(problem, value_center=problem.value_center - center)
         if self.limit is not None:
             problem = limit_problem(problem, self.limit)
-        plan = choose(problem, self.recipe.algorithm, reuse=True)
-        return plan.reduce(problem, n_jobs=self.recipe.n_jobs)
+        return sum_problem(problem, self.recipe)
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
         """Select the queries with these indices; with a `limit`, for pooling with vanishing or infinite bandwidth."""

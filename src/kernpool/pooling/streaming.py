@@ -269,7 +269,7 @@ class RunningPool:
         _, flat, state, center = self._seen
         if state is None or center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
-        return finalize(replace(self._asked.recipe, empty=self.empty), self._asked.sums(state, center, flat))
+        return finalize(self._asked.sums(state, center, flat), replace(self._asked.recipe, empty=self.empty))
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write queries and running sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.

@@ -20,7 +20,7 @@ from torch import Tensor
 from kernpool.algorithms import Gradients
 from kernpool.core import Layout, PoolState, Problem, column_range, solve
 from kernpool.data.array_validation import LARGEST
-from kernpool.pooling.plan_choice import choose
+from kernpool.pooling.recipe import choose
 from kernpool.torch.dispatch import choose_width_gradient
 
 MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys

@@ -33,7 +33,7 @@ from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, be
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import get_kernel
-from kernpool.pooling.plan_choice import choose
+from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
 

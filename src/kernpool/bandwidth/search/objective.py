@@ -34,7 +34,7 @@ from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_left_out
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.pooling.plan import refuse_gradients
-from kernpool.pooling.plan_choice import choose
+from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
 

@@ -281,11 +281,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     @computed_once
     def _smoother(self) -> Smoother:
-        smoother = smoother_of(self.model)
-        if smoother.recipe.degree and smoother.kept is not None and "_sums" in vars(self):
-            # The sums of the mean are those of the errors, unless values are rounded to float32 or `tol` is larger.
-            smoother.kept.get(self._problem, lambda: self._sums.state)
-        return smoother
+        return smoother_of(self.model)
 
     @computed_once
     def _clusters(self) -> Clusters | None:
@@ -895,7 +891,7 @@ def slope_map(
         )
     check_is_fitted(model)
     model = snapshot(model)
-    smoother = replace(smoother_of(model), kept=None)  # of other bandwidths, which nobody asks for again
+    smoother = smoother_of(model)
     _refuse_several(model, smoother.columns)
     scale, key = scale_of(model), smoother.keys.rows.array[smoother.weight > 0, 0]
     if X is None:

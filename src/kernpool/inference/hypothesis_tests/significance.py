@@ -20,7 +20,7 @@ from kernpool.core import Factors, PoolState, Problem
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.kernels import get_kernel
-from kernpool.pooling import Recipe, choose
+from kernpool.pooling import Recipe, sum_problem
 from kernpool.smoother.bias_correction import slope_shares
 from kernpool.smoother.quadratic_forms import inner
 
@@ -210,7 +210,7 @@ def slope_norms(planes: SmootherMatrix) -> Array:
     recipe, problem = planes.recipe, planes.problem_with(np.zeros((len(planes.problem.key), 1)))
 
     def sums(problem: Problem) -> PoolState:
-        return choose(problem, recipe.algorithm, reuse=True).reduce(problem, n_jobs=recipe.n_jobs)
+        return sum_problem(problem, recipe)
 
     ridge, bandwidth = recipe.ridge_weight(problem.key.shape[1]), problem.similarity.bandwidth
     shares = slope_shares(problem, sums(problem), ridge)

@@ -30,7 +30,7 @@ from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_unit
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.kernels.product_kernels import square
-from kernpool.pooling import QueryBatch, Recipe, StoredPairs, choose, limit_values, local_fit, merge_states
+from kernpool.pooling import QueryBatch, Recipe, StoredPairs, limit_values, local_fit, merge_states, sum_problem
 from kernpool.smoother.linear_smoother import CONSTANTS, fill_in_silence, report_empty
 
 Array = NDArray[np.float64]
@@ -81,8 +81,7 @@ class SmootherMatrix:
 
     def local(self, value: Array) -> LocalFit:
         """Return local fits at the queries to each column of values; zero where no key is in the kernel's support."""
-        ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
-        return local_fit(self.problem_with(value), self.recipe.algorithm, self.recipe.n_jobs, ridge=ridge)
+        return local_fit(self.problem_with(value), self.recipe)
 
     def fit(self, value: Array) -> Array:
         """Return fitted values at the queries for each column of values of the keys, of shape (m, columns).
@@ -104,7 +103,7 @@ class SmootherMatrix:
         """
         center = np.min(square, axis=0)
         problem = replace(self.problem, value=subtract(square, center), value_center=center)
-        found = local_fit(problem, self.recipe.algorithm, self.recipe.n_jobs)
+        found = local_fit(problem, replace(self.recipe, ridge=0.0))
         return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
 
     def report_empty(self, value: Array) -> None:
@@ -125,9 +124,7 @@ class SmootherMatrix:
 
     def sums(self, value: Array) -> Array:
         """Return unnormalised kernel sums of weight times value at the queries, of shape (m, columns)."""
-        problem = self.problem_with(value)
-        plan = choose(problem, self.recipe.algorithm, reuse=True)
-        state = plan.reduce(problem, n_jobs=self.recipe.n_jobs)
+        state = sum_problem(self.problem_with(value), self.recipe)
         unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
 

@@ -112,7 +112,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     Returns
     -------
     Clusters
-        Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.plan_choice`).
+        Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.group_plan`).
     """
     problem = smoother.left_out_problem(code)
     fit = smoother.solve(problem, smoother.sums(problem))

@@ -1,8 +1,6 @@
-"""Choice of the plan for a pooling problem, and the plan that excludes keys of the query's own group.
+"""Pooling with groups: sums in which keys of the query's own group are excluded, and their derivatives.
 
-`choose` decides how any problem is pooled, whatever holds its pairs; the plan gives its reasons.
-
-`GroupPlan` sums over all other groups without subtracting. Where a group holds nearly all of the weight of a window,
+All other groups are summed without subtracting. Where a group holds nearly all of the weight of a window,
 the total less the sum of the group would be rounding. The groups are sorted and cut into eight, again and again: the
 queries of an eighth are summed with the keys of the seven others, as a plain problem for any algorithm, and states
 are merged. When a few groups with few pairs remain, they are one sum under a mask.
@@ -28,13 +26,12 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import ALGORITHMS, Gradients
+from kernpool.algorithms import Gradients
 from kernpool.core import Groups, PoolState, Problem, empty_state
-from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.pooling.category_cells import CellPlan, choose_for_levels
-from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm, name_of_each, read_pullback, read_wanted
+from kernpool.pooling.category_cells import CellPlan
+from kernpool.pooling.plan import Plan, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -87,7 +84,7 @@ class GroupPlan:
 
     algorithm: str
     reason: str
-    _choose: Callable[[Problem], Plan | CellPlan] = field(repr=False, compare=False)
+    _choose: Callable[[Problem], Plan | CellPlan | GroupPlan] = field(repr=False, compare=False)
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
@@ -158,7 +155,9 @@ class GroupPlan:
         return Gradients(**sums)
 
 
-def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], Plan | CellPlan], each: str) -> GroupPlan:
+def plan_of_groups(
+    problem: Problem, choose_part: Callable[[Problem], Plan | CellPlan | GroupPlan], each: str
+) -> GroupPlan:
     """Return the plan for a problem in which keys of the query's own group are excluded.
 
     Parameters
@@ -242,76 +241,3 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
 
 def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, part: int, parts: int) -> None:
     progress(min(m - 1, m * (done * parts + pairs * part) // (all_pairs * parts)), m)
-
-
-@explain_calls
-def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False) -> Plan | CellPlan | GroupPlan:
-    """Choose the algorithm for a pooling problem and state the reason, without pooling anything.
-
-    Parameters
-    ----------
-    problem : Problem
-        From `Problem.from_arrays`.
-    algorithm : str, default="auto"
-        A name from ``kernpool.algorithms.ALGORITHMS``, or ``"auto"``: the one with the smallest estimate of time among
-        those that can do the problem (`Algorithm.seconds`). For large problems of several columns the estimate looks at
-        64 queries and 2048 keys, which takes some milliseconds.
-
-    reuse : bool, default=False
-        Whether such problems will be summed many times, as by a fitted model or a search for bandwidths. Then compiled
-        loops, which take half a second to load, are wanted for small problems too; `pool` asks with False.
-
-    Returns
-    -------
-    Plan
-        With ``algorithm`` and ``reason``.
-
-    Raises
-    ------
-    ValueError
-        If the algorithm is unknown or cannot do this problem; the message names one that can.
-
-    Notes
-    -----
-    If the named algorithm does not support the problem, ValueError is raised, with the same message by `fit` and every
-    method of an estimator. Auxiliary sums, such as those of squared kernels, of a fit of another degree or under a
-    mask, use ``"auto"`` if the named algorithm does not support them.
-
-    All algorithms are within the same promise of accuracy, but not equal to the last bit. The plan depends on the
-    problem and the kind of processor, and not on what the process did before. For a single call of up to about a
-    hundred thousand pairs it is a dense NumPy expression, which takes half a millisecond and loads no compiler. Beyond,
-    it is compiled loops, though the first call of a process waits half a second to a second for them to load, and
-    several where they have never been compiled: 1000 x 1000 pairs then take 1 ms in place of 5. With `reuse` the
-    limit is some ten thousand pairs: a search for a bandwidth makes hundreds of passes and has won the time back when
-    it ends (300 rows of two columns: 0.3 s in place of 1.6).
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> problem = kernpool.Problem.from_arrays([0.5], [0.0, 1.0], [3.0, 4.0])
-    >>> kernpool.choose(problem).algorithm
-    'reference'
-    >>> kernpool.choose(problem, "brute").reason
-    'every pair, in compiled tiles: as asked'
-    """
-    if problem.groups is not None:
-        check_algorithm(algorithm)
-        part = partial(_choose_part, algorithm=algorithm, reuse=reuse)
-        return plan_of_groups(problem, part, name_of_each(algorithm))
-    return _choose_without_groups(problem, algorithm, reuse=reuse)
-
-
-def _choose_without_groups(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
-    if problem.factors is not None:
-        return choose_for_levels(problem, algorithm)
-    return choose_algorithm(problem, algorithm, reuse=reuse)
-
-
-def _choose_part(problem: Problem, algorithm: str, *, reuse: bool) -> Plan | CellPlan:
-    """Choose the plan for one part of a problem with groups: "auto" if the requested algorithm cannot apply its mask.
-
-    A part with few pairs has a mask.
-    """
-    if problem.attn_mask is not None and algorithm != "auto" and not ALGORITHMS[algorithm].attn_mask:
-        algorithm = "auto"
-    return _choose_without_groups(problem, algorithm, reuse=reuse)
