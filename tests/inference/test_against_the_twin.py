@@ -32,7 +32,7 @@ def test_standard_errors(kernel, situation, degree):
         np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-11, atol=1e-12, err_msg=method)
         for variance in ("local", "sandwich"):
             target = dense.standard_error(share, places.query, places.code, variance)
-            error = errors_of(smoother, training, places, found, variance).standard_error
+            error = errors_of(smoother, training, places, [found], variance)[0].standard_error
             np.testing.assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
 
 
@@ -48,7 +48,7 @@ def test_slopes_of_planes(kernel, situation):
             found = estimate(smoother, places, method, column)
             np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-10, atol=1e-11)
             target = dense.standard_error(share, places.query, places.code)
-            errors = errors_of(smoother, training, places, found)
+            errors = errors_of(smoother, training, places, [found])[0]
             np.testing.assert_allclose(errors.standard_error, target, **CLOSE)
 
 
@@ -62,7 +62,7 @@ def test_slopes_of_a_local_constant_gaussian_fit(situation):
         slope = share * (offset - np.sum(share * offset, axis=1, keepdims=True)) / h
         found = estimate(smoother, places, "naive", column)
         np.testing.assert_allclose(found.center, slope @ dense.y, rtol=1e-11, atol=1e-12)
-        error = errors_of(smoother, fit_training(smoother), places, found, "sandwich").standard_error
+        error = errors_of(smoother, fit_training(smoother), places, [found], "sandwich")[0].standard_error
         target = dense.standard_error(slope, places.query, places.code, "sandwich")
         np.testing.assert_allclose(error, target, **CLOSE)
 

@@ -261,13 +261,13 @@ def test_residuals_of_the_fit_itself_are_the_usual_corrections(kernel, situation
     factor = count / (count - 1) * (w.sum() - 1) / (w.sum() - w @ dense.leverage())
     error, df = expected(dense, share, residual, CODE)
     for variance, times in (("hc0", 1.0), ("hc1", np.sqrt(factor))):
-        one = errors_of(smoother, training, places, found, variance, clusters)
+        one = errors_of(smoother, training, places, [found], variance, clusters)[0]
         np.testing.assert_allclose(one.standard_error, times * error, rtol=1e-10)
         np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
-    left = errors_of(smoother, training, places, found, "local", clusters)
+    left = errors_of(smoother, training, places, [found], "local", clusters)[0]
     for name in ("sandwich", "hc3"):
         np.testing.assert_array_equal(
-            errors_of(smoother, training, places, found, name, clusters).standard_error, left.standard_error
+            errors_of(smoother, training, places, [found], name, clusters)[0].standard_error, left.standard_error
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import EmptyWindowWarning
+from kernpool import EmptyWindowWarning, LocalLinearRegressor
 from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_training, interval, squared_residuals
 from kernpool.inference.variance.residuals import nearest_residuals
@@ -71,25 +71,30 @@ def test_levels_nest_and_slopes_have_intervals():
     narrow, wide = (found(x, y, [0.3, 0.6], level=level) for level in (0.5, 0.99))
     assert np.all(wide.lower < narrow.lower)
     assert np.all(narrow.upper < wide.upper)
-    assert np.all(found(x, y, [0.3], column=0).width > 0)
+    assert np.all(found(x, y, [0.3], columns=[0]).width > 0)
     assert found(x, y, [0.3]).critical is None
+
+
+def asked_of_model(**options):
+    x, y = bend(20)
+    return LocalLinearRegressor(bandwidth=0.2).fit(np.reshape(x, (-1, 1)), y).confidence_interval([[0.5]], **options)
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1, "0.9", None, True, np.nan])
 def test_levels_are_probabilities(level):
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        found(*bend(20), [0.5], level=level)
+        asked_of_model(level=level)
 
 
 def test_percent_is_told():
     with pytest.raises(ValueError, match=r"95 percent is level=0\.95"):
-        found(*bend(20), [0.5], level=95)
+        asked_of_model(level=95)
 
 
 @pytest.mark.parametrize("option", ["method", "variance"])
 def test_unknown_options_name_those_that_are_known(option):
     with pytest.raises(ValueError, match=rf"{option} must be one of .*, got 'exact'"):
-        found(*bend(20), [0.5], **{option: "exact"})
+        asked_of_model(**{option: "exact"})
     with pytest.raises(ValueError, match="residuals must be one of"):
         squared_residuals(smoother_of_bend(), fit_training(smoother_of_bend()), "exact")
 

@@ -43,12 +43,12 @@ def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatc
     ones, squared, last = np.ones((len(dense.w), 1)), dense.squared("hc3"), smoother.columns - 1
     for column, method, variance in [(None, "robust", "sandwich"), (last, "quadratic", "local")]:
         found = estimate(smoother, places, method, column)
-        errors = errors_of(smoother, training, places, found, variance)
+        errors = errors_of(smoother, training, places, [found], variance)[0]
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         target = expected(dense, share, ones if variance == "local" else squared, 20, 7)
         for numbers in (1 << 23, 0):  # by tables, and by pooling
             monkeypatch.setattr("kernpool.inference.confidence.simultaneous_bands.NUMBERS", numbers)
-            options = {"method": method, "column": column, "n_resamples": 20, "random_state": 7}
+            options = {"method": method, "n_resamples": 20, "random_state": 7}
             largest = largest_errors(smoother, places, found, errors, **options)
             np.testing.assert_allclose(largest, target, rtol=1e-11, atol=1e-11)
 
@@ -56,7 +56,7 @@ def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatc
 def test_several_tables_are_one(monkeypatch):
     smoother, _, places = pair("tricube", "weighted line", 1)
     found = estimate(smoother, places)
-    errors = errors_of(smoother, fit_training(smoother), places, found, "sandwich")
+    errors = errors_of(smoother, fit_training(smoother), places, [found], "sandwich")[0]
     whole = largest_errors(smoother, places, found, errors, n_resamples=20)
     monkeypatch.setattr("kernpool.smoother.quadratic_forms.PAIRS", 200)
     np.testing.assert_allclose(largest_errors(smoother, places, found, errors, n_resamples=20), whole, rtol=1e-13)

@@ -59,20 +59,20 @@ def bend():
 def test_nprobust(bend):
     found = estimate(bend[0], AT, "naive")
     np.testing.assert_allclose(found.center[:, 0], NPROBUST[:, 0], **DIGITS)
-    error = errors_of(*bend, AT, found, "nn").standard_error[:, 0]
+    error = errors_of(*bend, AT, [found], "nn")[0].standard_error[:, 0]
     np.testing.assert_allclose(error, NPROBUST[:, 1], **DIGITS)
 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_sandwiches(bend, kind):
-    error = errors_of(*bend, AT, estimate(bend[0], AT, "naive"), kind).standard_error[:, 0]
+    error = errors_of(*bend, AT, [estimate(bend[0], AT, "naive")], kind)[0].standard_error[:, 0]
     np.testing.assert_allclose(error, ERRORS[kind], **DIGITS)
 
 
 def test_slopes(bend):
     found = estimate(bend[0], AT, "naive", column=0)
     np.testing.assert_allclose(found.center[:, 0], SLOPES, **DIGITS)
-    error = errors_of(*bend, AT, found, "sandwich").standard_error[:, 0]
+    error = errors_of(*bend, AT, [found], "sandwich")[0].standard_error[:, 0]
     np.testing.assert_allclose(error, SLOPE_ERRORS, **DIGITS)
 
 
@@ -80,7 +80,7 @@ def test_the_default_interval(bend):
     found = interval(*bend, AT)
     for name, target in DEFAULT.items():
         np.testing.assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
-    errors = errors_of(*bend, AT, estimate(bend[0], AT))
+    errors = errors_of(*bend, AT, [estimate(bend[0], AT)])[0]
     np.testing.assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
     np.testing.assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)
 

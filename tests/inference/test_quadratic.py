@@ -28,7 +28,7 @@ KINDS = ["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"]
 def test_nprobust(algorithm):
     smoother, places = smoother_of_bend(algorithm=algorithm), EvaluationPoints(PLACES[:, None])
     found = estimate(smoother, places, "quadratic")
-    error = errors_of(smoother, fit_training(smoother), places, found, "nn").standard_error
+    error = errors_of(smoother, fit_training(smoother), places, [found], "nn")[0].standard_error
     np.testing.assert_allclose(np.hstack([found.center, error]), NPROBUST, rtol=1e-12)
 
 

@@ -517,14 +517,11 @@ def rank_reporter(model: Any) -> ReportRank:
     return report
 
 
-def shaped(model: Any, query: Array, columns: list[Array], quantity: str) -> Array:
-    """Combine results of shape (m, c), one for the fit or one per slope, in the shape of predictions or of slopes.
-
-    Slopes are converted to slopes per unit of X, by `per_unit`.
-    """
-    if quantity == "fit":
-        return columns[0][:, 0] if model.value_.ndim == 1 else columns[0]
-    return per_unit(model, query, np.stack(columns, axis=1))
+def shaped(model: Any, query: Array, values: Array) -> Array:
+    """Return values of a fit (m, c) in the shape of predictions, or those of slopes (m, d, c) as by `per_unit`."""
+    if values.ndim == 3:
+        return per_unit(model, query, values)
+    return values[:, 0] if model.value_.ndim == 1 else values
 
 
 def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:

@@ -8,7 +8,7 @@ slopes. Variances are sums over squared linear weights; the subpackage `smoother
 """
 
 from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
-from kernpool.inference.confidence.intervals import Interval, as_level, interval, intervals
+from kernpool.inference.confidence.intervals import Interval, as_level, interval
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
 from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
@@ -41,7 +41,6 @@ __all__ = [
     "fit_clusters",
     "fit_training",
     "interval",
-    "intervals",
     "local_noise",
     "monotonicity_test",
     "nothing_left",

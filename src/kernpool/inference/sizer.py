@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import EmptyWindowWarning, RankDeficiencyWarning
 from kernpool.execution.error_messages import abbreviate
-from kernpool.inference.confidence.intervals import as_level, check_method, interval
+from kernpool.inference.confidence.intervals import as_level, check_options, interval
 from kernpool.inference.variance.residuals import fit_training
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
@@ -114,7 +114,7 @@ def sizer_map(
         If `level`, `method` or `fewest_rows` is invalid, or there are fewer than five rows.
     """
     level = as_level(level)
-    check_method(method)
+    check_options(method, variance, simultaneous)
     if isinstance(fewest_rows, bool) or not isinstance(fewest_rows, Real) or not fewest_rows >= 0:
         raise ValueError(
             f"fewest_rows must be a number of rows, not negative, such as 5, got {abbreviate(fewest_rows)}"
@@ -135,10 +135,10 @@ def sizer_map(
             warnings.simplefilter("ignore", InferenceWarning)
             warnings.simplefilter("ignore", RankDeficiencyWarning)
             found = interval(
-                at, training, places, level=level, method=method, variance=variance, column=0, simultaneous=simultaneous
+                at, training, places, [0], level=level, method=method, variance=variance, simultaneous=simultaneous
             )
         with np.errstate(invalid="ignore"):
-            known = found.standard_error[:, 0] > 0  # zero noise is not certainty
+            known = found.standard_error[:, 0, 0] > 0  # zero noise is not certainty
             enough[i] = (rows[i] >= fewest_rows) & known
-            sign[i] = np.where(enough[i], (found.lower[:, 0] > 0) * 1 - (found.upper[:, 0] < 0) * 1, 0)
-    return SlopeMap(x, bandwidths, sign, rows, enough, float(level), simultaneous)
+            sign[i] = np.where(enough[i], (found.lower[:, 0, 0] > 0) * 1 - (found.upper[:, 0, 0] < 0) * 1, 0)
+    return SlopeMap(x, bandwidths, sign, rows, enough, level, simultaneous)

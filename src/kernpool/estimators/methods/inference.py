@@ -44,7 +44,7 @@ from kernpool.execution.error_messages import abbreviate, check_choice, explain_
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, printed_table
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference import Clusters, Interval, Summary, as_level, intervals, local_noise, number_clusters, summarise
+from kernpool.inference import Clusters, Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.sizer import SlopeMap, sizer_map
@@ -52,7 +52,7 @@ from kernpool.inference.variance.standard_errors import (
     Errors,
     check_variance,
     checked_errors,
-    errors_of_each,
+    errors_of,
     rounding_of,
     warn_of_empty,
     warn_of_ranks,
@@ -60,6 +60,7 @@ from kernpool.inference.variance.standard_errors import (
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe, Sums, choose, effective_rows, weight_tables
 from kernpool.smoother import Estimate, EvaluationPoints, Smoother, estimates
+from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -294,8 +295,8 @@ class Prediction(PrintedResult, PredictionBase):
         """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
         smoother, places = self._smoother, self._places
         training, clusters = training_of(self.model, smoother), self._clusters
-        found = estimates(smoother, places, "naive", _columns_of(smoother, quantity))
-        return found, errors_of_each(smoother, training, places, found, self.variance, clusters)
+        found = estimates(smoother, places, "naive", _columns_of(smoother, quantity) or (None,))
+        return found, errors_of(smoother, training, places, found, self.variance, clusters)
 
     @computed_once
     def _curve(self) -> tuple[list[Estimate], list[Errors]]:
@@ -307,7 +308,7 @@ class Prediction(PrintedResult, PredictionBase):
             warn_of_ranks(found[0], self._smoother.columns, rank_reporter(self.model))
         warn_of_empty(found[0])
         checked = [checked_errors(*both)[0] for both in zip(found, errors, strict=True)]
-        return shaped(self.model, self.query, checked, quantity)
+        return shaped(self.model, self.query, checked[0] if quantity == "fit" else np.stack(checked, axis=1))
 
     @computed_once
     def standard_error(self) -> Array:
@@ -344,7 +345,7 @@ class Prediction(PrintedResult, PredictionBase):
         error, _ = checked_errors(found, errors)
         quiet = noise.variance <= rounding_of(training_of(self.model, self._smoother)) ** 2
         std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
-        return shaped(self.model, self.query, [std], "fit")
+        return shaped(self.model, self.query, std)
 
     @computed_once
     def slope(self) -> Array:
@@ -410,7 +411,7 @@ class Prediction(PrintedResult, PredictionBase):
             Kept for the next call with equal options, unless `random_state` is a generator.
         """
         level = as_level(level)
-        check_options(method, self.variance, simultaneous)
+        check_options(method, self.variance, simultaneous, ("auto", *METHODS))
         check_choice("quantity", quantity, QUANTITIES)
         options = {
             "level": level,
@@ -426,7 +427,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _interval(self, quantity: str, options: dict[str, Any]) -> Interval:
         smoother, places = self._smoother, self._places
-        found = intervals(
+        found = interval(
             smoother,
             training_of(self.model, smoother),
             places,
@@ -437,16 +438,16 @@ class Prediction(PrintedResult, PredictionBase):
             **options,
         )
         center, lower, upper, error = (
-            shaped(self.model, self.query, [getattr(one, name) for one in found], quantity)
-            for name in ("center", "lower", "upper", "standard_error")
+            shaped(self.model, self.query, values)
+            for values in (found.center, found.lower, found.upper, found.standard_error)
         )
-        critical = _shaped_critical([one.critical for one in found], center.shape[1:])
-        first, dfs = found[0], [one.df for one in found]
-        df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
+        critical = found.critical
+        if isinstance(critical, np.ndarray) and self.model.value_.ndim == 1:
+            critical = critical[:, 0]
         axes = ("output",) if quantity == "fit" else ("column", "output")
-        return Interval(
-            center, lower, upper, error, df, level=first.level, method=options["method"], critical=critical,
-            band=first.band, axes=axes, effective_rows=smoother.effective_rows(places),
+        return replace(
+            found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
+            effective_rows=smoother.effective_rows(places),
         )  # fmt: skip
 
     def to_frame(self, level: float = 0.95) -> Any:
@@ -948,9 +949,9 @@ def _default_bandwidths(key: Array, bandwidth: float) -> Array:
     return np.geomspace(max(low, 1e-3 * width), high, BANDWIDTHS)
 
 
-def _columns_of(smoother: Smoother, quantity: str) -> list[int | None]:
-    """Return the columns to differentiate by: all numeric columns for slopes, [None] for the fit itself."""
-    return [None] if quantity == "fit" else list(range(smoother.columns))
+def _columns_of(smoother: Smoother, quantity: str) -> range | None:
+    """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
+    return None if quantity == "fit" else range(smoother.columns)
 
 
 def _default_method(model: Any, quantity: str) -> str:
@@ -963,16 +964,3 @@ def _default_method(model: Any, quantity: str) -> str:
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
     chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"
-
-
-def _shaped_critical(critical: list[float | Array | None], shape: tuple[int, ...]) -> float | Array | None:
-    """Combine critical values of simultaneous bands, one for the fit or one per slope; None without bands.
-
-    The result is a number, or an array of the shape of one evaluation point.
-    """
-    if critical[0] is None:
-        return None
-    if len(critical) == 1:
-        return critical[0]
-    one_each = np.stack([np.atleast_1d(np.asarray(one)) for one in critical])
-    return one_each[:, 0] if len(shape) == 1 else np.array(np.broadcast_to(one_each, shape))

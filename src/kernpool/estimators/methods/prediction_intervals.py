@@ -462,7 +462,5 @@ class PredictionIntervals:
             ),
             method,
         )
-        center, lower, upper = (
-            shaped(self, places.query, [end], "fit") for end in (found.center, found.lower, found.upper)
-        )
+        center, lower, upper = (shaped(self, places.query, end) for end in (found.center, found.lower, found.upper))
         return replace(found, center=center, lower=lower, upper=upper, effective_rows=smoother.effective_rows(places))

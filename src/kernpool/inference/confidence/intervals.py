@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.text_table import IntervalTable, listed
-from kernpool.inference.confidence.simultaneous_bands import band_critical_values, check_band, choose_band
+from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
 from kernpool.inference.variance.standard_errors import (
     check_variance,
     checked_errors,
-    errors_of_each,
+    errors_of,
     warn_of_bias,
     warn_of_empty,
     warn_of_ranks,
@@ -112,22 +112,7 @@ def interval(
     smoother: Smoother,
     training: Training,
     places: EvaluationPoints,
-    *,
-    column: int | None = None,
-    **options: Any,
-) -> Interval:
-    """Compute confidence intervals for the regression curve, or for its slope in one column.
-
-    `intervals` computes those of several slopes at once, and describes the options.
-    """
-    return intervals(smoother, training, places, [column], **options)[0]
-
-
-def intervals(
-    smoother: Smoother,
-    training: Training,
-    places: EvaluationPoints,
-    columns: Sequence[int | None] = (None,),
+    columns: Sequence[int | None] | None = None,
     *,
     level: float = 0.95,
     method: str = "robust",
@@ -137,8 +122,8 @@ def intervals(
     n_resamples: int = 999,
     random_state: Any = 0,
     report_rank: ReportRank = warn_of_rank,
-) -> list[Interval]:
-    """Compute confidence intervals at evaluation points for several estimates: the curve, or its slope in a column.
+) -> Interval:
+    """Compute confidence intervals at evaluation points for the curve, or for its slopes in several columns.
 
     Parameters
     ----------
@@ -148,14 +133,14 @@ def intervals(
         Its rows, of `fit_training`.
     places : EvaluationPoints
         Evaluation points.
-    columns : sequence of int or None, default=(None,)
-        Numeric columns of the slopes; None for the value.
+    columns : sequence of int, optional
+        Numeric columns of the slopes; by default the curve.
     level : float, default=0.95
         Confidence level, between 0 and 1.
     method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
         As of `estimates`.
     variance : str, default="local"
-        As of `errors_of_each`.
+        As of `errors_of`.
     clusters : Clusters, optional
         From `fit_clusters`, where rows are not independent.
     simultaneous : bool or {"tube", "multiplier"}, default=False
@@ -167,13 +152,13 @@ def intervals(
 
     Returns
     -------
-    list of Interval
-        One per column, with arrays of shape (m, c).
+    Interval
+        With arrays of shape (m, c), or (m, d, c) for d slopes.
 
     Raises
     ------
     ValueError
-        If `level`, `method`, `variance` or `simultaneous` is invalid, or there are too few rows.
+        If there are too few rows; other options are validated by `check_options`.
 
     Warns
     -----
@@ -185,52 +170,56 @@ def intervals(
         If a standard error is zero, rests on less than one row, or is lost to rounding far from all rows; or the
         bias correction of the robust method exceeds two standard errors somewhere.
     """
-    level = as_level(level)
-    check_options(method, variance, simultaneous)
-    check_variance(variance, clustered=clusters is not None)
+    from scipy.special import ndtr, stdtrit
+
     kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
-    found = estimates(smoother, places, method, columns)
-    of_each = errors_of_each(smoother, training, places, found, variance, clusters)
+    found = estimates(smoother, places, method, (None,) if columns is None else columns)
+    of_each = errors_of(smoother, training, places, found, variance, clusters)
     if smoother.recipe.degree or method != "naive":
         warn_of_ranks(found[0], smoother.columns, report_rank)
     warn_of_empty(found[0])
-    results = []
-    for column, one, errors in zip(columns, found, of_each, strict=True):
+    results, bands = [], []
+    for one, errors in zip(found, of_each, strict=True):
         error, df = checked_errors(one, errors)
         if method == "robust":
             warn_of_bias(one, error)
-        critical = None
+        tail: float | Array = 0.5 * (1.0 - level)
         if kind is not None:
             none = np.isnan(error).all(axis=1, keepdims=True)
             with_interval = replace(errors, spread=np.where(none, np.nan, errors.spread))
             critical = band_critical_values(
-                smoother, places, one, with_interval, kind=kind, level=level, method=method, column=column,
+                smoother, places, one, with_interval, kind=kind, level=level, method=method,
                 n_resamples=n_resamples, random_state=random_state,
             )  # fmt: skip
-        lower, upper = _ends(one.center, error, df, level, critical)
-        width = critical if critical is None or len(critical) > 1 else float(critical[0])
-        results.append(Interval(one.center, lower, upper, error, df, float(level), method, width, kind))
-    return results
+            bands.append(critical)
+            tail = ndtr(-critical)  # Student's quantile of the same probability
+        with np.errstate(invalid="ignore"):
+            half = -stdtrit(df[:, None], tail) * error
+        results.append((one.center, one.center - half, one.center + half, error, df))
+    *tables, dfs = zip(*results, strict=True)
+    center, lower, upper, error = (each[0] if columns is None else np.stack(each, axis=1) for each in tables)
+    df = dfs[0] if all(np.array_equal(dfs[0], one, equal_nan=True) for one in dfs) else np.stack(dfs, axis=1)
+    width: float | Array | None = None
+    if len(bands) == 1:
+        width = bands[0] if len(bands[0]) > 1 else float(bands[0][0])
+    elif bands:
+        width = np.stack([np.broadcast_to(one, center.shape[-1]) for one in bands])
+    return Interval(center, lower, upper, error, df, level, method, width, kind)
 
 
-def _ends(center: Array, error: Array, df: Array, level: float, critical: Array | None) -> tuple[Array, Array]:
-    """Return lower and upper confidence limits, by Student's quantile for the level or for a band's critical value.
-
-    Student's quantile of the same tail probability is used.
-    """
-    from scipy.special import ndtr, stdtrit
-
-    tail = 0.5 * (1.0 - level) if critical is None else ndtr(-critical)
-    with np.errstate(invalid="ignore"):
-        half = -stdtrit(df[:, None], tail) * error
-    return center - half, center + half
+BANDS = ("tube", "multiplier")
 
 
-def check_options(method: Any, variance: Any, simultaneous: Any) -> None:
-    """Raise ValueError if `method`, `variance` or `simultaneous` of an interval is invalid."""
-    check_method(method, ("auto", *METHODS))  # models replace "auto"
+def check_options(method: Any, variance: Any, simultaneous: Any, known: Sequence[str] = METHODS) -> None:
+    """Raise ValueError if `method` is not one of the known ones, or `variance` or `simultaneous` is invalid."""
+    check_choice("method", method, known)
     check_variance(variance)
-    check_band(simultaneous)
+    if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
+        return
+    raise ValueError(
+        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, got {abbreviate(simultaneous)}; False is "
+        "for intervals of single places, True for a band, by the tube formula where it holds"
+    )
 
 
 def as_level(level: Any, name: str = "level") -> float:
@@ -268,8 +257,3 @@ def as_level(level: Any, name: str = "level") -> float:
         hint = f"; {given:g} percent is {name}={float(given) / 100:g}" if percent else f"; the usual one is {name}=0.95"
         raise ValueError(f"{name} must lie between 0 and 1, got {abbreviate(given)}{hint}")
     return float(str(given)) if isinstance(given, np.floating) else float(given)
-
-
-def check_method(method: Any, known: Sequence[str] = METHODS) -> None:
-    """Raise ValueError if the method for the center of an interval is unknown."""
-    check_choice("method", method, known)

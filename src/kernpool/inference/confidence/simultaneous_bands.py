@@ -55,7 +55,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
-from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import one_thread
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import multiplied
@@ -81,7 +80,6 @@ def largest_errors(
     errors: Errors,
     *,
     method: str = "robust",
-    column: int | None = None,
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
@@ -126,7 +124,7 @@ def largest_errors(
         return _errors_by_tables(found, np.concatenate([value for _, value in values], axis=1), inverse)
     largest = np.zeros((n_resamples, residual.shape[1]))
     for block, value in values:
-        error = centers(smoother.with_values(value.reshape(len(value), -1)), places, method, column)
+        error = centers(smoother.with_values(value.reshape(len(value), -1)), places, method, found.column)
         largest[block] = _largest(error.reshape(len(error), *value.shape[1:]), inverse)
     return largest
 
@@ -405,20 +403,6 @@ def _has_edge(kernel: Kernel) -> bool:
     )
 
 
-BANDS = ("tube", "multiplier")
-
-
-def check_band(simultaneous: Any) -> None:
-    """Raise ValueError unless `simultaneous` is a boolean, or names a method for simultaneous bands."""
-    if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
-        return
-    raise ValueError(
-        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, "
-        f"got {abbreviate(simultaneous)}; False is for "
-        "intervals of single places, True for a band, by the tube formula where it holds"
-    )
-
-
 def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
     """Choose the method of a simultaneous band: the tube formula where it applies, else the multiplier bootstrap.
 
@@ -429,7 +413,7 @@ def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool
     places : EvaluationPoints
         Evaluation points.
     simultaneous : True or str
-        True, or the name of a method; validated by `check_band`.
+        True, or the name of a method.
     clustered : bool, default=False
         Whether rows are clustered.
 
@@ -461,7 +445,6 @@ def band_critical_values(
     kind: str,
     level: float,
     method: str,
-    column: int | None = None,
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
@@ -492,9 +475,9 @@ def band_critical_values(
         One for all outputs, where it does not depend on residuals.
     """
     if kind == "tube":
-        kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, column)
+        kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, found.column)
         return np.array([critical_value(kappa, level, pieces)])
     number = random_draws.as_count("n_resamples", n_resamples)
     critical_values(np.zeros((number, 1)), level)  # raise for too few draws before they are made
-    options: dict[str, Any] = {"method": method, "column": column, "n_resamples": number, "random_state": random_state}
+    options: dict[str, Any] = {"method": method, "n_resamples": number, "random_state": random_state}
     return critical_values(largest_errors(smoother, places, found, errors, **options), level)

@@ -527,7 +527,7 @@ def group_curves(
         (inside,) = np.nonzero((x >= own.min()) & (x <= own.max()))
         smoother, at = Smoother(Keys.read(own, sample.y[rows]), recipe), EvaluationPoints(x[inside, None])
         found = estimate(smoother, at, "naive")
-        errors = errors_of(smoother, fit_training(smoother), at, found)
+        (errors,) = errors_of(smoother, fit_training(smoother), at, [found])
         curve[k, inside], error[k, inside] = found.center[:, 0], errors.standard_error[:, 0]
         df[k, inside] = np.maximum(errors.df, 1.0)
     offset = np.zeros(len(labels))

@@ -76,21 +76,6 @@ def errors_of(
     smoother: Smoother,
     training: Training,
     places: EvaluationPoints,
-    found: Estimate,
-    variance: str = "local",
-    clusters: Clusters | None = None,
-) -> Errors:
-    """Compute the standard errors of one estimate at evaluation points.
-
-    `errors_of_each` computes those of several at once, and describes the options.
-    """
-    return errors_of_each(smoother, training, places, [found], variance, clusters)[0]
-
-
-def errors_of_each(
-    smoother: Smoother,
-    training: Training,
-    places: EvaluationPoints,
     found: Sequence[Estimate],
     variance: str = "local",
     clusters: Clusters | None = None,
