@@ -21,9 +21,8 @@ from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_o
 from kernpool.estimators.training_rows import source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, check_kind
-from kernpool.inference.hypothesis_tests.significance import Draws, columns_by_residuals, columns_by_slopes
-from kernpool.inference.resampling import random_draws
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
+from kernpool.inference.hypothesis_tests.significance import columns_by_residuals, columns_by_slopes
 from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_stored
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
@@ -82,7 +81,7 @@ def significance(
     """Test whether y depends on given columns; parameters as in `KernelRegressor.significance_test`."""
     check_is_fitted(model)
     check_choice("method", method, ("residual", "gradient"))
-    check_kind(kind)
+    how = WildBootstrap.of(kind, n_resamples, random_state)
     need_rows(model, "significance_test needs")
     if vars(model).get("key_group_") is not None:
         raise ValueError(
@@ -90,7 +89,6 @@ def significance(
             "together: it would reject far too often; compare model.confidence_interval with and without the column, "
             "or fit without groups if rows are independent"
         )
-    how = Draws(random_draws.as_count("n_resamples", n_resamples), kind, random_draws.as_seed(random_state))
     sample = sample_of(model)
     names, numeric, categorical = _names(model), *_column_positions(model)
     tested = _tested(columns, names, len(numeric) + len(categorical))

@@ -6,7 +6,7 @@ null hypothesis are its fit plus residuals times random multipliers (wild bootst
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from kernpool.data import as_bandwidth, as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
-from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
+from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_count, as_seed, multiplied, unit_counts
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.kernels import Kernel, get_kernel
 
@@ -305,43 +305,56 @@ class TestResult(PrintedResult):
 KINDS = ("wild", "mammen", "gaussian")
 
 
-def resample(
-    statistic: Callable[[Array], Array],
-    middle: Array,
-    residual: Array,
-    *,
-    kind: str,
-    n_resamples: int,
-    seed: int,
-) -> Array:
-    """Compute a test statistic for each resample of the outputs under the null hypothesis (wild bootstrap).
+@dataclass(frozen=True)
+class WildBootstrap:
+    """Options of the wild bootstrap of a test: number of resamples, kind of multipliers, and seed."""
 
-    Parameters
-    ----------
-    statistic : callable
-        Takes outputs of shape (n, columns), and returns numbers of shape (..., columns).
-    middle : ndarray of shape (n,)
-        The fit under the null hypothesis.
-    residual : ndarray of shape (n,)
-        Residuals to be multiplied.
-    kind : {"wild", "mammen", "gaussian"}
-        Distribution of the multipliers.
-    n_resamples, seed : int
-        Number of resamples, and the seed.
+    n_resamples: int
+    kind: str
+    seed: int
 
-    Returns
-    -------
-    ndarray of shape (..., n_resamples)
-        In the order of their numbers. Progress is reported after each block of columns.
-    """
-    progress, parts = current_progress(), []
-    for block, moved in multiplied(residual[:, None], kind, seed, n_resamples):
-        parts.append(statistic(middle[:, None] + moved[:, :, 0]))
-        if progress is not None:
-            progress(block.stop, n_resamples)
-    return np.concatenate(parts, axis=-1)
+    @classmethod
+    def of(
+        cls, kind: str, n_resamples: Any, random_state: Any, *, name: str = "kind", kinds: Sequence[str] = KINDS
+    ) -> WildBootstrap:
+        """Validate the options of a test; `name` is the argument that gives the kind, one of `kinds`."""
+        check_choice(name, kind, kinds)
+        return cls(as_count("n_resamples", n_resamples), kind, as_seed(random_state))
 
+    def test(
+        self,
+        statistic: Callable[[Array], Array],
+        y: Array,
+        middle: Array,
+        residual: Array,
+        *,
+        null: str,
+        bandwidth: Array,
+    ) -> TestResult:
+        """Test a null hypothesis: compare a statistic of the outputs with those of outputs drawn under the hypothesis.
 
-def check_kind(kind: str) -> None:
-    """Raise ValueError if the kind of wild bootstrap multipliers is unknown."""
-    check_choice("kind", kind, KINDS)
+        Parameters
+        ----------
+        statistic : callable
+            Takes outputs of shape (n, columns), and returns numbers of shape (columns,).
+        y : ndarray of shape (n,)
+            The outputs.
+        middle : ndarray of shape (n,)
+            The fit under the null hypothesis.
+        residual : ndarray of shape (n,)
+            Residuals to be multiplied.
+        null, bandwidth
+            As of `TestResult`.
+
+        Returns
+        -------
+        TestResult
+            With resampled statistics in the order of their numbers. Progress is reported after each block of columns.
+        """
+        progress, parts = current_progress(), []
+        observed = statistic(y[:, None])[0]
+        for block, moved in multiplied(residual[:, None], self.kind, self.seed, self.n_resamples):
+            parts.append(statistic(middle[:, None] + moved[:, :, 0]))
+            if progress is not None:
+                progress(block.stop, self.n_resamples)
+        return TestResult.of(observed, np.concatenate(parts), null=null, bandwidth=bandwidth)

@@ -41,12 +41,11 @@ from kernpool.inference.hypothesis_tests.base import (
     KINDS,
     TestResult,
     TestSample,
+    WildBootstrap,
     bandwidth_for,
     read_inputs,
     read_sample,
-    resample,
 )
-from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.inference.variance.residuals import FEWEST_ROWS, fit_training
 from kernpool.inference.variance.standard_errors import errors_of
@@ -294,9 +293,7 @@ def compare_curves(
     """
     check_choice("null", null, tuple(NULLS))
     kinds = (*KINDS, "normal")
-    check_choice("null_distribution", null_distribution, kinds)
-    random_draws.as_count("n_resamples", n_resamples)
-    seed = random_draws.as_seed(random_state)
+    how = WildBootstrap.of(null_distribution, n_resamples, random_state, name="null_distribution", kinds=kinds)
     sample, code, labels = read_groups(X, y, groups, sample_weight)
     means = np.bincount(code, sample.y) / np.bincount(code)
     h = bandwidth_for(sample, kernel, bandwidth, sample.y - means[code])
@@ -311,12 +308,10 @@ def compare_curves(
         remedy = REPEATED
     sample.refuse_exact(residual, "the curve of a group", own, remedy)
     refuse_out_of_reach(sample.X, code, labels, curves.common.recipe)
-    statistic = curves.statistic(value)[0]
-    middle, spread, kind = common[:, 0], residual[:, 0], null_distribution
-    if kind == "normal":
-        middle, spread, kind = np.zeros(len(sample)), np.ones(len(sample)), "gaussian"
-    resampled = resample(curves.statistic, middle, spread, kind=kind, n_resamples=n_resamples, seed=seed)
-    return TestResult.of(statistic, resampled, null=NULLS[null], bandwidth=h)
+    middle, spread = common[:, 0], residual[:, 0]
+    if how.kind == "normal":
+        middle, spread, how = np.zeros(len(sample)), np.ones(len(sample)), replace(how, kind="gaussian")
+    return how.test(curves.statistic, sample.y, middle, spread, null=NULLS[null], bandwidth=h)
 
 
 def read_groups(

@@ -12,9 +12,8 @@ from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference.hypothesis_tests.base import TestResult, bandwidth_for, check_kind, read_sample, resample
+from kernpool.inference.hypothesis_tests.base import TestResult, WildBootstrap, bandwidth_for, read_sample
 from kernpool.inference.hypothesis_tests.significance import slope_norms
-from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.inference.variance.residuals import WINDOW
 from kernpool.inference.variance.standard_errors import NO_SLOPE
@@ -128,9 +127,7 @@ def monotonicity_test(
     (True, 0.001)
     """
     check_choice("direction", direction, tuple(DIRECTIONS))
-    check_kind(kind)
-    random_draws.as_count("n_resamples", n_resamples)
-    seed = random_draws.as_seed(random_state)
+    how = WildBootstrap.of(kind, n_resamples, random_state)
     sample = read_sample(X, y, sample_weight, "monotonicity_test")
     if len(sample) < LEAST_ROWS:
         raise ValueError(
@@ -152,12 +149,10 @@ def monotonicity_test(
     falls = _StudentisedSlopes.of(sample.X, found, widths, kernel, n_jobs)
     residual = falls.residual(value)
     sample.refuse_exact(residual, "the curve of the leave-one-out bandwidth")
-    statistic = falls(value)[0]
-    if not np.isfinite(statistic):
+    if not np.isfinite(falls(value)[0]):
         raise ValueError(f"no local line has a slope at bandwidth={widths.tolist()}; use a larger one")
     none = np.zeros(len(sample))
-    resampled = resample(falls, none, residual[:, 0], kind=kind, n_resamples=n_resamples, seed=seed)
-    return TestResult.of(statistic, resampled, null=f"the curve is {direction}", bandwidth=widths)
+    return how.test(falls, value[:, 0], none, residual[:, 0], null=f"the curve is {direction}", bandwidth=widths)
 
 
 def _widths(x: Array) -> Array:

@@ -11,14 +11,13 @@ neighbours have residuals of the same sign, and T grows with the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Factors, PoolState, Problem
-from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, resample
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe, choose
@@ -70,58 +69,11 @@ class ZhengStatistic:
         return np.asarray(np.divide(together, np.sqrt(variance), where=variance > 0, out=np.zeros_like(together)))
 
 
-def zheng_test(
-    statistic: ZhengStatistic,
-    residuals: Callable[[Array], Array],
-    y: Array,
-    middle: Array,
-    left: Array,
-    *,
-    kind: str,
-    n_resamples: int,
-    seed: int,
-    null: str,
-) -> TestResult:
-    """Test a model by Zheng's statistic of its residuals, with a wild bootstrap.
-
-    Parameters
-    ----------
-    statistic : ZhengStatistic
-        The statistic.
-    residuals : callable
-        Maps outputs of shape (n, columns) to their residuals from the model of the null hypothesis.
-    y : ndarray of shape (n,)
-        The output.
-    middle, left : ndarray of shape (n,)
-        The fit of the null hypothesis, and the residuals that are multiplied.
-    kind, n_resamples, seed
-        As of `resample`.
-    null : str
-        The null hypothesis, in words.
-    """
-
-    def of(outputs: Array) -> Array:
-        return statistic(residuals(outputs))
-
-    resampled = resample(of, middle, left, kind=kind, n_resamples=n_resamples, seed=seed)
-    bandwidth = statistic.near.recipe.bandwidth
-    return TestResult.of(of(y[:, None])[0], resampled, null=null, bandwidth=bandwidth)
-
-
 REPEATED = "repeated rows are predicted by their own copies: fit each row once, without weights"
 
 
-@dataclass(frozen=True)
-class Draws:
-    """Options of a wild bootstrap: number of resamples, kind of multipliers, and seed."""
-
-    n_resamples: int
-    kind: str
-    seed: int
-
-
 def columns_by_residuals(
-    sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: Draws
+    sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: WildBootstrap
 ) -> TestResult:
     r"""Test whether input columns matter, using residuals of the fit without them.
 
@@ -156,21 +108,18 @@ def columns_by_residuals(
     left = value - restricted.predicted_from_others(value)
     own = value - restricted.fit(value)
     sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
-    return zheng_test(
-        statistic,
-        lambda outputs: outputs - restricted.fit(outputs),
+    return how.test(
+        lambda outputs: statistic(outputs - restricted.fit(outputs)),
         sample.y,
         sample.y - own[:, 0],
         left[:, 0],
-        kind=how.kind,
-        n_resamples=how.n_resamples,
-        seed=how.seed,
         null=null,
+        bandwidth=recipe.bandwidth,
     )
 
 
 def columns_by_slopes(
-    sample: TestSample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: Draws
+    sample: TestSample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: WildBootstrap
 ) -> TestResult:
     """Test whether numeric columns matter, using their slopes in the full fit.
 
@@ -203,8 +152,8 @@ def columns_by_slopes(
     there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)
     middle = SmootherMatrix(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
     statistic = SlopeStatistic.of(recipe, sample.X, factors, tested)
-    resampled = resample(statistic, middle, left[:, 0], kind=how.kind, n_resamples=how.n_resamples, seed=how.seed)
-    return TestResult.of(statistic(value)[0], resampled, null=null, bandwidth=fit.problem.similarity.bandwidth)
+    bandwidth = fit.problem.similarity.bandwidth
+    return how.test(statistic, sample.y, middle, left[:, 0], null=null, bandwidth=bandwidth)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,12 @@ from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.hypothesis_tests.base import (
     TestResult,
     TestSample,
-    check_kind,
+    WildBootstrap,
     read_inputs,
     read_output,
     read_weight,
 )
-from kernpool.inference.hypothesis_tests.significance import ZhengStatistic, zheng_test
-from kernpool.inference.resampling import random_draws
+from kernpool.inference.hypothesis_tests.significance import ZhengStatistic
 from kernpool.kernels import get_categorical_kernel, get_kernel
 from kernpool.pooling.recipe import Recipe
 
@@ -123,8 +122,7 @@ def specification_test(
     >>> specification_test(x, line).p_value > 0.05, specification_test(x, bent).p_value
     (True, 0.0025)
     """
-    check_kind(kind)
-    random_draws.as_count("n_resamples", n_resamples)
+    how = WildBootstrap.of(kind, n_resamples, random_state)
     if isinstance(model, type) or (model is not None and not (hasattr(model, "fit") and hasattr(model, "predict"))):
         raise TypeError(
             f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
@@ -144,16 +142,13 @@ def specification_test(
     predict = _predictions(model, sample.numeric if _is_least_squares(model) else inputs)
     middle = predict(sample.y[:, None])[:, 0]
     sample.refuse_exact(sample.y - middle, "the model")
-    return zheng_test(
-        statistic,
-        lambda outputs: outputs - predict(outputs),
+    return how.test(
+        lambda outputs: statistic(outputs - predict(outputs)),
         sample.y,
         middle,
         sample.y - middle,
-        kind=kind,
-        n_resamples=n_resamples,
-        seed=random_draws.as_seed(random_state),
         null=f"{_name(model)} has the right form",
+        bandwidth=width,
     )
 
 
