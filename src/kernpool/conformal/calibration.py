@@ -10,7 +10,6 @@ row or only new rows have, copies of rows, and weights that are no whole numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -274,43 +273,6 @@ class ConformalProblem:
             return LONELY
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
         return "" if whole else FRACTIONS
-
-
-Method = Callable[[ConformalProblem], Bounds]
-Sentence = Callable[[ConformalProblem], str]
-
-
-class MethodRecord(NamedTuple):
-    """Record of a prediction interval method: function, coverage statement and requirements.
-
-    Parameters
-    ----------
-    find : callable
-        Takes a `ConformalProblem`, returns `Bounds`.
-    sentence : callable
-        Takes a `ConformalProblem`, returns the coverage statement, one sentence.
-    rows : {"any", "own", "other"}
-        Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
-    clusters : bool
-        Whether clustered rows are allowed.
-    shift : bool
-        Whether likelihood ratios of new rows are allowed.
-    counted : callable, optional
-        Takes a `ConformalProblem`, returns the number of calibration rows in units; by default all of them.
-    unbounded : str
-        Reason of infinite intervals, and the remedy, where there are enough rows for the level.
-    """
-
-    find: Method
-    sentence: Sentence
-    rows: Literal["any", "own", "other"] = "any"
-    clusters: bool = False
-    shift: bool = False
-    counted: Callable[[ConformalProblem], float] | None = None
-    unbounded: str = (
-        "too many rows have no other row in their window, or depend so much on a new one that their scores are "
-        "unbounded; use a larger bandwidth, or a kernel of infinite support"
-    )
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth

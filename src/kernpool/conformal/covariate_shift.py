@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.conformal.calibration import ConformalProblem
-from kernpool.conformal.order_statistics import SLACK, upper_rank, upper_statistic
+from kernpool.conformal.order_statistics import SLACK, cluster_weight, upper_rank, upper_statistic
 from kernpool.core.input_validation import Rows, read_rows
 from kernpool.data import Kind, as_bandwidth, as_key_weight, labels_of, order_of_columns, refuse_foreign, with_days
 from kernpool.data.dates import in_words
@@ -80,53 +80,43 @@ def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -
     return np.asarray(np.append(score[order], np.inf)[place])
 
 
-def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.intp]) -> Array:
-    """Return the score quantile that bounds the interval at each point, if scores of rows differ between points.
+def score_bound(
+    setting: ConformalProblem, score: Array, points: slice | NDArray[np.intp] | NDArray[np.bool_] = slice(None)
+) -> Array:
+    """Return the quantile of the calibration scores that bounds intervals of the coverage level.
 
     Parameters
     ----------
     setting : ConformalProblem
-        Level and calibration rows.
-    score : ndarray of shape (k, n)
-        Without NaN.
-    places : ndarray of int, shape (k,)
-        Indices of the points.
+        Level and calibration rows; of clusters each counts as one row.
+    score : ndarray of shape (n,) or (k, n)
+        Scores of the rows, the same at all points or by point; without NaN.
+    points : slice or ndarray, default=slice(None)
+        Which points these are, for their likelihood ratios.
 
     Returns
     -------
-    ndarray of shape (k,)
-        Infinite if there are too few rows, or the ratio of the point is too large.
+    ndarray of shape () or (k,)
+        By point if scores are, or there are likelihood ratios. Infinite if there are too few rows, or the ratio of the
+        point is too large.
     """
     calibration, level = setting.calibration, setting.level
     if calibration.shift is None or calibration.place_shift is None:
-        return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
-    weight, extra = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[places])
+        if calibration.group is None:
+            return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
+        weight = cluster_weight(calibration.group, calibration.weight)
+        return upper_statistic(score, weight, float(level * (calibration.clusters + 1)))
+    weight, extra = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[points])
+    if score.ndim == 1:
+        return weighted_upper(score, weight, extra, level)
     return np.array(
         [weighted_upper(row, weight, own, level)[0] for row, own in zip(score, extra[:, None], strict=True)]
     )
 
 
-def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, level: Fraction) -> Array:
-    """Return the score quantile that bounds the interval at each point, weighted for covariate shift.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n, c)
-        Scores of the calibration rows, by output.
-    weight : ndarray of shape (n,)
-        Their frequencies.
-    shift, place_shift : ndarray of shape (n,) and (m,)
-        Likelihood ratios of these rows and of the points.
-    level : Fraction
-        Level of the intervals.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        Infinite where the new row has more than the fraction ``1 - level`` of the total weight.
-    """
-    columns = [weighted_upper(column, *scaled_ratios(weight, shift, place_shift), level) for column in score.T]
-    return np.stack(columns, axis=1)
+def score_bounds(setting: ConformalProblem, score: Array) -> Array:
+    """Return `score_bound` of each column of scores: of shape (c,), or (m, c) with likelihood ratios."""
+    return np.stack([score_bound(setting, column) for column in score.T], axis=-1)
 
 
 def scaled_ratios(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:

@@ -62,8 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.covariate_shift import scaled_ratios, upper_at_places, weighted_upper
-from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.conformal.covariate_shift import score_bound
 from kernpool.core import LocalFit, PoolState, Problem, merge
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother.bias_correction import inverse_designs
@@ -255,8 +254,8 @@ def full(setting: ConformalProblem) -> Bounds:
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
-                lower[found, output] = middle - upper_at_places(setting, -below, found)
-                upper[found, output] = middle + upper_at_places(setting, above, found)
+                lower[found, output] = middle - score_bound(setting, -below, found)
+                upper[found, output] = middle + score_bound(setting, above, found)
         yield
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))
@@ -349,7 +348,6 @@ def enclosure(setting: ConformalProblem) -> Bounds:
     share, move = share_bounds(at_rows)
     fitted = smoother.fit(setting.places)
     at_places = fitted.fit
-    rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
     center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
     for output in range(center.shape[1]):
         value, without = calibration.value[:, output], at_rows.fit.intercept[:, output]
@@ -363,11 +361,7 @@ def enclosure(setting: ConformalProblem) -> Bounds:
                 bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
             found = at_places.occupied & (doubled == times)
             bound = np.where(np.isnan(bound), np.inf, bound)
-            if calibration.shift is None or calibration.place_shift is None:
-                width[found, output] = upper_statistic(bound, weight, rank)
-            else:
-                units = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[found])
-                width[found, output] = weighted_upper(bound, *units, setting.level)
+            width[found, output] = score_bound(setting, bound, found)
     lower, upper = center - width, center + width
     center = smoother.fill_empty(fitted.problem, center.copy(), at_places.occupied, report=True)
     return Bounds(lower, upper, center)

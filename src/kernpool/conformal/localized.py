@@ -47,7 +47,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.guarantees import approximately, at_least
 from kernpool.conformal.split_conformal import around
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, KernelLogits, Keys, Problem
 from kernpool.core.similarity import Composition
@@ -361,25 +360,6 @@ def randomized(setting: ConformalProblem) -> Bounds:
     """Compute randomly localized (RLCP) intervals: score quantiles weighted around a random point near each query."""
     near = _neighbours(setting)
     return _bounds(setting, near, near.draw(setting.places, setting.random))
-
-
-def of_localized(setting: ConformalProblem) -> str:
-    """Return the coverage statement of ``"localized"`` intervals, which have no finite-sample guarantee."""
-    return approximately(
-        setting, "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
-    )
-
-
-def of_randomized(setting: ConformalProblem) -> str:
-    """Return the coverage statement of ``"rlcp"`` intervals: approximate if training rows calibrate.
-
-    Otherwise it is the level, averaged over the random points too.
-    """
-    if setting.calibration.own:
-        return approximately(
-            setting, "training rows left out one by one are not exchangeable with a new one; give X_calibration"
-        )
-    return at_least(setting)
 
 
 def _neighbours(setting: ConformalProblem) -> Neighbours:

@@ -89,19 +89,6 @@ def upper_rank(level: Fraction, n: float) -> float:
     return float(math.ceil(rank) if float(n).is_integer() else rank)
 
 
-def lower_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the order statistic that bounds an interval below: ``n + 1`` minus the upper rank.
-
-    Zero if a whole number of rows is too small for the level.
-
-    Examples
-    --------
-    >>> lower_rank(Fraction(9, 10), 99)
-    10.0
-    """
-    return float(n) + 1.0 - upper_rank(level, n)
-
-
 def least_rows(level: Fraction) -> int:
     """Return the least number of calibration rows for which intervals of a coverage level are finite.
 
@@ -150,31 +137,6 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
     first = np.argmax(reached, axis=-1)
     at = np.take_along_axis(order, first[..., None], axis=-1)
     return np.asarray(np.take_along_axis(values, at, axis=-1)[..., 0])
-
-
-def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the order statistic of a given rank, counted from the largest value, along the last axis.
-
-    Minus infinity if the rank is beyond the last row.
-
-    Parameters
-    ----------
-    values, weight
-        As of `upper_statistic`.
-    rank : float
-        From `upper_rank`, counted from the largest value; the same as `lower_rank` from the smallest.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        One for each row of the values.
-
-    Examples
-    --------
-    >>> float(lower_statistic(np.array([3.0, 1.0, 2.0]), None, 2.0))
-    2.0
-    """
-    return -upper_statistic(-values, weight, rank)
 
 
 def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
