@@ -18,8 +18,8 @@ from kernpool import (
     density_ratio,
 )
 from kernpool.conformal import METHODS, Calibration, ConformalProblem, prediction_interval
-from kernpool.conformal.covariate_shift import read_weights, score_bounds, weighted_upper
-from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.conformal.covariate_shift import read_weights
+from kernpool.conformal.order_statistics import score_bounds, upper_rank, upper_statistic, weighted_upper
 from tests.support.conformal_settings import setting_of, smallest_reaching
 
 LEVELS = [Fraction(1, 2), Fraction(8, 10), Fraction(9, 10), Fraction(95, 100), Fraction(1, 3)]

@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.covariate_shift import score_bound
+from kernpool.conformal.order_statistics import score_bound
 from kernpool.core import LocalFit, PoolState, Problem, merge
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother.bias_correction import inverse_designs

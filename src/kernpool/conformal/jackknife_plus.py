@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
-from kernpool.conformal.covariate_shift import score_bound, score_bounds
 from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
-from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
+from kernpool.conformal.order_statistics import cluster_weight, score_bound, score_bounds, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
 Array = NDArray[np.float64]

@@ -33,8 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
-from kernpool.conformal.covariate_shift import score_bounds
-from kernpool.conformal.order_statistics import upper_statistic
+from kernpool.conformal.order_statistics import score_bounds, upper_statistic
 from kernpool.core.problem import Problem
 from kernpool.distribution import known_quantiles, with_limits
 from kernpool.inference.variance.residuals import nothing_left

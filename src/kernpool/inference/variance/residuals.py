@@ -191,6 +191,11 @@ class Training:
         """Trace of the hat matrix: effective parameters of the fit."""
         return float(weighted_sum(self.weight, self.leverage))
 
+    @property
+    def rounding(self) -> Array:
+        """Size below which residuals of each output are only rounding error."""
+        return nothing_left(self.value[self.weight > 0])
+
 
 def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.

@@ -20,7 +20,7 @@ from kernpool.core import EmptyWindowWarning, Problem, RankDeficiencyWarning, wa
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.cluster_robust import Clusters, cluster_errors, of_whole_fit
-from kernpool.inference.variance.residuals import Noise, Training, local_noise, nothing_left, squared_residuals
+from kernpool.inference.variance.residuals import Noise, Training, local_noise, squared_residuals
 from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm
 
@@ -118,7 +118,7 @@ def errors_of(
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums, errors = SharedSums(smoother.sums, [pair for one in found for pair in one.known]), []
     noise = local_noise(smoother, places, squared, sums)
-    quiet = noise.variance <= rounding_of(training) ** 2
+    quiet = noise.variance <= training.rounding**2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     for one in found:
         size = None
@@ -144,16 +144,11 @@ def _of_clusters(smoother: Smoother, training: Training, found: Estimate, cluste
     They are zero if residuals are only rounding error.
     """
     spread, df, size = cluster_errors(smoother, found, clusters)
-    quiet = np.max(np.abs(clusters.residual), axis=0) <= rounding_of(training)
+    quiet = np.max(np.abs(clusters.residual), axis=0) <= training.rounding
     error = np.where(quiet & np.isfinite(spread), 0.0, spread)
     if found.column is not None:
         error = _where_there_is_a_slope(found, error, size * math.sqrt(training.rows))
     return Errors(_where_occupied(found, error), df, None, clusters.residual, spread, clusters.code)
-
-
-def rounding_of(training: Training) -> Array:
-    """Return the size below which residuals of each output are only rounding error."""
-    return nothing_left(training.value[training.weight > 0])
 
 
 def _where_occupied(found: Estimate, error: Array) -> Array:
