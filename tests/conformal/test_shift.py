@@ -66,7 +66,7 @@ def test_a_common_factor_and_the_order_of_rows_do_not_matter(seed, factor):
     places, level, order = g.exponential(size=7) * 3, Fraction(8, 10), g.permutation(30)
 
     def bounds(score, weight, shift, places):
-        rows = Calibration(None, score, None, weight, False, shift=shift, place_shift=places)
+        rows = Calibration(None, score, None, weight, shift=shift, place_shift=places)
         return score_bounds(ConformalProblem(None, None, level, rows, None), score)
 
     found = bounds(score, weight, shift, places)

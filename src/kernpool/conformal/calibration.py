@@ -135,10 +135,8 @@ class Calibration:
         where the window is empty and the policy of the model is ``"nan"`` or ``"raise"``.
     weight : ndarray of shape (n,)
         Frequencies, in unit rows.
-    own : bool
-        Whether they are training rows.
     which : ndarray of int, shape (n,), or None
-        Indices of these training rows; None for other rows.
+        Indices if these are training rows; None for other rows.
     group : ndarray of int64, shape (n,), or None
         Number of the cluster of each row.
     shift : ndarray of shape (n,), or None
@@ -155,13 +153,23 @@ class Calibration:
     value: Array
     prediction: Array
     weight: Array
-    own: bool
     which: NDArray[np.intp] | None = None
     group: Integers | None = None
     shift: Array | None = None
     place_shift: Array | None = None
     estimated: bool = False
     held_back: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether training rows calibrate."""
+        return self.which is not None
+
+    @property
+    def training(self) -> NDArray[np.intp]:
+        """Indices of the training rows that calibrate, for methods that have no other calibration rows."""
+        assert self.which is not None
+        return self.which
 
     @property
     def score(self) -> Array:

@@ -239,8 +239,7 @@ TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and ta
 def full(setting: ConformalProblem) -> Bounds:
     """Compute full conformal prediction intervals at the evaluation points, in closed form."""
     smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     check_pairs("full", len(setting.places.query), len(which), TOO_MANY_FOR_FULL)
     at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     at_places = smoother.fit(setting.places)
@@ -280,8 +279,7 @@ class _TestRows:
 
     def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
         self._at_rows, self._value = at_rows, setting.calibration.value
-        which = setting.calibration.which
-        assert which is not None
+        which = setting.calibration.training
         logits, offsets = pair_logits(problem, places, which)
         # The offset of a point from a row is minus the offset of the row from the point.
         self._offsets = [-t.T for t in offsets]
@@ -342,8 +340,7 @@ MOST_DOUBLINGS = 2048  # two to this power is larger than any float
 def enclosure(setting: ConformalProblem) -> Bounds:
     """Compute prediction intervals that contain the full conformal ones, in the time of a few predictions."""
     smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     share, move = share_bounds(at_rows)
     fitted = smoother.fit(setting.places)

@@ -119,8 +119,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
     Predictions have shape (points, rows), and are NaN where no other row is in the window.
     """
     calibration, part = setting.calibration, designs.some(places)
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     logits, offsets = pair_logits(designs.problem, places, which)
     alpha = logits - part.log_mass[:, None]
     np.exp(alpha, out=alpha)
@@ -236,8 +235,7 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
         Rank of the order statistic.
     """
     smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)
     check_pairs("cv+" if calibration.group is None else "jackknife+", m, k, TOO_MANY)
     there, residual = np.empty((len(held), m, c)), np.empty((k, c))

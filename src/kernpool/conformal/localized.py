@@ -350,26 +350,14 @@ TOO_FEW = (
 )
 
 
-def localized(setting: ConformalProblem) -> Bounds:
-    """Compute localized prediction intervals, from kernel-weighted quantiles of the scores around each point."""
-    near = _neighbours(setting)
-    return _bounds(setting, near, setting.places)
+def localized(setting: ConformalProblem, *, randomized: bool = False) -> Bounds:
+    """Compute localized prediction intervals, from kernel-weighted quantiles of the scores around each point.
 
-
-def randomized(setting: ConformalProblem) -> Bounds:
-    """Compute randomly localized (RLCP) intervals: score quantiles weighted around a random point near each query."""
-    near = _neighbours(setting)
-    return _bounds(setting, near, near.draw(setting.places, setting.random))
-
-
-def _neighbours(setting: ConformalProblem) -> Neighbours:
-    calibration = setting.calibration
-    return Neighbours.of(setting.smoother, calibration.places, calibration.weight, setting.places)
-
-
-def _bounds(setting: ConformalProblem, near: Neighbours, around_what: EvaluationPoints) -> Bounds:
-    extra = near.log_density(setting.places, around_what)
-    width = upper_quantiles(
-        near.around(around_what), setting.smoother, setting.calibration.score, float(setting.level), extra
-    )
+    Randomly localized ones (RLCP) weight the scores around a random point near each evaluation point.
+    """
+    calibration, places = setting.calibration, setting.places
+    near = Neighbours.of(setting.smoother, calibration.places, calibration.weight, places)
+    middle = near.draw(places, setting.random) if randomized else places
+    extra = near.log_density(places, middle)
+    width = upper_quantiles(near.around(middle), setting.smoother, calibration.score, float(setting.level), extra)
     return around(setting.prediction, width)

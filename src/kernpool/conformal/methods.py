@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -97,7 +98,7 @@ METHODS: Mapping[str, MethodRecord] = {
         always=True,
     ),
     "rlcp": MethodRecord(
-        localized.randomized,
+        partial(localized.localized, randomized=True),
         unbounded=localized.TOO_FEW,
         approximate="training rows left out one by one are not exchangeable with a new one; give X_calibration",
     ),
