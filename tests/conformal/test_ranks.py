@@ -1,23 +1,19 @@
 """Ranks are counted exactly, and order statistics are those of rows repeated by their weights."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernpool.conformal import as_fraction, least_rows
-from kernpool.conformal.order_statistics import lower_rank, lower_statistic, upper_rank, upper_statistic, warn_of_few
+from kernpool.conformal.order_statistics import upper_rank, upper_statistic, warn_of_few
 from kernpool.inference import InferenceWarning
 
 
 @given(st.integers(1, 999), st.integers(0, 100_000))
 def test_ranks_are_those_of_decimal_levels(thousandths, n):
-    level = Fraction(thousandths, 1000)
     rank = upper_rank(as_fraction(thousandths / 1000), n)
     assert rank == -((-thousandths * (n + 1)) // 1000)
-    assert lower_rank(level, n) == n + 1 - rank == ((1000 - thousandths) * (n + 1)) // 1000
 
 
 def test_floats_would_be_off_by_one():
@@ -42,7 +38,6 @@ def test_weights_are_repeated_values(seed, n, rank):
     expected = repeated[:, max(rank, 1) - 1] if rank <= total else np.full(3, np.inf)
     np.testing.assert_array_equal(upper_statistic(values, weight, float(rank)), expected)
     np.testing.assert_array_equal(upper_statistic(np.repeat(values, weight.astype(int), axis=1), None, rank), expected)
-    np.testing.assert_array_equal(lower_statistic(-values, weight, float(rank)), -expected)
 
 
 def test_fractions_of_rows_are_counted():

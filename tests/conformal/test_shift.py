@@ -17,9 +17,9 @@ from kernpool import (
     NadarayaWatsonRegressor,
     density_ratio,
 )
-from kernpool.conformal import METHODS, prediction_interval
-from kernpool.conformal.covariate_shift import read_weights, upper_scores, weighted_upper
-from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.conformal import METHODS, Calibration, ConformalProblem, prediction_interval
+from kernpool.conformal.covariate_shift import read_weights
+from kernpool.conformal.order_statistics import score_bounds, upper_rank, upper_statistic, weighted_upper
 from tests.support.conformal_settings import setting_of, smallest_reaching
 
 LEVELS = [Fraction(1, 2), Fraction(8, 10), Fraction(9, 10), Fraction(95, 100), Fraction(1, 3)]
@@ -64,12 +64,17 @@ def test_a_common_factor_and_the_order_of_rows_do_not_matter(seed, factor):
     g = np.random.default_rng(seed)
     score, weight, shift = g.normal(size=(30, 2)), g.integers(1, 4, 30).astype(float), g.exponential(size=30)
     places, level, order = g.exponential(size=7) * 3, Fraction(8, 10), g.permutation(30)
-    found = upper_scores(score, weight, shift, places, level)
+
+    def bounds(score, weight, shift, places):
+        rows = Calibration(None, score, None, weight, shift=shift, place_shift=places)
+        return score_bounds(ConformalProblem(None, None, level, rows, None), score)
+
+    found = bounds(score, weight, shift, places)
     assert found.shape == (7, 2)
-    np.testing.assert_array_equal(upper_scores(score, weight, shift * factor, places * factor, level), found)
-    np.testing.assert_array_equal(upper_scores(score[order], weight[order], shift[order], places, level), found)
+    np.testing.assert_array_equal(bounds(score, weight, shift * factor, places * factor), found)
+    np.testing.assert_array_equal(bounds(score[order], weight[order], shift[order], places), found)
     times = weight.astype(int)
-    repeated = upper_scores(np.repeat(score, times, 0), np.ones(times.sum()), np.repeat(shift, times), places, level)
+    repeated = bounds(np.repeat(score, times, 0), np.ones(times.sum()), np.repeat(shift, times), places)
     np.testing.assert_array_equal(repeated, found)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, density_ratio
-from kernpool.conformal.covariate_shift import weighted_upper
+from kernpool.conformal.order_statistics import weighted_upper
 
 
 def rows(n, at, seed):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import EmptyWindowWarning, NadarayaWatsonRegressor
+from kernpool import EmptyWindowWarning, LocalLinearRegressor
 from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_training, interval, squared_residuals
 from kernpool.inference.variance.residuals import nearest_residuals
@@ -75,26 +75,26 @@ def test_levels_nest_and_slopes_have_intervals():
     assert found(x, y, [0.3]).critical is None
 
 
+def asked_of_model(**options):
+    x, y = bend(20)
+    return LocalLinearRegressor(bandwidth=0.2).fit(np.reshape(x, (-1, 1)), y).confidence_interval([[0.5]], **options)
+
+
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1, "0.9", None, True, np.nan])
 def test_levels_are_probabilities(level):
-    x, y = bend(20)
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(x, y)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        model.confidence_interval([[0.5]], level=level)
+        asked_of_model(level=level)
 
 
 def test_percent_is_told():
-    x, y = bend(20)
     with pytest.raises(ValueError, match=r"95 percent is level=0\.95"):
-        NadarayaWatsonRegressor(bandwidth=0.2).fit(x, y).confidence_interval([[0.5]], level=95)
+        asked_of_model(level=95)
 
 
 @pytest.mark.parametrize("option", ["method", "variance"])
 def test_unknown_options_name_those_that_are_known(option):
-    x, y = bend(20)
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(x, y)
     with pytest.raises(ValueError, match=rf"{option} must be one of .*, got 'exact'"):
-        model.confidence_interval([[0.5]], **{option: "exact"})
+        asked_of_model(**{option: "exact"})
     with pytest.raises(ValueError, match="residuals must be one of"):
         squared_residuals(smoother_of_bend(), fit_training(smoother_of_bend()), "exact")
 

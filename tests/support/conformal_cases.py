@@ -16,7 +16,6 @@ def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, 
         smoother.value[kept],
         left_out[kept],
         smoother.weight[kept],
-        own=True,
         which=kept,
         group=None if group is None else group[kept],
     )
@@ -27,7 +26,7 @@ def other_setting(smoother, places, calibration_places, value, level=0.9, *, gro
     """Other rows calibrate."""
     n = len(value)
     prediction = smoother.predict(smoother.problem(calibration_places))
-    rows = Calibration(calibration_places, value, prediction, np.ones(n), own=False, group=group)
+    rows = Calibration(calibration_places, value, prediction, np.ones(n), group=group)
     return ConformalProblem(smoother, places, as_fraction(level), rows, np.random.default_rng(0))
 
 

@@ -20,11 +20,11 @@ def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
         code = None if smoother.key_code is None else smoother.key_code[which]
         where = EvaluationPoints(smoother.training.query[which], code)
         left_out = smoother.predict(smoother.left_out_problem())[which]
-        rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], True, which, **options)
+        rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], which, **options)
     else:
         where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
         y = y.reshape(len(y), -1)
-        rows = Calibration(where, y, smoother.predict(smoother.problem(where)), np.ones(len(y)), False, **options)
+        rows = Calibration(where, y, smoother.predict(smoother.problem(where)), np.ones(len(y)), **options)
     return ConformalProblem(smoother, places_of(model, X), as_fraction(level), rows, np.random.default_rng(seed))
 
 

@@ -1,23 +1,16 @@
 """Conformal prediction: prediction intervals and sets of classes with finite-sample coverage.
 
-Read `methods.py` first: the table of methods. `calibration.py` has the inputs of a method and its result,
-`order_statistics.py` the ranks of the scores that bound an interval, `guarantees.py` the coverage statement. The
-methods are in `split_conformal.py` (constant and adaptive width, and conformalised quantiles), `jackknife_plus.py`
-(jackknife+, minmax, CV+), `full_conformal.py` (full conformal and its enclosure), `localized.py` (scores weighted
-around each point). `covariate_shift.py` weights calibration rows by likelihood ratios. The folder `sets` has prediction
-sets of classes.
+Read `methods.py` first: the table of methods, and the coverage statement. `calibration.py` has the inputs of a method
+and its result, `order_statistics.py` the scores that bound an interval. The methods are in
+`split_conformal.py` (constant and adaptive width, and conformalised quantiles), `jackknife_plus.py` (jackknife+,
+minmax, CV+), `full_conformal.py` (full conformal and its enclosure), `localized.py` (scores weighted around each
+point). `covariate_shift.py` has likelihood ratios of rows. The folder `sets` has prediction sets of
+classes.
 """
 
-from kernpool.conformal.calibration import (
-    Bounds,
-    Calibration,
-    ConformalProblem,
-    MethodRecord,
-    Origin,
-    PredictionInterval,
-)
+from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, Origin, PredictionInterval
 from kernpool.conformal.covariate_shift import DensityRatio, density_ratio
-from kernpool.conformal.methods import METHODS, check_method, prediction_interval
+from kernpool.conformal.methods import METHODS, MethodRecord, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.conformal.sets.prediction_sets import PredictionSet
 

@@ -10,7 +10,6 @@ row or only new rows have, copies of rows, and weights that are no whole numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -136,10 +135,8 @@ class Calibration:
         where the window is empty and the policy of the model is ``"nan"`` or ``"raise"``.
     weight : ndarray of shape (n,)
         Frequencies, in unit rows.
-    own : bool
-        Whether they are training rows.
     which : ndarray of int, shape (n,), or None
-        Indices of these training rows; None for other rows.
+        Indices if these are training rows; None for other rows.
     group : ndarray of int64, shape (n,), or None
         Number of the cluster of each row.
     shift : ndarray of shape (n,), or None
@@ -156,13 +153,23 @@ class Calibration:
     value: Array
     prediction: Array
     weight: Array
-    own: bool
     which: NDArray[np.intp] | None = None
     group: Integers | None = None
     shift: Array | None = None
     place_shift: Array | None = None
     estimated: bool = False
     held_back: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether training rows calibrate."""
+        return self.which is not None
+
+    @property
+    def training(self) -> NDArray[np.intp]:
+        """Indices of the training rows that calibrate, for methods that have no other calibration rows."""
+        assert self.which is not None
+        return self.which
 
     @property
     def score(self) -> Array:
@@ -274,43 +281,6 @@ class ConformalProblem:
             return LONELY
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
         return "" if whole else FRACTIONS
-
-
-Method = Callable[[ConformalProblem], Bounds]
-Sentence = Callable[[ConformalProblem], str]
-
-
-class MethodRecord(NamedTuple):
-    """Record of a prediction interval method: function, coverage statement and requirements.
-
-    Parameters
-    ----------
-    find : callable
-        Takes a `ConformalProblem`, returns `Bounds`.
-    sentence : callable
-        Takes a `ConformalProblem`, returns the coverage statement, one sentence.
-    rows : {"any", "own", "other"}
-        Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
-    clusters : bool
-        Whether clustered rows are allowed.
-    shift : bool
-        Whether likelihood ratios of new rows are allowed.
-    counted : callable, optional
-        Takes a `ConformalProblem`, returns the number of calibration rows in units; by default all of them.
-    unbounded : str
-        Reason of infinite intervals, and the remedy, where there are enough rows for the level.
-    """
-
-    find: Method
-    sentence: Sentence
-    rows: Literal["any", "own", "other"] = "any"
-    clusters: bool = False
-    shift: bool = False
-    counted: Callable[[ConformalProblem], float] | None = None
-    unbounded: str = (
-        "too many rows have no other row in their window, or depend so much on a new one that their scores are "
-        "unbounded; use a larger bandwidth, or a kernel of infinite support"
-    )
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth

@@ -1,14 +1,7 @@
-"""Conformal prediction under covariate shift: weighted order statistics, and density ratios.
+"""Likelihood ratios of new rows to training rows, for conformal prediction under covariate shift.
 
-With the likelihood ratio w = dP_new / dP_training of X, calibration rows of weights w(X_i) and the new row, of weight
-w(x) and of unknown score, are exchangeable in a weighted sense (Tibshirani, Barber, Candes and Ramdas, "Conformal
-prediction under covariate shift", NeurIPS 32 (2019), Corollary 1). The score that bounds the interval at x is
-
-    Q(x) = min{ s : sum_{i: s_i <= s} w(X_i) >= (1 - alpha) (sum_i w(X_i) + w(x)) },
-
-infinite where the weight of the new row is too large. Scores are sorted once, O(n log n + m log n).
-
-`density_ratio` estimates w as the ratio of two kernel density estimates, one of new rows and one of training rows.
+`order_statistics.py` says how they weight the scores. `density_ratio` estimates them, as the ratio of two kernel
+density estimates, one of new rows and one of training rows.
 """
 
 from __future__ import annotations
@@ -16,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -24,8 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
-from kernpool.conformal.calibration import ConformalProblem
-from kernpool.conformal.order_statistics import SLACK, upper_rank, upper_statistic
 from kernpool.core.input_validation import Rows, read_rows
 from kernpool.data import Kind, as_bandwidth, as_key_weight, labels_of, order_of_columns, refuse_foreign, with_days
 from kernpool.data.dates import in_words
@@ -45,98 +35,6 @@ BEYOND = (
     "their weight is too large for this level, since too few calibration rows lie near them; add calibration rows "
     "there, or ask for a lower level"
 )
-
-
-def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -> Array:
-    """Return weighted quantiles of the scores and one infinite score, for each given weight of the infinite score.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n,)
-        Without NaN.
-    weight : ndarray of shape (n,)
-        Non-negative, not all zero.
-    extra : ndarray of shape (m,)
-        Non-negative, may be infinite.
-    level : Fraction
-        Fraction of the total weight to reach.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Infinite where the weights of all scores together do not reach the level.
-
-    Examples
-    --------
-    >>> weighted_upper(np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 1.0, 9.0]), Fraction(1, 2))
-    array([ 1.,  2., inf])
-    """
-    order = np.argsort(score, kind="stable")
-    largest = weight.max()  # in whose unit no sum overflows
-    sums = np.cumsum(weight[order] / largest)
-    with np.errstate(over="ignore"):
-        need = float(level) * (sums[-1] + extra / largest) * (1.0 - SLACK)
-    place = np.searchsorted(sums, need, side="left")
-    return np.asarray(np.append(score[order], np.inf)[place])
-
-
-def upper_at_places(setting: ConformalProblem, score: Array, places: NDArray[np.intp]) -> Array:
-    """Return the score quantile that bounds the interval at each point, if scores of rows differ between points.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        Level and calibration rows.
-    score : ndarray of shape (k, n)
-        Without NaN.
-    places : ndarray of int, shape (k,)
-        Indices of the points.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Infinite if there are too few rows, or the ratio of the point is too large.
-    """
-    calibration, level = setting.calibration, setting.level
-    if calibration.shift is None or calibration.place_shift is None:
-        return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
-    weight, extra = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[places])
-    return np.array(
-        [weighted_upper(row, weight, own, level)[0] for row, own in zip(score, extra[:, None], strict=True)]
-    )
-
-
-def upper_scores(score: Array, weight: Array, shift: Array, place_shift: Array, level: Fraction) -> Array:
-    """Return the score quantile that bounds the interval at each point, weighted for covariate shift.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n, c)
-        Scores of the calibration rows, by output.
-    weight : ndarray of shape (n,)
-        Their frequencies.
-    shift, place_shift : ndarray of shape (n,) and (m,)
-        Likelihood ratios of these rows and of the points.
-    level : Fraction
-        Level of the intervals.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        Infinite where the new row has more than the fraction ``1 - level`` of the total weight.
-    """
-    columns = [weighted_upper(column, *scaled_ratios(weight, shift, place_shift), level) for column in score.T]
-    return np.stack(columns, axis=1)
-
-
-def scaled_ratios(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
-    """Return row weights and likelihood ratios of points, both divided by the largest likelihood ratio of a row.
-
-    The weight of a row is its frequency times its ratio, and does not overflow.
-    """
-    largest = shift.max()
-    with np.errstate(over="ignore"):
-        return weight * (shift / largest), place_shift / largest
 
 
 def read_weights(
@@ -466,10 +364,7 @@ def _as_weight(name: str, given: ArrayLike | None, rows: Rows) -> Array | None:
     """Validate the frequency weights of a sample, whose total has to be at least two; None means weights of one."""
     weight, total = None, float(len(rows.array))
     if given is not None:
-        try:
-            weight = as_key_weight(given, (len(rows.array),))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"weight_{name}: {error}") from None
+        weight = as_key_weight(given, (len(rows.array),), f"weight_{name}", "row")
         total = float(weight.sum())
     if total < 2.0:
         raise ValueError(

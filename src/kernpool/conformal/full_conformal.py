@@ -62,8 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.covariate_shift import scaled_ratios, upper_at_places, weighted_upper
-from kernpool.conformal.order_statistics import upper_rank, upper_statistic
+from kernpool.conformal.order_statistics import score_bound
 from kernpool.core import LocalFit, PoolState, Problem, merge
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother.bias_correction import inverse_designs
@@ -240,8 +239,7 @@ TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and ta
 def full(setting: ConformalProblem) -> Bounds:
     """Compute full conformal prediction intervals at the evaluation points, in closed form."""
     smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     check_pairs("full", len(setting.places.query), len(which), TOO_MANY_FOR_FULL)
     at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     at_places = smoother.fit(setting.places)
@@ -255,8 +253,8 @@ def full(setting: ConformalProblem) -> Bounds:
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
-                lower[found, output] = middle - upper_at_places(setting, -below, found)
-                upper[found, output] = middle + upper_at_places(setting, above, found)
+                lower[found, output] = middle - score_bound(setting, -below, found)
+                upper[found, output] = middle + score_bound(setting, above, found)
         yield
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))
@@ -281,8 +279,7 @@ class _TestRows:
 
     def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
         self._at_rows, self._value = at_rows, setting.calibration.value
-        which = setting.calibration.which
-        assert which is not None
+        which = setting.calibration.training
         logits, offsets = pair_logits(problem, places, which)
         # The offset of a point from a row is minus the offset of the row from the point.
         self._offsets = [-t.T for t in offsets]
@@ -343,13 +340,11 @@ MOST_DOUBLINGS = 2048  # two to this power is larger than any float
 def enclosure(setting: ConformalProblem) -> Bounds:
     """Compute prediction intervals that contain the full conformal ones, in the time of a few predictions."""
     smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     share, move = share_bounds(at_rows)
     fitted = smoother.fit(setting.places)
     at_places = fitted.fit
-    rank, weight = upper_rank(setting.level, calibration.rows), calibration.unit_weight
     center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
     for output in range(center.shape[1]):
         value, without = calibration.value[:, output], at_rows.fit.intercept[:, output]
@@ -363,11 +358,7 @@ def enclosure(setting: ConformalProblem) -> Bounds:
                 bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
             found = at_places.occupied & (doubled == times)
             bound = np.where(np.isnan(bound), np.inf, bound)
-            if calibration.shift is None or calibration.place_shift is None:
-                width[found, output] = upper_statistic(bound, weight, rank)
-            else:
-                units = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[found])
-                width[found, output] = weighted_upper(bound, *units, setting.level)
+            width[found, output] = score_bound(setting, bound, found)
     lower, upper = center - width, center + width
     center = smoother.fill_empty(fitted.problem, center.copy(), at_places.occupied, report=True)
     return Bounds(lower, upper, center)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
 from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
-from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
+from kernpool.conformal.order_statistics import cluster_weight, score_bound, score_bounds, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
 Array = NDArray[np.float64]
@@ -47,22 +47,19 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
     """Compute jackknife+ prediction intervals from leave-one-out fits; with clusters, leave-cluster-out fits."""
     if setting.calibration.group is not None:
         return cluster_plus(setting)
-    calibration, level = setting.calibration, setting.level
-    rank, weight, score = upper_rank(level, calibration.rows), calibration.unit_weight, calibration.score
+    score = setting.calibration.score
 
     def ends(output: int, without: Array) -> tuple[Array, Array]:
         reach = score[:, output]
-        lower = -upper_statistic(_add_residuals(-without, reach), weight, rank)
-        return lower, upper_statistic(_add_residuals(without, reach), weight, rank)
+        lower = -score_bound(setting, _add_residuals(-without, reach))
+        return lower, score_bound(setting, _add_residuals(without, reach))
 
     return _in_batches(setting, "jackknife+", ends)
 
 
 def minmax(setting: ConformalProblem) -> Bounds:
     """Compute jackknife-minmax prediction intervals, from the extreme leave-one-out predictions at each point."""
-    calibration = setting.calibration
-    rank = upper_rank(setting.level, calibration.rows)
-    width = upper_statistic(calibration.score.T, calibration.unit_weight, rank)
+    width = score_bounds(setting, setting.calibration.score)
 
     def ends(output: int, without: Array) -> tuple[Array, Array]:
         unknown = np.isnan(without)
@@ -122,8 +119,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
     Predictions have shape (points, rows), and are NaN where no other row is in the window.
     """
     calibration, part = setting.calibration, designs.some(places)
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     logits, offsets = pair_logits(designs.problem, places, which)
     alpha = logits - part.log_mass[:, None]
     np.exp(alpha, out=alpha)
@@ -215,6 +211,13 @@ def rows_in_folds(setting: ConformalProblem) -> float:
     return float(folds * size)
 
 
+def lost_by_folds(setting: ConformalProblem) -> float:
+    """Return the coverage that CV+ loses compared with jackknife+, a small number."""
+    folds, size = fold_sizes(setting.calibration.rows)
+    rows = folds * size
+    return min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / rows) / (folds + 1.0)) if rows else 0.0
+
+
 def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:
     """Compute prediction intervals from fits without each fold, or without each cluster.
 
@@ -232,8 +235,7 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
         Rank of the order statistic.
     """
     smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.which
-    assert which is not None
+    which = calibration.training
     (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)
     check_pairs("cv+" if calibration.group is None else "jackknife+", m, k, TOO_MANY)
     there, residual = np.empty((len(held), m, c)), np.empty((k, c))

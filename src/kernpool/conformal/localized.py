@@ -47,7 +47,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.guarantees import approximately, at_least
 from kernpool.conformal.split_conformal import around
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, KernelLogits, Keys, Problem
 from kernpool.core.similarity import Composition
@@ -351,45 +350,14 @@ TOO_FEW = (
 )
 
 
-def localized(setting: ConformalProblem) -> Bounds:
-    """Compute localized prediction intervals, from kernel-weighted quantiles of the scores around each point."""
-    near = _neighbours(setting)
-    return _bounds(setting, near, setting.places)
+def localized(setting: ConformalProblem, *, randomized: bool = False) -> Bounds:
+    """Compute localized prediction intervals, from kernel-weighted quantiles of the scores around each point.
 
-
-def randomized(setting: ConformalProblem) -> Bounds:
-    """Compute randomly localized (RLCP) intervals: score quantiles weighted around a random point near each query."""
-    near = _neighbours(setting)
-    return _bounds(setting, near, near.draw(setting.places, setting.random))
-
-
-def of_localized(setting: ConformalProblem) -> str:
-    """Return the coverage statement of ``"localized"`` intervals, which have no finite-sample guarantee."""
-    return approximately(
-        setting, "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
-    )
-
-
-def of_randomized(setting: ConformalProblem) -> str:
-    """Return the coverage statement of ``"rlcp"`` intervals: approximate if training rows calibrate.
-
-    Otherwise it is the level, averaged over the random points too.
+    Randomly localized ones (RLCP) weight the scores around a random point near each evaluation point.
     """
-    if setting.calibration.own:
-        return approximately(
-            setting, "training rows left out one by one are not exchangeable with a new one; give X_calibration"
-        )
-    return at_least(setting)
-
-
-def _neighbours(setting: ConformalProblem) -> Neighbours:
-    calibration = setting.calibration
-    return Neighbours.of(setting.smoother, calibration.places, calibration.weight, setting.places)
-
-
-def _bounds(setting: ConformalProblem, near: Neighbours, around_what: EvaluationPoints) -> Bounds:
-    extra = near.log_density(setting.places, around_what)
-    width = upper_quantiles(
-        near.around(around_what), setting.smoother, setting.calibration.score, float(setting.level), extra
-    )
+    calibration, places = setting.calibration, setting.places
+    near = Neighbours.of(setting.smoother, calibration.places, calibration.weight, places)
+    middle = near.draw(places, setting.random) if randomized else places
+    extra = near.log_density(places, middle)
+    width = upper_quantiles(near.around(middle), setting.smoother, calibration.score, float(setting.level), extra)
     return around(setting.prediction, width)

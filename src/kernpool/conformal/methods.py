@@ -1,20 +1,23 @@
 """Table of prediction interval methods, and the steps that all of them share.
 
-`METHODS` maps each name to its function, its coverage statement and the calibration rows that it accepts.
+`METHODS` maps each name to its function, the calibration rows that it accepts, and the reason of a weaker guarantee.
 `prediction_interval` runs a method, checks that the rows fit it, widens intervals by rounding so that they contain
-their own ends, and warns of empty windows, of infinite intervals, and of intervals without a width.
+their own ends, and warns of infinite intervals and of intervals without a width. `coverage_statement` is the sentence
+that comes with an interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal import covariate_shift, full_conformal, guarantees, jackknife_plus, localized, split_conformal
-from kernpool.conformal.calibration import Bounds, ConformalProblem, MethodRecord, PredictionInterval
+from kernpool.conformal import covariate_shift, full_conformal, jackknife_plus, localized, split_conformal
+from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem, PredictionInterval
 from kernpool.conformal.order_statistics import warn_of_few
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
@@ -22,25 +25,89 @@ from kernpool.inference import InferenceWarning, nothing_left
 
 Array = NDArray[np.float64]
 
+
+@dataclass(frozen=True)
+class MethodRecord:
+    """Record of a prediction interval method: function, requirements, and what its coverage statement says.
+
+    Parameters
+    ----------
+    find : callable
+        Takes a `ConformalProblem`, returns `Bounds`.
+    rows : {"any", "own", "other"}
+        Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
+    clusters : bool
+        Whether clustered rows are allowed.
+    shift : bool
+        Whether likelihood ratios of new rows are allowed.
+    counted : callable, optional
+        Takes a `ConformalProblem`, returns the number of calibration rows in units; by default all of them.
+    unbounded : str
+        Reason of infinite intervals, and the remedy, where there are enough rows for the level.
+    approximate : str
+        Reason why there is no finite-sample guarantee if training rows calibrate; empty if there is one.
+    always : bool
+        Whether that is so of other rows, too.
+    lost : callable, optional
+        For methods that guarantee less than the level, 1 - 2 alpha less a number: takes a `ConformalProblem`, returns
+        the number.
+    """
+
+    find: Callable[[ConformalProblem], Bounds]
+    rows: Literal["any", "own", "other"] = "any"
+    clusters: bool = False
+    shift: bool = False
+    counted: Callable[[ConformalProblem], float] | None = None
+    unbounded: str = (
+        "too many rows have no other row in their window, or depend so much on a new one that their scores are "
+        "unbounded; use a larger bandwidth, or a kernel of infinite support"
+    )
+    approximate: str = ""
+    always: bool = False
+    lost: Callable[[ConformalProblem], float] | None = None
+
+
 METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(
-        split_conformal.adaptive, guarantees.of_adaptive, clusters=True, shift=True, unbounded=split_conformal.NO_SCALE
+        split_conformal.adaptive,
+        clusters=True,
+        shift=True,
+        unbounded=split_conformal.NO_SCALE,
+        approximate="the scale of the scores was estimated on the same training rows; with X_calibration there is one",
     ),
-    "full": MethodRecord(full_conformal.full, guarantees.at_least, rows="own", shift=True),
-    "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, guarantees.of_jackknife_plus, rows="own", clusters=True),
-    "minmax": MethodRecord(jackknife_plus.minmax, guarantees.at_least, rows="own"),
-    "enclosure": MethodRecord(full_conformal.enclosure, guarantees.at_least, rows="own", shift=True),
+    "full": MethodRecord(full_conformal.full, rows="own", shift=True),
+    "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, rows="own", clusters=True, lost=lambda _: 0.0),
+    "minmax": MethodRecord(jackknife_plus.minmax, rows="own"),
+    "enclosure": MethodRecord(full_conformal.enclosure, rows="own", shift=True),
     "cv+": MethodRecord(
-        jackknife_plus.cv_plus, guarantees.of_cv_plus, rows="own", counted=jackknife_plus.rows_in_folds
+        jackknife_plus.cv_plus, rows="own", counted=jackknife_plus.rows_in_folds, lost=jackknife_plus.lost_by_folds
     ),
-    "split": MethodRecord(split_conformal.constant_width, guarantees.at_least, rows="other", clusters=True, shift=True),
+    "split": MethodRecord(split_conformal.constant_width, rows="other", clusters=True, shift=True),
     "cqr": MethodRecord(
-        split_conformal.conformal_quantiles, split_conformal.of_conformal_quantiles, clusters=True, shift=True
+        split_conformal.conformal_quantiles,
+        clusters=True,
+        shift=True,
+        approximate="quantiles without each training row are not exchangeable with a new one; give X_calibration",
     ),
-    "localized": MethodRecord(localized.localized, localized.of_localized, unbounded=localized.TOO_FEW),
-    "rlcp": MethodRecord(localized.randomized, localized.of_randomized, unbounded=localized.TOO_FEW),
+    "localized": MethodRecord(
+        localized.localized,
+        unbounded=localized.TOO_FEW,
+        approximate=(
+            "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
+        ),
+        always=True,
+    ),
+    "rlcp": MethodRecord(
+        partial(localized.localized, randomized=True),
+        unbounded=localized.TOO_FEW,
+        approximate="training rows left out one by one are not exchangeable with a new one; give X_calibration",
+    ),
     "jackknife": MethodRecord(
-        split_conformal.constant_width, guarantees.of_jackknife, rows="own", clusters=True, shift=True
+        split_conformal.constant_width,
+        rows="own",
+        clusters=True,
+        shift=True,
+        approximate="the jackknife covers in the limit of many rows if the fit hardly depends on any one of them",
     ),
 }
 
@@ -92,7 +159,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     )
     _warn_of_no_width(setting, bounds)
     return PredictionInterval(
-        bounds.center, bounds.lower, bounds.upper, float(setting.level), method, record.sentence(setting),
+        bounds.center, bounds.lower, bounds.upper, float(setting.level), method, coverage_statement(setting, record),
         count, "clusters" if clustered else "rows",
     )  # fmt: skip
 
@@ -176,3 +243,108 @@ def _warn_of_no_width(setting: ConformalProblem, bounds: Bounds) -> None:
             "copies of others, drop duplicates or give groups=",
             InferenceWarning,
         )
+
+
+def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
+    """Return one sentence on the coverage of prediction intervals, which claims no more than the method guarantees.
+
+    It depends on which rows calibrate, whether the search for the bandwidth has seen them, and what makes rows not
+    exchangeable.
+    """
+    if record.approximate and (record.always or setting.calibration.own):
+        return _approximately(setting, record.approximate)
+    if record.lost is None:
+        return _at_least(setting)
+    less = record.lost(setting)
+    number, formula = float(2 * setting.level - 1) - less, "1 - 2 alpha" + (f" - {less:.3g}" if less else "")
+    if setting.doubt or number <= 0.0:
+        return _approximately(setting, setting.doubt or f"the least that holds, {formula}, is none at this level")
+    return _at_least(setting, f"{number:.4g} ({formula}), and typically about {float(setting.level):g}")
+
+
+def _at_least(setting: ConformalProblem, promised: str | None = None) -> str:
+    """Return the coverage statement of a method that guarantees the level, or the given lower coverage `promised`.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        Problem whose calibration rows and bandwidth determine the statement.
+    promised : str, optional
+        Guaranteed coverage if it is not the level, such as ``"1 - 2 alpha, here 0.8"``.
+
+    Returns
+    -------
+    str
+        One sentence.
+
+    Notes
+    -----
+    Coverage is that of a new row, averaged over the calibration rows as well: it is neither conditional on a point
+    nor on the rows at hand. It assumes exchangeable rows.
+    """
+    if setting.doubt:
+        return _approximately(setting, setting.doubt)
+    number = f"{float(setting.level):g}" if promised is None else promised
+    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
+    new, over = _for_new_rows(setting), _averaged_over(setting)
+    return f"Covers {what} with a probability of at least {number}{new}, on average over {over}."
+
+
+def _for_new_rows(setting: ConformalProblem) -> str:
+    """Return the phrase of a coverage statement that says for which new rows it holds; empty under covariate shift.
+
+    Likelihood ratios describe new rows by themselves.
+    """
+    if setting.calibration.shift is not None:
+        return ""
+    return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
+
+
+def _averaged_over(setting: ConformalProblem) -> str:
+    """Return the end of a coverage statement: what its probability is averaged over, and what it assumes."""
+    calibration = setting.calibration
+    rows = "clusters" if calibration.clusters else "rows"
+    if calibration.shift is not None:
+        kind, unseen = ("training" if calibration.own or calibration.held_back else "calibration"), ""
+        if calibration.own:
+            searched = setting.bandwidth == "unsearched"
+            what = "the search for the bandwidth has not seen" if searched else "did not choose the bandwidth"
+            unseen = f", which {what},"
+        elif not calibration.held_back:
+            unseen = ", which the fit has not seen,"
+        return (
+            f"new points and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
+            f"calibrate{unseen} by the likelihood ratios in weights= and in nothing else"
+        )
+    if calibration.held_back:
+        return (
+            f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            "that were held back from the fit"
+        )
+    if not calibration.own:
+        return (
+            f"new points and calibration {rows}, if new {rows} are exchangeable with these and the fit has "
+            "seen none of them"
+        )
+    if setting.bandwidth == "unsearched":
+        return (
+            f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
+            "that the search for the bandwidth has not seen"
+        )
+    return (
+        f"new points and training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen "
+        "by them"
+    )
+
+
+def _approximately(setting: ConformalProblem, why: str) -> str:
+    """Return the coverage statement of a method without a finite-sample guarantee, with the reason.
+
+    If rows are copies of others, that is the reason given: copies do more harm than the loss of a guarantee.
+    """
+    why = COPIED if setting.doubt == COPIED else why
+    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
+    return (
+        f"Covers {what} with a probability of about {float(setting.level):g}{_for_new_rows(setting)}, without a "
+        f"finite-sample guarantee: {why}."
+    )

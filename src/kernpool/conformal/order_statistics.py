@@ -1,6 +1,6 @@
-"""Ranks of the order statistics that bound conformal intervals, computed exactly, for rows and for clusters.
+"""Order statistics of scores that bound conformal intervals, of exact ranks: of rows, clusters and weighted rows.
 
-    k_up = ceil((1 - alpha) (n + 1)),   k_low = n + 1 - k_up
+    k = ceil((1 - alpha) (n + 1))
 
 for n rows, where a row of weight 3 counts three times. The confidence level is read as the decimal number that was
 written, since ``0.9 * 100`` in floats is not 90. Where a rank exceeds n the interval is infinite.
@@ -13,12 +13,22 @@ among its rows. With G clusters of N_g rows the scores have the distribution
 whose quantile covers a row of a new cluster with at least the confidence level, if clusters are exchangeable, and
 rows within each [1]_. One row drawn from each cluster has the same guarantee and a coverage that varies more [2]_.
 
+Under covariate shift, with the likelihood ratio w = dP_new / dP_training of X, calibration rows of weights w(X_i) and
+the new row, of weight w(x) and of unknown score, are exchangeable in a weighted sense [3]_. The score that bounds the
+interval at x is
+
+    Q(x) = min{ s : sum_{i: s_i <= s} w(X_i) >= (1 - alpha) (sum_i w(X_i) + w(x)) },
+
+infinite where the weight of the new row is too large. Scores are sorted once, O(n log n + m log n).
+
 References
 ----------
 .. [1] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
    sections 3 and 4.
 .. [2] R. Dunn, L. Wasserman and A. Ramdas, "Distribution-free prediction sets for two-layer hierarchical models",
    JASA 118 (2023), 2491-2502.
+.. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes and A. Ramdas, "Conformal prediction under covariate shift",
+   NeurIPS 32 (2019), corollary 1.
 """
 
 from __future__ import annotations
@@ -30,6 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.conformal.calibration import ConformalProblem
 from kernpool.core.pair_factors import sums_of_groups
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, as_level
@@ -89,19 +100,6 @@ def upper_rank(level: Fraction, n: float) -> float:
     return float(math.ceil(rank) if float(n).is_integer() else rank)
 
 
-def lower_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the order statistic that bounds an interval below: ``n + 1`` minus the upper rank.
-
-    Zero if a whole number of rows is too small for the level.
-
-    Examples
-    --------
-    >>> lower_rank(Fraction(9, 10), 99)
-    10.0
-    """
-    return float(n) + 1.0 - upper_rank(level, n)
-
-
 def least_rows(level: Fraction) -> int:
     """Return the least number of calibration rows for which intervals of a coverage level are finite.
 
@@ -150,31 +148,6 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
     first = np.argmax(reached, axis=-1)
     at = np.take_along_axis(order, first[..., None], axis=-1)
     return np.asarray(np.take_along_axis(values, at, axis=-1)[..., 0])
-
-
-def lower_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the order statistic of a given rank, counted from the largest value, along the last axis.
-
-    Minus infinity if the rank is beyond the last row.
-
-    Parameters
-    ----------
-    values, weight
-        As of `upper_statistic`.
-    rank : float
-        From `upper_rank`, counted from the largest value; the same as `lower_rank` from the smallest.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        One for each row of the values.
-
-    Examples
-    --------
-    >>> float(lower_statistic(np.array([3.0, 1.0, 2.0]), None, 2.0))
-    2.0
-    """
-    return -upper_statistic(-values, weight, rank)
 
 
 def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
@@ -227,3 +200,85 @@ def cluster_weight(code: Integers, weight: Array) -> Array:
     array([0.25, 1.  , 0.75])
     """
     return np.asarray(weight / sums_of_groups(code, weight))
+
+
+def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -> Array:
+    """Return weighted quantiles of the scores and one infinite score, for each given weight of the infinite score.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+        Without NaN.
+    weight : ndarray of shape (n,)
+        Non-negative, not all zero.
+    extra : ndarray of shape (m,)
+        Non-negative, may be infinite.
+    level : Fraction
+        Fraction of the total weight to reach.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Infinite where the weights of all scores together do not reach the level.
+
+    Examples
+    --------
+    >>> weighted_upper(np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 1.0, 9.0]), Fraction(1, 2))
+    array([ 1.,  2., inf])
+    """
+    order = np.argsort(score, kind="stable")
+    largest = weight.max()  # in whose unit no sum overflows
+    sums = np.cumsum(weight[order] / largest)
+    with np.errstate(over="ignore"):
+        need = float(level) * (sums[-1] + extra / largest) * (1.0 - SLACK)
+    place = np.searchsorted(sums, need, side="left")
+    return np.asarray(np.append(score[order], np.inf)[place])
+
+
+def score_bound(
+    setting: ConformalProblem, score: Array, points: slice | NDArray[np.intp] | NDArray[np.bool_] = slice(None)
+) -> Array:
+    """Return the quantile of the calibration scores that bounds intervals of the coverage level.
+
+    Parameters
+    ----------
+    setting : ConformalProblem
+        Level and calibration rows; of clusters each counts as one row.
+    score : ndarray of shape (n,) or (k, n)
+        Scores of the rows, the same at all points or by point; without NaN.
+    points : slice or ndarray, default=slice(None)
+        Which points these are, for their likelihood ratios.
+
+    Returns
+    -------
+    ndarray of shape () or (k,)
+        By point if scores are, or there are likelihood ratios. Infinite if there are too few rows, or the ratio of the
+        point is too large.
+    """
+    calibration, level = setting.calibration, setting.level
+    if calibration.shift is None or calibration.place_shift is None:
+        if calibration.group is None:
+            return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
+        weight = cluster_weight(calibration.group, calibration.weight)
+        return upper_statistic(score, weight, float(level * (calibration.clusters + 1)))
+    weight, extra = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[points])
+    if score.ndim == 1:
+        return weighted_upper(score, weight, extra, level)
+    return np.array(
+        [weighted_upper(row, weight, own, level)[0] for row, own in zip(score, extra[:, None], strict=True)]
+    )
+
+
+def score_bounds(setting: ConformalProblem, score: Array) -> Array:
+    """Return `score_bound` of each column of scores: of shape (c,), or (m, c) with likelihood ratios."""
+    return np.stack([score_bound(setting, column) for column in score.T], axis=-1)
+
+
+def scaled_ratios(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
+    """Return row weights and likelihood ratios of points, both divided by the largest likelihood ratio of a row.
+
+    The weight of a row is its frequency times its ratio, and does not overflow.
+    """
+    largest = shift.max()
+    with np.errstate(over="ignore"):
+        return weight * (shift / largest), place_shift / largest

@@ -33,9 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
-from kernpool.conformal.covariate_shift import upper_scores
-from kernpool.conformal.guarantees import approximately, at_least
-from kernpool.conformal.order_statistics import cluster_weight, upper_rank, upper_statistic
+from kernpool.conformal.order_statistics import score_bounds, upper_statistic
 from kernpool.core.problem import Problem
 from kernpool.distribution import ArrayOutcomes, Quantiles
 from kernpool.inference.variance.residuals import nothing_left
@@ -51,35 +49,9 @@ NO_SCALE = (
 LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let the ratio of one row decide everything
 
 
-def score_quantile(setting: ConformalProblem, score: Array) -> Array:
-    """Return, for each output, the quantile of the calibration scores that bounds intervals of the coverage level.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        Level and calibration rows.
-    score : ndarray of shape (n, c)
-        Without NaN.
-
-    Returns
-    -------
-    ndarray of shape (c,), or (m, c) under a shift
-        Infinite if there are too few rows; each cluster counts as one row.
-    """
-    calibration = setting.calibration
-    if calibration.shift is not None:
-        assert calibration.place_shift is not None
-        return upper_scores(score, calibration.weight, calibration.shift, calibration.place_shift, setting.level)
-    if calibration.group is not None:
-        weight, count = cluster_weight(calibration.group, calibration.weight), float(calibration.clusters)
-        return upper_statistic(score.T, weight, float(setting.level * (int(count) + 1)))
-    rank = upper_rank(setting.level, calibration.rows)
-    return upper_statistic(score.T, calibration.unit_weight, rank)
-
-
 def constant_width(setting: ConformalProblem) -> Bounds:
     """Compute prediction intervals of constant width: jackknife if training rows calibrate, else split conformal."""
-    return around(setting.prediction, score_quantile(setting, setting.calibration.score))
+    return around(setting.prediction, score_bounds(setting, setting.calibration.score))
 
 
 def adaptive(setting: ConformalProblem) -> Bounds:
@@ -92,7 +64,7 @@ def adaptive(setting: ConformalProblem) -> Bounds:
     scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
     scaled[scaled * LEAST_SCALE > 1.0] = np.inf  # over a scale of zero, but for neighbours far away
     scaled[score <= rounding] = 0.0
-    quantile = score_quantile(setting, scaled)
+    quantile = score_bounds(setting, scaled)
     with np.errstate(invalid="ignore"):
         width = np.where(np.isinf(quantile), np.inf, there * quantile)
     return around(setting.prediction, width)
@@ -155,7 +127,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     lower, upper = weighed.ends(setting.places, None, levels)
     low, high = weighed.ends(calibration.places, calibration.which, levels)
     score = np.maximum(low - calibration.value, calibration.value - high)
-    quantile = score_quantile(setting, np.where(np.isnan(score), np.inf, score))
+    quantile = score_bounds(setting, np.where(np.isnan(score), np.inf, score))
     known = ~np.isnan(lower)
     lower, upper = np.where(known, lower - quantile, -np.inf), np.where(known, upper + quantile, np.inf)
     # Quantiles that are moved past each other give an empty set of values: a point covers as often.
@@ -163,15 +135,6 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
         middle = 0.5 * (lower + upper)
     crossed = lower > upper
     return Bounds(np.where(crossed, middle, lower), np.where(crossed, middle, upper), setting.prediction)
-
-
-def of_conformal_quantiles(setting: ConformalProblem) -> str:
-    """Return the coverage statement of CQR intervals: the level, or approximate if training rows calibrate."""
-    if setting.calibration.own:
-        return approximately(
-            setting, "quantiles without each training row are not exchangeable with a new one; give X_calibration"
-        )
-    return at_least(setting)
 
 
 def _with_nan(smoother: Smoother) -> Smoother:

@@ -426,7 +426,9 @@ def _with_finite(bandwidth: Any) -> Any:
     return bandwidth
 
 
-def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def as_key_weight(
+    key_weight: Any, shape: tuple[int, ...], name: str = "key_weight", row: str = "key"
+) -> NDArray[np.float64]:
     """Validate the non-negative weights of the keys, and broadcast them to a given shape.
 
     Parameters
@@ -435,6 +437,8 @@ def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64
         Non-negative; a weight of 3 counts like three equal keys.
     shape : tuple of int
         Shape to broadcast to, (..., n).
+    name, row : str
+        Names of the argument and of what is weighted, for messages.
 
     Returns
     -------
@@ -446,19 +450,19 @@ def as_key_weight(key_weight: Any, shape: tuple[int, ...]) -> NDArray[np.float64
     TypeError, ValueError
         If it has another shape, a negative entry, or only zeros.
     """
-    read = as_real_array("key_weight", key_weight).astype(np.float64)
+    read = as_real_array(name, key_weight).astype(np.float64)
     if read.ndim == 0 or read.shape[-1] != shape[-1]:
-        raise ValueError(f"key_weight must have one entry per key, got shape {read.shape} for {shape[-1]} keys")
+        raise ValueError(f"{name} must have one entry per {row}, got shape {read.shape} for {shape[-1]} {row}s")
     if np.any(read < 0):
-        raise ValueError(f"key_weight must not be negative, got {read.min()}; weights are frequencies")
+        raise ValueError(f"{name} must not be negative, got {read.min()}; weights are frequencies")
     if not np.all(read.max(axis=-1) > 0):
         raise ValueError(
-            "key_weight is zero for every key, so there is nothing to pool; give some key a positive weight"
+            f"{name} is zero for every {row}, so there is nothing to pool; give some {row} a positive weight"
         )
     try:
         return np.broadcast_to(read, shape)
     except ValueError:
-        raise ValueError(f"key_weight of shape {read.shape} does not broadcast to the keys' shape {shape}") from None
+        raise ValueError(f"{name} of shape {read.shape} does not broadcast to the {row}s' shape {shape}") from None
 
 
 COUNTED = "rows are counted from 0"

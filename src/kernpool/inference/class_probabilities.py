@@ -31,7 +31,7 @@ from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.core.state import EmptyWindowWarning, fill_empty
 from kernpool.execution.text_table import IntervalTable
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.variance.residuals import FEWEST_ROWS, fit_squares
+from kernpool.inference.variance.residuals import fit_squares, need_rows
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, squared_norm, value_shares
 
@@ -143,7 +143,7 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
     ValueError
         If there are fewer than five rows.
     """
-    _need_rows(of)
+    need_rows(of.total, "standard errors of probabilities need")
     fitted, sums = of.smoother.fit(places), of.smoother.sums
     share, s = value_shares(fitted), of.share
     squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out.probability) ** 2, 0.0)
@@ -179,14 +179,6 @@ def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, 
     size = np.where(known, inner(share, share, of.smoother.sums), np.nan)
     pooled = np.clip(fitted.fit.intercept, 0.0, 1.0)
     return np.where(known[:, None], pooled, np.nan), 1.0 / size
-
-
-def _need_rows(of: Probabilities) -> None:
-    if not of.total >= FEWEST_ROWS:
-        raise ValueError(
-            f"standard errors of probabilities need at least {FEWEST_ROWS} rows, got {of.total:g}; weights are "
-            "frequencies, and a weight of 3 is three equal rows"
-        )
 
 
 def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:

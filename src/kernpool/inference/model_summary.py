@@ -347,7 +347,7 @@ def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
         some = LinearWeights(share.problem, share.factor, share.log_mass[rows], share.base[rows], tilt)
         flat = replace(some, base=np.ones_like(some.base), tilt=np.zeros_like(tilt))
         squared[rows], pooled[rows] = (
-            combined(state.rows(rows), multiplied, term, each, each) for each in (some, flat)
+            combined(state.rows(rows), multiplied, term, each, each)[0] for each in (some, flat)
         )
     with np.errstate(divide="ignore"):
         return squared, 1.0 / pooled

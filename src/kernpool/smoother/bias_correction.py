@@ -28,6 +28,7 @@ References
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,10 +213,15 @@ class Estimate:
     column: int | None = None
     known: tuple[tuple[Problem, PoolState], ...] = ()
 
-    @property
+    @cached_property
     def log_mass(self) -> Array:
         """Logarithm of each point's sum of kernel weights, the smallest among its local fits; -inf if it is zero."""
         return np.asarray(np.min([share.log_mass for _, share in self.terms], axis=0))
+
+    @cached_property
+    def occupied(self) -> NDArray[np.bool_]:
+        """Which points have a row in the kernel's support, for each local fit."""
+        return np.isfinite(self.log_mass)
 
 
 def estimate(

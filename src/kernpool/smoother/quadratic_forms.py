@@ -60,6 +60,10 @@ class LinearWeights:
     base: Array
     tilt: Array
 
+    def scaled(self, layout: Layout, width: float) -> tuple[Array, Array]:
+        """Return base and tilt for offsets in bandwidths of a state, which are `width` of the own bandwidths."""
+        return self.base, in_other_bandwidths(self.tilt, layout, width)
+
 
 Terms = Sequence[tuple[float, LinearWeights]]
 
@@ -126,7 +130,6 @@ class WeightTables:
 
 
 Summed = Callable[[Problem], PoolState]
-Form = Callable[[PoolState, Layout, tuple[LinearWeights, float], tuple[LinearWeights, float]], Array]
 
 # Far from the mean of its keys the linear weights of a plane are differences of large numbers, and the covariance of
 # squared weights is lost where that of the weights has half of its digits. Nine digits of a norm are required; where
@@ -205,20 +208,16 @@ def _by_moments(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Arr
         for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0), single=single):
             multiplied = product_problem(one, other, term, psi)
             state = sums(multiplied)
-            total += combined(state, multiplied, term, one, other)
-            error += ROUNDING * combined(state, multiplied, term, one, other, form=size_form)
+            part, size = combined(state, multiplied, term, one, other)
+            total += part
+            error += ROUNDING * size
     occupied = np.isfinite(one.log_mass) & np.isfinite(other.log_mass)
     return np.where(occupied, total, np.nan), error
 
 
 def combined(
-    state: PoolState,
-    multiplied: Problem,
-    term: Term,
-    one: LinearWeights,
-    other: LinearWeights,
-    form: Form | None = None,
-) -> Array:
+    state: PoolState, multiplied: Problem, term: Term, one: LinearWeights, other: LinearWeights
+) -> tuple[Array, Array]:
     """Return the contribution of one term of the expanded kernel product to inner products of linear weights.
 
     Parameters
@@ -231,40 +230,20 @@ def combined(
         Its kernel, width and factor; the factor is applied once, or once per column of a product of profiles.
     one, other : LinearWeights
         The one with the smaller bandwidth first.
-    form : callable, default=moment_form
-        Mean of the products of linear weights over the keys; or `size_form`.
 
     Returns
     -------
-    ndarray of shape (m,)
-        Zero where nothing is in the window.
+    contribution, size : ndarray of shape (m,)
+        Zero where nothing is in the window. The size bounds the terms that are summed, for their rounding error.
     """
     columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
-    other_width = term.width * one.factor / other.factor
+    layout, known = multiplied.layout, state.denominator > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far from all rows, where no digit is left
         unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
-        mean = (form or moment_form)(state, multiplied.layout, (one, term.width), (other, other_width))
-        return np.where(state.denominator > 0, unit * mean, 0.0)
-
-
-def moment_form(
-    state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
-) -> Array:
-    """Return the weighted mean over keys of the product of two linear functions of the offsets, from moments.
-
-    It is the mean of ``(b + tau . z)(b' + tau' . z')``, computed about the mean of the offsets. Each of the linear
-    weights comes with the bandwidth of the state in units of its own.
-    """
-    pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
-    return mean_product(state, layout, pairs[0], pairs[1])
-
-
-def size_form(
-    state: PoolState, layout: Layout, one: tuple[LinearWeights, float], other: tuple[LinearWeights, float]
-) -> Array:
-    """Return an upper bound on the magnitude of the terms that `moment_form` sums, for its rounding error."""
-    pairs = [(share.base, in_other_bandwidths(share.tilt, layout, width)) for share, width in (one, other)]
-    return size_of_shares(state, layout, pairs[0]) * size_of_shares(state, layout, pairs[1])
+        first, second = one.scaled(layout, term.width), other.scaled(layout, term.width * one.factor / other.factor)
+        mean = mean_product(state, layout, first, second)
+        size = size_of_shares(state, layout, first) * size_of_shares(state, layout, second)
+        return np.where(known, unit * mean, 0.0), np.where(known, unit * size, 0.0)
 
 
 def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: Array | None) -> Problem:

@@ -187,63 +187,37 @@ def find_sets(setting: SetSetting, method: str) -> PredictionSet:
     InferenceWarning
         If there are too few rows for the level, so that sets contain all classes.
     """
-    if method == "full":
-        return _full(setting)
-    own = setting.others is None
-    probability, _ = setting.of.at(setting.places)
-    training = setting.training if own or method == "raps" else None
-    rows = training if setting.others is None else setting.others
-    assert rows is not None
-    n, regularisation = rows.total, None
-    draw, there = np.zeros(len(rows.number)), np.zeros(len(probability))
-    if method != "lac":
-        rows = rows.units()
-        draw, there = setting.random.uniform(size=len(rows.number)), setting.random.uniform(size=len(probability))
-    if method == "raps":
-        assert training is not None
-        tuned = rows if own else training.units()
-        theirs = draw if own else setting.random.uniform(size=len(tuned.number))
-        regularisation = choose_regularisation(tuned, theirs, setting.level)
-    score = score_of(method, regularisation)
-    threshold = _thresholds(rows.own(score(rows.probability, draw)), rows, setting)
-    member = score(probability, there) <= threshold + TIES
-    return PredictionSet(
-        _with_top(member, probability, setting),
-        setting.classes,
-        threshold,
-        float(setting.level),
-        method,
-        _guarantee(setting, method),
-        n,
-        setting.by_class,
-        penalty=None if regularisation is None else regularisation.penalty,
-        free_ranks=None if regularisation is None else regularisation.free,
-    )
-
-
-def _full(setting: SetSetting) -> PredictionSet:
-    of, k = setting.of, len(setting.classes)
+    of, by_class = setting.of, setting.by_class
     probability, _ = of.at(setting.places)
-    found = full_p_values(of, setting.places, probability, by_class=setting.by_class, ties=TIES)
-    _warn_of_few(of.weight @ of.label if setting.by_class else np.array([of.total]), setting)
-    member = found > float(1 - setting.level) + SLACK
-    return PredictionSet(
-        _with_top(member, probability, setting),
-        setting.classes,
-        np.full(k, np.nan),
-        float(setting.level),
-        "full",
-        _guarantee(setting, "full"),
-        of.total,
-        setting.by_class,
-        p_value=found,
-    )
-
-
-def _with_top(member: NDArray[np.bool_], probability: Array, setting: SetSetting) -> NDArray[np.bool_]:
+    threshold, regularisation, p_value = np.full(len(setting.classes), np.nan), None, None
+    if method == "full":
+        p_value = full_p_values(of, setting.places, probability, by_class=by_class, ties=TIES)
+        _warn_of_few(of.weight @ of.label if by_class else np.array([of.total]), setting)
+        n, member = of.total, p_value > float(1 - setting.level) + SLACK
+    else:
+        own = setting.others is None
+        training = setting.training if own or method == "raps" else None
+        rows = training if setting.others is None else setting.others
+        assert rows is not None
+        n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
+        if method != "lac":
+            rows = rows.units()
+            draw, there = setting.random.uniform(size=len(rows.number)), setting.random.uniform(size=len(probability))
+        if method == "raps":
+            assert training is not None
+            tuned = rows if own else training.units()
+            theirs = draw if own else setting.random.uniform(size=len(tuned.number))
+            regularisation = choose_regularisation(tuned, theirs, setting.level)
+        score = score_of(method, regularisation)
+        threshold = _thresholds(rows.own(score(rows.probability, draw)), rows, setting)
+        member = score(probability, there) <= threshold + TIES
     if not setting.allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
-    return member
+    penalty, free = (None, None) if regularisation is None else regularisation
+    return PredictionSet(
+        member, setting.classes, threshold, float(setting.level), method, _guarantee(setting, method), n, by_class,
+        p_value, penalty, free,
+    )  # fmt: skip
 
 
 def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:

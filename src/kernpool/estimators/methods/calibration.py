@@ -57,9 +57,7 @@ def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> C
             "one label for each row, or, only if rows are independent of each other, fit without groups"
         )
     group = None if groups is None else group_codes(groups, len(table))
-    return Calibration(
-        places, table, smoother.predict(smoother.problem(places)), np.ones(len(table)), own=False, group=group
-    )
+    return Calibration(places, table, smoother.predict(smoother.problem(places)), np.ones(len(table)), group=group)
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
@@ -116,7 +114,7 @@ def training_rows(
     left_out = _left_out(model, smoother, code)
     (which,) = np.nonzero(kept)
     rows = Calibration(
-        smoother.training.rows(which), smoother.value[which], left_out[which], weight[which], own=True, which=which,
+        smoother.training.rows(which), smoother.value[which], left_out[which], weight[which], which=which,
         group=None if code is None else code[which],
     )  # fmt: skip
     return rows, left_out, origin

@@ -53,7 +53,6 @@ from kernpool.inference.variance.standard_errors import (
     check_variance,
     checked_errors,
     errors_of,
-    rounding_of,
     warn_of_empty,
     warn_of_ranks,
 )
@@ -339,7 +338,7 @@ class Prediction(PrintedResult, PredictionBase):
         noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)
         assert noise is not None
         error, _ = checked_errors(found, errors)
-        quiet = noise.variance <= rounding_of(training_of(self.model, self._smoother)) ** 2
+        quiet = noise.variance <= training_of(self.model, self._smoother).rounding ** 2
         std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
         return shaped(self.model, self.query, std)
 

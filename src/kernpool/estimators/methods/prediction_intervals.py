@@ -214,7 +214,7 @@ def interval_of_stored(
     weight = np.ones(len(there)) if rows is None else rows.weight
     group = None if groups is None else group_codes(groups, len(there))
     calibrating = Calibration(
-        EvaluationPoints(there), value, predicted, weight, own=False, group=group, held_back=rows is not None
+        EvaluationPoints(there), value, predicted, weight, group=group, held_back=rows is not None
     )
     if weights is not None:
         shift, place_shift = read_weights(

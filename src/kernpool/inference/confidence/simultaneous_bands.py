@@ -55,6 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
+from kernpool.core.local_fit import mean_product
 from kernpool.execution.threads import one_thread
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import multiplied
@@ -62,7 +63,7 @@ from kernpool.inference.variance.standard_errors import Errors
 from kernpool.kernels import Gaussian, Kernel, products
 from kernpool.smoother.bias_correction import Estimate, centers, estimate
 from kernpool.smoother.linear_smoother import EvaluationPoints, SharedSums, Smoother
-from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, moment_form, product_problem, squared_norm
+from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, product_problem, squared_norm
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -338,8 +339,8 @@ class _NeighbourWeights(NamedTuple):
         """Return inner products of the linear weights of both fits, from kernel sums at the common centers."""
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
-            form = moment_form(state, layout, (self.first, self.width), (self.second, self.other_width))
-            return np.asarray(unit * form)
+            one, other = self.first.scaled(layout, self.width), self.second.scaled(layout, self.other_width)
+            return np.asarray(unit * mean_product(state, layout, one, other))
 
 
 def _recentered(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:

@@ -196,12 +196,7 @@ def read_output(y: ArrayLike, rows: int, what: str) -> Array:
 
 def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
     """Validate the frequency weights of the rows of a test; return None if none are given."""
-    if sample_weight is None:
-        return None
-    try:
-        return as_key_weight(sample_weight, (rows,))
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("key_weight", "sample_weight").replace("key", "row")) from None
+    return None if sample_weight is None else as_key_weight(sample_weight, (rows,), "sample_weight", "row")
 
 
 def bandwidth_for(

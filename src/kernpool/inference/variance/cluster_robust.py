@@ -131,12 +131,7 @@ def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> 
     factor = 1.0
     if corrected:
         count = len(np.unique(clusters.code[kept]))
-        freedom = training.rows - training.trace
-        if not freedom > 1.0:
-            raise ValueError(
-                f"the fit has {training.trace:.6g} effective parameters for {training.rows:g} rows, so that no "
-                "residual is left; use a larger bandwidth, or leave variance out"
-            )
+        freedom = training.freedom("; use a larger bandwidth, or leave variance out")
         factor = count / (count - 1.0) * (training.rows - 1.0) / freedom
     residual = np.where(kept[:, None], training.value - training.fitted, 0.0)
     return Clusters(clusters.code, np.sqrt(factor) * residual)
@@ -189,12 +184,11 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
         _sum_by_loops(tables, residual, ends, variance, sizes, smoother.recipe.n_jobs)
     else:
         _sum_by_tables(tables, residual, ends, variance, sizes)
-    occupied = np.all([np.isfinite(share.log_mass) for _, share in found.terms], axis=0)
-    told = occupied & (sizes[:, 1] > 0)
+    told = found.occupied & (sizes[:, 1] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         count = np.where(told, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
     error = np.where(told[:, None], np.sqrt(variance), np.nan)
-    return ClusterErrors(error, np.asarray(count - 1.0), np.where(occupied, np.sqrt(sizes[:, 0]), np.nan))
+    return ClusterErrors(error, np.asarray(count - 1.0), np.where(found.occupied, np.sqrt(sizes[:, 0]), np.nan))
 
 
 def _cluster_ends(code: Integers) -> Integers:

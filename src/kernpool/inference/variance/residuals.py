@@ -191,6 +191,30 @@ class Training:
         """Trace of the hat matrix: effective parameters of the fit."""
         return float(weighted_sum(self.weight, self.leverage))
 
+    def freedom(self, remedy: str) -> float:
+        """Return the degrees of freedom of the residuals; raise ValueError unless there is more than one."""
+        freedom = self.rows - self.trace
+        if not freedom > 1.0:
+            raise ValueError(
+                f"the fit has {self.trace:.6g} effective parameters for {self.rows:g} rows, so that no residual is "
+                f"left{remedy}"
+            )
+        return freedom
+
+    @property
+    def rounding(self) -> Array:
+        """Size below which residuals of each output are only rounding error."""
+        return nothing_left(self.value[self.weight > 0])
+
+
+def need_rows(total: float, what: str) -> None:
+    """Raise ValueError unless the total of frequency weights is at least five; `what` begins the message."""
+    if not total >= FEWEST_ROWS:
+        raise ValueError(
+            f"{what} at least {FEWEST_ROWS} rows, got {total:g}; weights are frequencies, and a weight of 3 is three "
+            "equal rows"
+        )
+
 
 def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
@@ -216,11 +240,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
         If there are fewer than five rows.
     """
     weight = smoother.weight
-    if not weight.sum() >= FEWEST_ROWS:
-        raise ValueError(
-            f"inference needs at least {FEWEST_ROWS} rows, got {weight.sum():g}; weights are frequencies, and a weight "
-            "of 3 is three equal rows"
-        )
+    need_rows(weight.sum(), "inference needs")
     problem = smoother.left_out_problem()
     state, n = smoother.sums(problem), len(weight)
     log_own = np.full(n, problem.similarity.log_peak)
@@ -296,12 +316,7 @@ def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3")
         If `kind` is unknown, or the fit takes all degrees of freedom.
     """
     check_choice("residuals", kind, RESIDUALS)
-    freedom = training.rows - training.trace
-    if not freedom > 1.0:
-        raise ValueError(
-            f"the fit has {training.trace:.6g} effective parameters for {training.rows:g} rows, so that no residual is "
-            "left to estimate the noise from; use a larger bandwidth"
-        )
+    freedom = training.freedom(" to estimate the noise from; use a larger bandwidth")
     if kind == "nn":
         squared = nearest_residuals(smoother)
     elif kind == "hc3":

@@ -20,7 +20,7 @@ from kernpool.core import EmptyWindowWarning, Problem, RankDeficiencyWarning, wa
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.cluster_robust import Clusters, cluster_errors, of_whole_fit
-from kernpool.inference.variance.residuals import Noise, Training, local_noise, nothing_left, squared_residuals
+from kernpool.inference.variance.residuals import Noise, Training, local_noise, squared_residuals
 from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm
 
@@ -111,73 +111,55 @@ def errors_of(
         If the rows around a point do not identify the slope.
     """
     check_variance(variance, clustered=clusters is not None)
+    errors: list[Errors] = []
     if clusters is not None:
         if variance not in LEFT_OUT:
             clusters = of_whole_fit(clusters, training, corrected=variance == "hc1")
-        return [_of_clusters(smoother, training, one, clusters) for one in found]
+        quiet = np.max(np.abs(clusters.residual), axis=0) <= training.rounding
+        for one in found:
+            spread, df, size = cluster_errors(smoother, one, clusters)
+            error = _where_identified(one, np.where(quiet & np.isfinite(spread), 0.0, spread), size, training)
+            errors.append(Errors(error, df, None, clusters.residual, spread, clusters.code))
+        return errors
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    sums, errors = SharedSums(smoother.sums, [pair for one in found for pair in one.known]), []
+    sums = SharedSums(smoother.sums, [pair for one in found for pair in one.known])
     noise = local_noise(smoother, places, squared, sums)
-    quiet = noise.variance <= rounding_of(training) ** 2
+    quiet = noise.variance <= training.rounding**2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     for one in found:
-        size = None
+        size = np.empty(0)
         if variance == "local" or one.column is not None:
             size = np.sqrt(squared_norm(one.terms, sums))
-        if variance == "local" and size is not None:
+        if variance == "local":
             residual, spread = np.ones((len(squared), 1)), size[:, None]
             error = np.sqrt(noise.variance) * spread
         else:
             residual = np.sqrt(squared)
-            forms = [squared_norm(one.terms, sums, psi) for psi in squared.T]
-            spread = np.sqrt(np.stack(forms, axis=1))
+            spread = np.sqrt(np.stack([squared_norm(one.terms, sums, psi) for psi in squared.T], axis=1))
             error = np.where(quiet, 0.0, spread)
-        if one.column is not None and size is not None:
-            error = _where_there_is_a_slope(one, error, size * math.sqrt(training.rows))
-        errors.append(Errors(_where_occupied(one, error), noise.df, noise, residual, spread))
+        errors.append(Errors(_where_identified(one, error, size, training), noise.df, noise, residual, spread))
     return errors
 
 
-def _of_clusters(smoother: Smoother, training: Training, found: Estimate, clusters: Clusters) -> Errors:
-    """Return cluster-robust standard errors, with NaN where rows do not identify the slope that is estimated.
+def _where_identified(found: Estimate, error: Array, size: Array, training: Training) -> Array:
+    """Return standard errors, with NaN in empty windows, and with a warning where rows do not identify a slope.
 
-    They are zero if residuals are only rounding error.
+    There linear weights, of the norm `size`, are only rounding, or belong to a plane that degenerates to a constant: a
+    slope near zero with an equally small error would look precise.
     """
-    spread, df, size = cluster_errors(smoother, found, clusters)
-    quiet = np.max(np.abs(clusters.residual), axis=0) <= rounding_of(training)
-    error = np.where(quiet & np.isfinite(spread), 0.0, spread)
-    if found.column is not None:
-        error = _where_there_is_a_slope(found, error, size * math.sqrt(training.rows))
-    return Errors(_where_occupied(found, error), df, None, clusters.residual, spread, clusters.code)
-
-
-def rounding_of(training: Training) -> Array:
-    """Return the size below which residuals of each output are only rounding error."""
-    return nothing_left(training.value[training.weight > 0])
-
-
-def _where_occupied(found: Estimate, error: Array) -> Array:
-    """Return standard errors, with NaN instead of zero for queries without a row in the kernel's support."""
-    return np.where(np.isfinite(found.log_mass)[:, None], error, np.nan)
-
-
-def _where_there_is_a_slope(found: Estimate, error: Array, size: Array) -> Array:
-    """Return standard errors of slopes, with NaN and a warning where rows do not identify the slope.
-
-    Linear weights are only rounding there, or belong to a plane that degenerates to a constant: a slope near zero with
-    an equally small error would look precise.
-    """
+    error = np.where(found.occupied[:, None], error, np.nan)
+    if found.column is None:
+        return error
+    size = size * math.sqrt(training.rows)
     bandwidth = found.terms[0][1].problem.similarity.bandwidth[found.column]
     (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
-    if not flat.size:
-        return error
-    warn_caller(
-        f"around {flat.size} of {len(error)} queries (the first is query {flat[0]}) the rows determine no slope by "
-        f"column {found.column}, and its standard error becomes NaN; use a larger bandwidth",
-        RankDeficiencyWarning,
-    )
-    error = error.copy()
-    error[flat] = np.nan
+    if flat.size:
+        warn_caller(
+            f"around {flat.size} of {len(error)} queries (the first is query {flat[0]}) the rows determine no slope by "
+            f"column {found.column}, and its standard error becomes NaN; use a larger bandwidth",
+            RankDeficiencyWarning,
+        )
+        error[flat] = np.nan
     return error
 
 
@@ -241,7 +223,7 @@ class ExtrapolationWarning(UserWarning):
 
 def warn_of_empty(found: Estimate) -> None:
     """Warn of queries without a training row in the kernel's support, whose standard errors are NaN."""
-    (empty,) = np.nonzero(~np.isfinite(found.log_mass))
+    (empty,) = np.nonzero(~found.occupied)
     if empty.size:
         warn_caller(
             f"{empty.size} of {len(found.center)} queries have no key with positive weight (the first is query "
@@ -263,11 +245,10 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
     report_rank : callable
         Callback for rank-deficient planes.
     """
-    occupied = np.isfinite(found.log_mass)
-    report_rank(found.rank, occupied, columns)
+    report_rank(found.rank, found.occupied, columns)
     if found.curvature_rank is not None:
         full = found.terms[0][1].tilt.shape[1]
-        warn_of_curvature(found.curvature_rank, occupied & (found.rank == columns), full)
+        warn_of_curvature(found.curvature_rank, found.occupied & (found.rank == columns), full)
 
 
 def within_range(problem: Problem) -> NDArray[np.bool_]:
