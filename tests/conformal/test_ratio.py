@@ -166,8 +166,8 @@ def test_the_same_bits_for_any_number_of_threads():
         ({"largest": 0.0}, ValueError, "largest must be a positive number"),
         ({"largest": np.inf}, ValueError, "largest must be a positive number"),
         ({"largest": "all"}, ValueError, "largest must be a positive number"),
-        ({"weight_train": [1.0]}, ValueError, "weight_train: "),
-        ({"weight_new": [-1.0, 1.0, 1.0]}, ValueError, "weight_new: .*negative"),
+        ({"weight_train": [1.0]}, ValueError, "weight_train must have one entry per row"),
+        ({"weight_new": [-1.0, 1.0, 1.0]}, ValueError, "weight_new must not be negative"),
     ],
 )
 def test_bad_input(options, error, message):
