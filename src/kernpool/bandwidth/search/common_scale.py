@@ -5,18 +5,17 @@ is the global one on that interval up to the resolution of the grid. With many r
 its best factor is refined on all rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.bandwidth.search.fast_objectives import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.fast_objectives import FastObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.setup import SearchOptions
 from kernpool.bandwidth.search.state import SearchState
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
 Array = NDArray[np.float64]
 
@@ -49,14 +48,10 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
     """
     spread = state.start.spread
     grid = candidates(first.rows.X / spread, state.options)
-    way = choose_way(first, one_factor=True)
-    state.starts, state.way = len(grid), way.reason
-    if way.quick:
-        state.quick = quick = PairwiseObjective(first)  # no check: every evaluation is reported
-        minimise(quick, spread, grid)
-        state.hand_over(quick.best.theta)
-    elif first is objective:
-        minimise(first, spread, grid)
+    state.starts, quickest = len(grid), state.quickest(first)
+    if first is objective or quickest is not first:
+        minimise(quickest, spread, grid)
+        state.hand_over(quickest.best.theta)
     else:
         scan(first, spread, grid)
     if first is objective:
@@ -110,7 +105,7 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     return grid
 
 
-def scan(objective: Objective, spread: Array, grid: Array) -> Array:
+def scan(objective: Objective | FastObjective, spread: Array, grid: Array) -> Array:
     """Evaluate the criterion at each common bandwidth factor of a grid.
 
     Parameters
@@ -130,42 +125,19 @@ def scan(objective: Objective, spread: Array, grid: Array) -> Array:
     return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
 
 
-def minimise(objective: Objective | PairwiseObjective, spread: Array, grid: Array) -> None:
+def minimise(objective: Objective | FastObjective, spread: Array, grid: Array) -> None:
     """Minimise a criterion over a common bandwidth factor: on a grid, then around its best local minima.
 
-    Local minima are refined by Brent's method. Results are in `objective.tried`. The fast objective of a small
-    one-column table is evaluated on several threads.
+    Local minima are refined by Brent's method. Results are in `objective.tried`.
 
     Parameters
     ----------
     objective, spread, grid
         As in `scan`.
     """
-    logs, penalised = np.log(grid), partial(_penalised, objective, np.log(spread))
-    if not isinstance(objective, PairwiseObjective):
-        for low, high in _valleys(logs, scan(objective, spread, grid)):
-            _bounded(penalised, low, high)
-        return
-    options, rows = objective.engine.options, len(objective.rows.X)
-    n_jobs, report, values = resolve_n_jobs(options.n_jobs), options.progress, np.empty(len(logs))
-    progress = None if report is None else lambda done, total: report(done * rows, total * rows)
-
-    def evaluate(points: slice) -> Iterator[None]:
-        for i in range(points.start, points.stop):
-            values[i] = penalised(logs[i])
-            yield
-
-    run_blocks(evaluate, cut(len(logs), 4), n_jobs, progress)
-    valleys = _deep_valleys(logs, values)
-
-    def refine(which: slice) -> Iterator[None]:
-        for low, high in valleys[which]:
-            _bounded(penalised, low, high)
-            yield
-
-    run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
-    # As if by one thread.
-    objective.tried.sort(key=lambda one: float(one.theta[0]))
+    penalised = partial(_penalised, objective, np.log(spread))
+    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
+        _bounded(penalised, low, high)
 
 
 def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
@@ -231,27 +203,7 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     return [(low, high) for low, high in ends if low < high]
 
 
-def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return those intervals of `_valleys` in which the global minimum of a smooth criterion may lie.
-
-    The minimum is assumed to be at most ten times as far below the grid as the parabola through three points suggests.
-    """
-    valleys, deep = _valleys(logs, values), []
-    for low, high in valleys:
-        first, last = np.searchsorted(logs, [low, high])
-        lowest = bottom = float(values[first : last + 1].min())
-        if last - first == 2:
-            left, middle, right = values[first : last + 1]
-            bend = left - 2.0 * middle + right  # the grid is even
-            bottom -= 10.0 * (right - left) ** 2 / (8.0 * bend) if bend > 0 else 0.0
-        else:
-            bottom -= 10.0 * float(np.ptp(values[first : last + 1]))
-        if bottom <= values.min() or lowest == values.min():
-            deep.append((low, high))
-    return deep
-
-
-def _penalised(objective: Objective | PairwiseObjective, log_spread: Array, log_factor: float) -> float:
+def _penalised(objective: Objective | FastObjective, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED
 

@@ -26,7 +26,6 @@ bandwidths times the rate n^(-1/(4 + d)) are the start on all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows, canonical_ratio
 from kernpool.bandwidth.search.common_scale import candidates
-from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, choose_way_of_log_loss
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, choose_way
 from kernpool.bandwidth.search.objective import Objective, Trial, best_of, cost_of_empty
 from kernpool.bandwidth.search.state import SearchState
 
@@ -65,18 +64,15 @@ class LogLoss:
         Leave-one-out criterion of one-hot labels.
     spread : ndarray of shape (d,)
         Spreads of the columns.
-    check : callable, optional
-        Called before every evaluation; raises an error where a search is to stop.
     """
 
     ridge = 0.0
 
-    def __init__(self, objective: Objective, spread: Array, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, objective: Objective, spread: Array) -> None:
         self.objective, self.rows, self.box, self.columns = objective, objective.rows, objective.box, len(spread)
-        self._check = check
         self.chosen: Trial | None = None
-        self.way = choose_way_of_log_loss(objective)
-        self._quick = AllPairsObjective(objective) if self.way.quick else None
+        self.way = choose_way(objective)
+        self._quick = AllPairsObjective(objective) if self.way.make else None
         self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.group)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
@@ -107,7 +103,6 @@ class LogLoss:
 
     def at(self, x: Array, *, slope: bool = True) -> LogLossPoint:
         """Evaluate the penalised log loss at search coordinates `x` and, if `slope`, its gradient."""
-        self._check()
         at = (self._quick or self.objective).evaluate(self.theta(x))
         weight, total, number = self.rows.weight, self.rows.total, self.rows.number
         off = at.residual[self.is_mine] / np.sqrt(weight / total)  # one minus the probability of the right class

@@ -229,10 +229,11 @@ def search_bandwidth(
 
     def criterion_of(rows: TrainingRows) -> Any:
         found = state.objective(rows)
-        return log_loss.LogLoss(found, start.spread, state.check) if classes else found
+        return log_loss.LogLoss(found, start.spread) if classes else found
 
     objective = criterion_of(rows)
-    limit = MOST_ROWS_FOR_GRID if one or classes or _is_quick(objective) else MOST_ROWS_FOR_STARTS
+    many = one or classes or (len(rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective).make is not None)
+    limit = MOST_ROWS_FOR_GRID if many else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
     state.fewer += [] if first is objective else [first]
     with one_thread():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
@@ -246,11 +247,6 @@ def search_bandwidth(
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
     return _outcome(objective, state, reason, started)
-
-
-def _is_quick(objective: Objective) -> bool:
-    """Return whether a fast method can try all starting points on all rows."""
-    return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
 def _finish_early(objective: Any, state: SearchState) -> str:
