@@ -6,8 +6,6 @@ cover too little. Rounded data have equal rows by chance, which is no mistake; `
 distinguished.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -126,7 +124,9 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     """
     X, code, table = rows.X, rows.code, rows.value
     hashes = _hash([*X.T, *code.T, *table.T])
-    kept = _subsample(hashes)
+    every = kept = np.arange(len(hashes))
+    if len(hashes) > SEEN:  # all copies of a row or none of them
+        kept = np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
     total, copies, first = _count_distinct(hashes, weight, rows.group, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
@@ -138,7 +138,6 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    every = np.arange(len(hashes))
     return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.group, every)[1]
 
 
@@ -164,13 +163,6 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
         found = (found ^ bits) * _ODD
         found ^= found >> _HALF
     return found
-
-
-def _subsample(hashes: Hashes) -> NDArray[np.intp]:
-    """Return the indices of all rows, or of a sample of about 65 536 that has all copies of a row or none of them."""
-    if len(hashes) <= SEEN:
-        return np.arange(len(hashes))
-    return np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
 
 
 def _count_distinct(

@@ -4,8 +4,6 @@ The rules use the spread of the columns and the number of rows, and never y. `ra
 bandwidths that are best for a sample into bandwidths for more rows.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

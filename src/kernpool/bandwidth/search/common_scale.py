@@ -5,7 +5,6 @@ is the global one on that interval up to the resolution of the grid. With many r
 its best factor is refined on all rows.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -46,14 +45,17 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
     str
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
+    from scipy.optimize import minimize_scalar
+
     spread = state.start.spread
     grid = candidates(first.rows.X / spread, state.options)
     state.starts, quickest = len(grid), state.quickest(first)
+    logs, penalised = np.log(grid), partial(_penalised, quickest, np.log(spread))
+    values = np.array([penalised(point) for point in logs])
     if first is objective or quickest is not first:
-        minimise(quickest, spread, grid)
+        for bounds in _valleys(logs, values):
+            minimize_scalar(penalised, bounds=bounds, method="bounded", options={"xatol": TOLERANCE})
         state.hand_over(quickest.best.theta)
-    else:
-        scan(first, spread, grid)
     if first is objective:
         return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
@@ -103,41 +105,6 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     low = 0.1 * float(np.quantile(nearest, 0.1))
     grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
     return grid
-
-
-def scan(objective: Objective | FastObjective, spread: Array, grid: Array) -> Array:
-    """Evaluate the criterion at each common bandwidth factor of a grid.
-
-    Parameters
-    ----------
-    objective : Objective
-        Criterion as a function of log bandwidths.
-    spread : ndarray of shape (d,)
-        Bandwidths at the factor one.
-    grid : ndarray of shape (k,)
-        Factors, increasing.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        The penalised mean of squares at each.
-    """
-    return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
-
-
-def minimise(objective: Objective | FastObjective, spread: Array, grid: Array) -> None:
-    """Minimise a criterion over a common bandwidth factor: on a grid, then around its best local minima.
-
-    Local minima are refined by Brent's method. Results are in `objective.tried`.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As in `scan`.
-    """
-    penalised = partial(_penalised, objective, np.log(spread))
-    for low, high in _valleys(np.log(grid), scan(objective, spread, grid)):
-        _bounded(penalised, low, high)
 
 
 def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
@@ -206,9 +173,3 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
 def _penalised(objective: Objective | FastObjective, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED
-
-
-def _bounded(function: Callable[[float], float], low: float, high: float) -> None:
-    from scipy.optimize import minimize_scalar
-
-    minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": TOLERANCE})

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS
-from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, best_of, log_factor, penalise
+from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, best_of, log_factor
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import get_kernel
@@ -69,11 +69,6 @@ class FastObjective(ABC):
     def best(self) -> Trial:
         """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
-
-    def hand_over(self, theta: Array) -> None:
-        """Pass the recorded evaluations to the full `Objective`, and evaluate the latter at the parameters `theta`."""
-        self.engine.tried_quickly += self.tried
-        self.engine.evaluate(theta)
 
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
@@ -146,10 +141,8 @@ class PairwiseObjective(FastObjective):
                 self.loops.sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
         prediction = (sums[1:] / sums[0]).T
         denominator = np.where(alone, np.inf, sums[0])
-        residual, criterion = (self._value - prediction) * self._share, self.engine.options.criterion
-        penalised, error, residual, slope = penalise(criterion, residual, rows.weight, 1.0 / denominator)
-        if self.engine.penalty is not None:
-            penalised, residual = self.engine.penalty.apply(penalised, residual, theta, rows.number)
+        residual = (self._value - prediction) * self._share
+        penalised, error, residual, slope = self.engine.penalise(theta, residual, 1.0 / denominator)
         self.tried.append(Trial(theta, penalised, error, 0))
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
@@ -158,9 +151,8 @@ class PairwiseObjective(FastObjective):
         if isinstance(at, Evaluation):
             return self.engine.jacobian(at)
         scaled, reach = self._scaled(at.theta)
-        (d, n), row = scaled.shape, (np.empty(scaled.shape[1]), np.empty(scaled.shape[1]))
-        sums = np.zeros((d, *self._weighted.shape))
-        self.loops.add_derivatives(scaled, self._weighted, reach, sums, *row)
+        sums, (kernel, moved_row) = np.zeros((len(scaled), *self._weighted.shape)), np.empty((2, scaled.shape[1]))
+        self.loops.add_derivatives(scaled, self._weighted, reach, sums, kernel, moved_row)
         self._report()
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
@@ -169,9 +161,7 @@ class PairwiseObjective(FastObjective):
         # The diagonal of the hat matrix is one over the denominator.
         share = self.rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
-        if self.engine.penalty is not None:
-            result += self.engine.penalty.moved(at.residual, at.theta, self.rows.number)
-        return np.asarray(result.reshape(n * at.residual.shape[1], d))
+        return self.engine.add_penalty(result, at.theta, at.residual)
 
     def _report(self) -> None:
         if self.engine.options.progress is not None:

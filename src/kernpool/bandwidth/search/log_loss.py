@@ -24,8 +24,6 @@ bandwidths times the rate n^(-1/(4 + d)) are the start on all of them.
    estimation", COMPSTAT 1974, 101-110.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -69,10 +67,10 @@ class LogLoss:
     ridge = 0.0
 
     def __init__(self, objective: Objective, spread: Array) -> None:
-        self.objective, self.rows, self.box, self.columns = objective, objective.rows, objective.box, len(spread)
+        self.rows, self.box, self.columns = objective.rows, objective.box, len(spread)
         self.chosen: Trial | None = None
         self.way = choose_way(objective)
-        self._quick = AllPairsObjective(objective) if self.way.make else None
+        self._quickest = AllPairsObjective(objective) if self.way.make else objective
         self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.group)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
@@ -80,11 +78,7 @@ class LogLoss:
         self.low = np.r_[low[: self.columns], np.full(k, LEAST_ROOT)]
         self.high = np.r_[high[: self.columns], np.ones(k)]
         self.tried: list[Trial] = []
-
-    @property
-    def all_tried(self) -> list[Trial]:
-        """Summaries of all evaluations."""
-        return self.tried
+        self.tried_quickly: list[Trial] = []  # none: all evaluations count as they are
 
     @property
     def best(self) -> Trial:
@@ -103,7 +97,7 @@ class LogLoss:
 
     def at(self, x: Array, *, slope: bool = True) -> LogLossPoint:
         """Evaluate the penalised log loss at search coordinates `x` and, if `slope`, its gradient."""
-        at = (self._quick or self.objective).evaluate(self.theta(x))
+        at = self._quickest.evaluate(self.theta(x))
         weight, total, number = self.rows.weight, self.rows.total, self.rows.number
         off = at.residual[self.is_mine] / np.sqrt(weight / total)  # one minus the probability of the right class
         share, mixed, loss = prior_share(1.0 - off, self.prior, weight)
@@ -114,10 +108,7 @@ class LogLoss:
         slopes = np.zeros(len(x))
         if slope:
             cotangent = np.where(self.is_mine, ((share - 1.0) * weight / mixed / total)[:, None], 0.0)
-            if self._quick is not None:
-                slopes = self._quick.pullback(at, cotangent).sum(axis=0)
-            else:
-                slopes = self.objective.pullback(at.problem, at.state, cotangent).sum(axis=0)
+            slopes = self._quickest.pullback(at, cotangent).sum(axis=0)
             slopes[: self.columns] -= relevance / number
             slopes[self.columns :] = 2.0 * x[self.columns :] * (slopes[self.columns :] * self.largest - 1.0 / number)
         return LogLossPoint(x, value, slopes, -np.log(mixed), self.tried[-1])

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -214,6 +215,7 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
     return np.asarray(learned) if np.all(np.isfinite(learned)) else np.zeros_like(curvature)
 
 
+by_criterion, of_end = attrgetter("penalised"), attrgetter("end.penalised")
 MOST_TRIED_ONE_BY_ONE = 8  # columns: up to so many, all of them are
 # In 25 problems of 9 to 34 columns the criterion ends as low as by trying all of them, to 4e-6. In five tables of 30
 # columns with many minima it ends from 55 % lower to 36 % higher, lower in three, by a quarter of the evaluations.
@@ -272,7 +274,7 @@ def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Itera
         theta = at.theta.copy()
         theta[order[:size]] = np.where(numeric, theta + 3.0, high)[order[:size]]
         place = objective.evaluate(np.minimum(theta, high))
-        best = sorted([*best, place], key=lambda one: float(one.penalised))[:BATCHES]
+        best = sorted([*best, place], key=by_criterion)[:BATCHES]
         size *= 2
     yield from best
 
@@ -347,7 +349,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         valleys_of(objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder)
         for middle in middles
     )
-    valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=_criterion_of)
+    valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=by_criterion)
     if not valleys or not np.isfinite(valleys[0].penalised):
         return
     best = valleys[0]
@@ -359,7 +361,7 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
         yield objective.evaluate(np.minimum(without, high))
     drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
     drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, d + k))), low, high)
-    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=_criterion_of)
+    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=by_criterion)
 
 
 def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
@@ -376,10 +378,6 @@ def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
         here = place
     if here is not None and here.penalised <= before and here.penalised < np.inf:
         yield here
-
-
-def _criterion_of(at: Any) -> float:
-    return float(at.penalised)
 
 
 def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
@@ -541,7 +539,7 @@ def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewt
             one = descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE)
             begun.append(replace(one, end=SearchEnd(one.end.theta, float(one.end.penalised))))
     finalists: list[GaussNewton] = []
-    for one in sorted(begun, key=lambda one: float(one.end.penalised)):
+    for one in sorted(begun, key=of_end):
         if all(np.abs(one.end.theta - other.end.theta).max() > 0.05 for other in finalists):
             finalists.append(one)
     best: GaussNewton | None = None
@@ -760,7 +758,7 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
         start = joint.evaluate(np.append(theta, np.log(ridge * joint.unit)))
         if np.isfinite(start.penalised):
             begun.append(descend(joint, start, max_steps=FIRST_STEPS_OF_RIDGE, tolerance=FIRST_TOLERANCE_OF_RIDGE))
-    best = min(begun, key=lambda one: float(one.end.penalised))
+    best = min(begun, key=of_end)
     best = descend(joint, best.end, max_steps=STEPS_OF_RIDGE, tolerance=TOLERANCE_OF_RIDGE, curvature=best.curvature)
     ridge = float(np.exp(best.end.theta[-1]))
     engine.ridge = ridge

@@ -4,8 +4,6 @@
 objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -284,7 +282,8 @@ def _finish_early(objective: Any, state: SearchState) -> str:
 
 def _outcome(objective: Any, state: SearchState, reason: str, started: float) -> BandwidthSearch:
     """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
-    best, tried, start, criterion = objective.best, objective.all_tried, state.start, state.options.criterion
+    best, start, criterion = objective.best, state.start, state.options.criterion
+    tried = [*objective.tried_quickly, *objective.tried]
     rows, spread, one, d = start.rows, start.spread, start.one_factor, len(start.spread)
     scale, exponent = start.scale, start.exponent
     several = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
@@ -313,7 +312,7 @@ def _outcome(objective: Any, state: SearchState, reason: str, started: float) ->
         empty_windows=best.empty_windows,
         tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
         values=np.array([criterion.value(at.penalised, power) for at in tried]),
-        evaluations=len(tried) + sum(len(one.all_tried) for one in state.fewer),
+        evaluations=len(tried) + sum(len(one.tried_quickly) + len(one.tried) for one in state.fewer),
         starts=state.starts,
         rows=len(rows.X),
         seconds=time.perf_counter() - started,

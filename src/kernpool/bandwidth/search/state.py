@@ -94,7 +94,8 @@ class SearchState:
         """Drop the fast objective, if any: pass its evaluations to the full one, and evaluate the latter at `theta`."""
         if self.quick is not None:
             quick, self.quick = self.quick, None
-            quick.hand_over(theta)
+            quick.engine.tried_quickly += quick.tried
+            quick.engine.evaluate(theta)
 
     def count(self, starts: Iterable[Any]) -> Iterator[Any]:
         """Yield the starting points of a search unchanged, and count them in `starts`."""
