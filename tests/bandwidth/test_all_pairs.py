@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel, kernel_names
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search import fast_objectives
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
@@ -14,8 +14,6 @@ from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import canonical_rows, objective_of
 
-SLOPED = [name for name in kernel_names() if name != "boxcar"]
-FAR_REACHING = ("gaussian", "logistic", "laplace")
 LEVELS = {
     "numbers": (),
     "levels": (("aitchison_aitken", 3), ("li_racine_ordered", np.arange(4.0))),
@@ -37,9 +35,9 @@ def make_rows(n=60, d=2, outputs=1, weighted=False, levels="numbers", seed=0):
     return canonical_rows(X, y, weight, code), Categories(tuple(map(get_categorical_kernel, names)), counts)
 
 
-def both(rows, categories, criterion="loo", kernel="gaussian", **options):
+def both(rows, categories, criterion="loo", **options):
     """The engine, and the quick way."""
-    engine = objective_of(rows, criterion, categories=categories, kernel=get_kernel(kernel), **options)
+    engine = objective_of(rows, criterion, categories=categories, kernel=get_kernel("gaussian"), **options)
     return engine, AllPairsObjective(engine)
 
 
@@ -61,16 +59,13 @@ def check(engine, quick, theta, tolerance=1e-11, slopes=1e-10):
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("kernel", SLOPED)
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_numbers_and_slopes_are_those_of_the_engine(criterion, degree, kernel):
-    far = 1.0 if kernel in FAR_REACHING else 3.0
-    cases = itertools.product(("radial", "product"), LEVELS, ((False, 1), (True, 2)))
-    for composition, levels, (weighted, outputs) in cases:
+def test_numbers_and_slopes_are_those_of_the_engine(criterion, degree):
+    for levels, (weighted, outputs) in itertools.product(LEVELS, ((False, 1), (True, 2))):
         rows, categories = make_rows(outputs=outputs, weighted=weighted, levels=levels)
-        engine, quick = both(rows, categories, criterion, kernel, degree=degree, composition=composition)
-        check(engine, quick, np.concatenate([np.log([0.7 * far, 1.5 * far]), 0.3 * categories.largest]))
+        engine, quick = both(rows, categories, criterion, degree=degree)
+        check(engine, quick, np.concatenate([np.log([0.7, 1.5]), 0.3 * categories.largest]))
 
 
 @pytest.mark.covering
@@ -100,21 +95,17 @@ def test_levels_that_have_nothing_to_do_with_each_other():
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_bandwidths_from_tiny_to_huge(weighted, degree, kernel):
-    """Most windows of a compact kernel are empty at first, and rows of an infinite one far from all others."""
+def test_bandwidths_from_tiny_to_huge(weighted, degree):
+    """Rows are far from all others at first."""
     rows, categories = make_rows(n=80, weighted=weighted, levels="levels")
-    engine, quick = both(rows, categories, kernel=kernel, degree=degree)
-    smoothing, counted = 0.4 * categories.largest, []
+    engine, quick = both(rows, categories, degree=degree)
+    smoothing = 0.4 * categories.largest
     for h in np.geomspace(1e-4, 1e5, 16):
         theta = np.concatenate([np.log([h, 2.0 * h]), smoothing])
         # Below, few keys count in a window, and digits of their planes are lost in either way.
         check(engine, quick, theta, 1e-10 if not degree or h > 0.2 else 1e-3, 1e-8 if h > 0.5 else None)
-        counted.append(quick.tried[-1].empty_windows)
-    assert (max(counted) > 40) == (kernel == "epanechnikov" and not weighted)
-    assert min(counted) == 0
 
 
 @pytest.mark.parametrize("degree", [0, 1])

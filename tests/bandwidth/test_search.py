@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
-from kernpool.bandwidth.search.gauss_newton import _learn
+from kernpool.bandwidth.search.per_column import _learn
 from tests.support.searches import canonical_rows, gradient_of, objective_of, search_bandwidth
 from tests.support.thinning import thinned
 

@@ -8,8 +8,8 @@ from scipy.optimize import minimize_scalar
 
 from kernpool import get_kernel
 from kernpool.bandwidth.search import common_scale, per_column, search
-from kernpool.bandwidth.search.gauss_newton import descend
 from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.per_column import descend
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import canonical_rows, objective_of, search_bandwidth

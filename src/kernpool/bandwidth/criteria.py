@@ -40,8 +40,6 @@ from -4.5 to .24. Refusing bandwidths with leverage one would leave none where a
 row.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

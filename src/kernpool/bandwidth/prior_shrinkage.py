@@ -1,7 +1,5 @@
 """Shrinkage of class probabilities towards class priors; the mixing weight minimises leave-one-out log loss."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

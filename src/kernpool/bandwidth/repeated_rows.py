@@ -6,8 +6,6 @@ cover too little. Rounded data have equal rows by chance, which is no mistake; `
 distinguished.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -115,8 +113,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
 
     Notes
     -----
-    One sort of the outputs, and one of the first column if outputs are labels: only where these have ties are rows
-    compared. O(n log n) time, and O(n) beyond 65 536 rows.
+    Rows are compared by a hash of 64 bits. O(n log n) time, and O(n) beyond 65 536 rows.
 
     Examples
     --------
@@ -126,12 +123,10 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     [25.0, 0.0]
     """
     X, code, table = rows.X, rows.code, rows.value
-    if weight is None and not (_has_ties(table[:, 0]) and _has_ties(X[:, 0])):
-        return 0.0
     hashes = _hash([*X.T, *code.T, *table.T])
-    if weight is None and not _has_ties(hashes):
-        return 0.0
-    kept = _subsample(hashes)
+    every = kept = np.arange(len(hashes))
+    if len(hashes) > SEEN:  # all copies of a row or none of them
+        kept = np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
     total, copies, first = _count_distinct(hashes, weight, rows.group, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
@@ -143,7 +138,6 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    every = np.arange(len(hashes))
     return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.group, every)[1]
 
 
@@ -169,24 +163,6 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
         found = (found ^ bits) * _ODD
         found ^= found >> _HALF
     return found
-
-
-def _subsample(hashes: Hashes) -> NDArray[np.intp]:
-    """Return the indices of all rows, or of a sample of about 65 536 that has all copies of a row or none of them."""
-    if len(hashes) <= SEEN:
-        return np.arange(len(hashes))
-    return np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
-
-
-def _has_ties(column: NDArray[Any]) -> bool:
-    """Return whether at least a tenth of the values of a column repeat another value.
-
-    Otherwise fewer than a tenth of the rows can be copies.
-    """
-    if len(column) > SEEN:
-        column = column[_subsample(_hash([column]))]
-    ordered = np.sort(column)
-    return bool(np.count_nonzero(ordered[1:] == ordered[:-1]) >= MANY * len(column))
 
 
 def _count_distinct(

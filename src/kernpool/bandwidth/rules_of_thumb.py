@@ -1,15 +1,10 @@
-"""Rule-of-thumb bandwidths (Scott, Silverman), rescaling of bandwidths to more rows, and rows grouped by distinct x.
+"""Rule-of-thumb bandwidths (Scott, Silverman), and rescaling of bandwidths to more rows.
 
 The rules use the spread of the columns and the number of rows, and never y. `rate_factor` and `bring_to_rows` turn
-bandwidths that are best for a sample into bandwidths for more rows. `Points` holds the rows of one column by
-distinct value: number of rows, mean of y and sum of squares about it. A plug-in bandwidth that uses only these
-depends neither on the order of the rows nor on whether rows are repeated or weighted.
+bandwidths that are best for a sample into bandwidths for more rows.
 """
 
-from __future__ import annotations
-
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,82 +207,3 @@ def bring_to_rows(
     factor = rate_factor(few, many, int(np.count_nonzero(matters[:d])))
     shrunk = np.where(matters, np.concatenate([bandwidth * factor, smoothing * factor**2]), [*bandwidth, *smoothing])
     return shrunk[:d], shrunk[d:], factor
-
-
-@dataclass(frozen=True)
-class Points:
-    """Rows of one column grouped by distinct x, in increasing order.
-
-    Parameters
-    ----------
-    place : ndarray of shape (n,)
-        Distinct x, strictly increasing.
-    rows : ndarray of shape (n,)
-        Number of rows at each x; fractions are allowed.
-    mean : ndarray of shape (n,)
-        Their mean of y.
-    squares : ndarray of shape (n,)
-        Their sum of squares about that mean.
-    """
-
-    place: Array
-    rows: Array
-    mean: Array
-    squares: Array
-
-    @property
-    def total(self) -> float:
-        """Number of rows, as the sum of their frequency weights."""
-        return float(self.rows.sum())
-
-    @property
-    def width(self) -> float:
-        """Range of x: distance between its smallest and largest value."""
-        return float(self.place[-1] - self.place[0])
-
-    def between(self, first: float, last: float) -> Points:
-        """Return the points whose cumulative row count lies between `first` and `last`; boundary points are split."""
-        edges = np.clip(np.concatenate([[0.0], np.cumsum(self.rows)]), first, last)
-        share = np.diff(edges) / self.rows
-        kept = share > 1e-9  # what rounding leaves of a point is dropped
-        return Points(self.place[kept], (share * self.rows)[kept], self.mean[kept], (share * self.squares)[kept])
-
-
-def gather(x: Array, y: Array, rows: Array) -> Points:
-    """Group rows by distinct x, with the row count, mean and sum of squares of y at each.
-
-    Parameters
-    ----------
-    x, y, rows : ndarray of shape (n,)
-        Inputs, outputs, and frequency of each row (positive).
-
-    Returns
-    -------
-    Points
-        One per distinct x.
-    """
-    place, point = np.unique(x, return_inverse=True)
-    count = sum_by_point(point, rows, len(place))
-    mean = sum_by_point(point, rows * y, len(place)) / count
-    squares = sum_by_point(point, rows * (y - mean[point]) ** 2, len(place))
-    return Points(place, count, mean, squares)
-
-
-def sum_by_point(place: NDArray[np.intp], amount: Array, places: int) -> Array:
-    """Return the sum of the amounts at each point, given the index of the point that each amount belongs to.
-
-    Parameters
-    ----------
-    place : ndarray of int, shape (n,)
-        Index of the point of each amount.
-    amount : ndarray of shape (n,)
-        The amounts.
-    places : int
-        Number of points.
-
-    Returns
-    -------
-    ndarray of shape (places,)
-        Sums.
-    """
-    return np.bincount(place, amount, places).astype(np.float64, copy=False)

@@ -3,8 +3,8 @@
 Read `search.py` first: it chooses the rows and the strategy, and reports the result. `setup.py` has the options and
 the rows of a search. `objective.py` is the criterion with its derivatives, `fast_objectives.py` the same by quicker
 sums for small tables, and the choice between them. `common_scale.py` searches one common factor, `per_column.py` one
-bandwidth per column and the ridge, by the minimiser in `gauss_newton.py`; `log_loss.py` is the
-criterion and the strategy for class probabilities. `state.py` has the progress and the time limit of a search.
+bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion and the strategy for class
+probabilities. `state.py` has the progress and the time limit of a search.
 """
 
 from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth

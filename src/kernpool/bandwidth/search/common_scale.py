@@ -5,18 +5,16 @@ is the global one on that interval up to the resolution of the grid. With many r
 its best factor is refined on all rows.
 """
 
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.bandwidth.search.fast_objectives import PairwiseObjective, choose_way
+from kernpool.bandwidth.search.fast_objectives import FastObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.setup import SearchOptions
 from kernpool.bandwidth.search.state import SearchState
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
 Array = NDArray[np.float64]
 
@@ -47,18 +45,17 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
     str
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
+    from scipy.optimize import minimize_scalar
+
     spread = state.start.spread
     grid = candidates(first.rows.X / spread, state.options)
-    way = choose_way(first, one_factor=True)
-    state.starts, state.way = len(grid), way.reason
-    if way.quick:
-        state.quick = quick = PairwiseObjective(first)  # no check: every evaluation is reported
-        minimise(quick, spread, grid)
-        state.hand_over(quick.best.theta)
-    elif first is objective:
-        minimise(first, spread, grid)
-    else:
-        scan(first, spread, grid)
+    state.starts, quickest = len(grid), state.quickest(first)
+    logs, penalised = np.log(grid), partial(_penalised, quickest, np.log(spread))
+    values = np.array([penalised(point) for point in logs])
+    if first is objective or quickest is not first:
+        for bounds in _valleys(logs, values):
+            minimize_scalar(penalised, bounds=bounds, method="bounded", options={"xatol": TOLERANCE})
+        state.hand_over(quickest.best.theta)
     if first is objective:
         return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
@@ -108,64 +105,6 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     low = 0.1 * float(np.quantile(nearest, 0.1))
     grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
     return grid
-
-
-def scan(objective: Objective, spread: Array, grid: Array) -> Array:
-    """Evaluate the criterion at each common bandwidth factor of a grid.
-
-    Parameters
-    ----------
-    objective : Objective
-        Criterion as a function of log bandwidths.
-    spread : ndarray of shape (d,)
-        Bandwidths at the factor one.
-    grid : ndarray of shape (k,)
-        Factors, increasing.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        The penalised mean of squares at each.
-    """
-    return np.array([_penalised(objective, np.log(spread), float(np.log(factor))) for factor in grid])
-
-
-def minimise(objective: Objective | PairwiseObjective, spread: Array, grid: Array) -> None:
-    """Minimise a criterion over a common bandwidth factor: on a grid, then around its best local minima.
-
-    Local minima are refined by Brent's method. Results are in `objective.tried`. The fast objective of a small
-    one-column table is evaluated on several threads.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As in `scan`.
-    """
-    logs, penalised = np.log(grid), partial(_penalised, objective, np.log(spread))
-    if not isinstance(objective, PairwiseObjective):
-        for low, high in _valleys(logs, scan(objective, spread, grid)):
-            _bounded(penalised, low, high)
-        return
-    options, rows = objective.engine.options, len(objective.rows.X)
-    n_jobs, report, values = resolve_n_jobs(options.n_jobs), options.progress, np.empty(len(logs))
-    progress = None if report is None else lambda done, total: report(done * rows, total * rows)
-
-    def evaluate(points: slice) -> Iterator[None]:
-        for i in range(points.start, points.stop):
-            values[i] = penalised(logs[i])
-            yield
-
-    run_blocks(evaluate, cut(len(logs), 4), n_jobs, progress)
-    valleys = _deep_valleys(logs, values)
-
-    def refine(which: slice) -> Iterator[None]:
-        for low, high in valleys[which]:
-            _bounded(penalised, low, high)
-            yield
-
-    run_blocks(refine, cut(len(valleys), 1), n_jobs, progress)
-    # As if by one thread.
-    objective.tried.sort(key=lambda one: float(one.theta[0]))
 
 
 def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
@@ -231,32 +170,6 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     return [(low, high) for low, high in ends if low < high]
 
 
-def _deep_valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return those intervals of `_valleys` in which the global minimum of a smooth criterion may lie.
-
-    The minimum is assumed to be at most ten times as far below the grid as the parabola through three points suggests.
-    """
-    valleys, deep = _valleys(logs, values), []
-    for low, high in valleys:
-        first, last = np.searchsorted(logs, [low, high])
-        lowest = bottom = float(values[first : last + 1].min())
-        if last - first == 2:
-            left, middle, right = values[first : last + 1]
-            bend = left - 2.0 * middle + right  # the grid is even
-            bottom -= 10.0 * (right - left) ** 2 / (8.0 * bend) if bend > 0 else 0.0
-        else:
-            bottom -= 10.0 * float(np.ptp(values[first : last + 1]))
-        if bottom <= values.min() or lowest == values.min():
-            deep.append((low, high))
-    return deep
-
-
-def _penalised(objective: Objective | PairwiseObjective, log_spread: Array, log_factor: float) -> float:
+def _penalised(objective: Objective | FastObjective, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED
-
-
-def _bounded(function: Callable[[float], float], low: float, high: float) -> None:
-    from scipy.optimize import minimize_scalar
-
-    minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": TOLERANCE})

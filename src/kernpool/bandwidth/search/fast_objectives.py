@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, best_of, log_factor, penalise
+from kernpool.bandwidth.criteria import LOG_LOSS
+from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, best_of, log_factor
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import get_kernel
-from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
 
@@ -48,14 +48,12 @@ class FastObjective(ABC):
     ----------
     engine : Objective
         The same criterion, evaluated by the engine.
-    check : callable, optional
-        Called before every evaluation; raises an error where a search is to stop.
     """
 
-    def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Objective) -> None:
         from kernpool.bandwidth.loops import all_pairs
 
-        self.engine, self.rows, self.box, self.check = engine, engine.rows, engine.box, check
+        self.engine, self.rows, self.box = engine, engine.rows, engine.box
         self.loops = all_pairs
         self.tried: list[Trial] = []
 
@@ -71,11 +69,6 @@ class FastObjective(ABC):
     def best(self) -> Trial:
         """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
-
-    def hand_over(self, theta: Array) -> None:
-        """Pass the recorded evaluations to the full `Objective`, and evaluate the latter at the parameters `theta`."""
-        self.engine.tried_quickly += self.tried
-        self.engine.evaluate(theta)
 
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
@@ -113,12 +106,10 @@ class PairwiseObjective(FastObjective):
     ----------
     engine : Objective
         The same criterion by the engine, for bandwidths at which rows have no neighbours within reach.
-    check
-        As in `FastObjective`.
     """
 
-    def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
-        super().__init__(engine, check)
+    def __init__(self, engine: Objective) -> None:
+        super().__init__(engine)
         rows, self._value = engine.rows, engine.problem.value
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._columns = np.ascontiguousarray(rows.X.T)
@@ -136,10 +127,10 @@ class PairwiseObjective(FastObjective):
 
         The engine does so if there are several columns and a row's sum of weights is negligible.
         """
-        self.check()
         rows, (scaled, reach) = self.rows, self._scaled(theta)
         sums, alone = self._own.copy(), np.zeros(len(rows.X), dtype=bool)
         self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
+        self._report()
         if len(theta) > 1 and np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
             return self.engine.evaluate(theta)
         if len(theta) == 1:
@@ -150,10 +141,8 @@ class PairwiseObjective(FastObjective):
                 self.loops.sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
         prediction = (sums[1:] / sums[0]).T
         denominator = np.where(alone, np.inf, sums[0])
-        residual, criterion = (self._value - prediction) * self._share, self.engine.options.criterion
-        penalised, error, residual, slope = penalise(criterion, residual, rows.weight, 1.0 / denominator)
-        if self.engine.penalty is not None:
-            penalised, residual = self.engine.penalty.apply(penalised, residual, theta, rows.number)
+        residual = (self._value - prediction) * self._share
+        penalised, error, residual, slope = self.engine.penalise(theta, residual, 1.0 / denominator)
         self.tried.append(Trial(theta, penalised, error, 0))
         return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
 
@@ -161,11 +150,10 @@ class PairwiseObjective(FastObjective):
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
         if isinstance(at, Evaluation):
             return self.engine.jacobian(at)
-        self.check()
         scaled, reach = self._scaled(at.theta)
-        (d, n), row = scaled.shape, (np.empty(scaled.shape[1]), np.empty(scaled.shape[1]))
-        sums = np.zeros((d, *self._weighted.shape))
-        self.loops.add_derivatives(scaled, self._weighted, reach, sums, *row)
+        sums, (kernel, moved_row) = np.zeros((len(scaled), *self._weighted.shape)), np.empty((2, scaled.shape[1]))
+        self.loops.add_derivatives(scaled, self._weighted, reach, sums, kernel, moved_row)
+        self._report()
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
@@ -173,9 +161,11 @@ class PairwiseObjective(FastObjective):
         # The diagonal of the hat matrix is one over the denominator.
         share = self.rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
-        if self.engine.penalty is not None:
-            result += self.engine.penalty.moved(at.residual, at.theta, self.rows.number)
-        return np.asarray(result.reshape(n * at.residual.shape[1], d))
+        return self.engine.add_penalty(result, at.theta, at.residual)
+
+    def _report(self) -> None:
+        if self.engine.options.progress is not None:
+            self.engine.options.progress(len(self.rows.X), len(self.rows.X))
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
         """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
@@ -241,7 +231,7 @@ class AllPairsObjective(FastObjective):
 
     Parameters
     ----------
-    engine, check
+    engine : Objective
         As in `FastObjective`.
 
     Notes
@@ -250,8 +240,8 @@ class AllPairsObjective(FastObjective):
     Memory is O(n (d + c)) and a few megabytes for each thread. The bits are the same for any number of threads.
     """
 
-    def __init__(self, engine: Objective, check: Callable[[], None] = lambda: None) -> None:
-        super().__init__(engine, check)
+    def __init__(self, engine: Objective) -> None:
+        super().__init__(engine)
         problem, code = engine.problem, engine.rows.code
         # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
         # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
@@ -269,7 +259,6 @@ class AllPairsObjective(FastObjective):
         self._levels = np.ascontiguousarray(code[self._order].T)
         new_cell = np.any(self._levels[:, 1:] != self._levels[:, :-1], axis=0)
         self._ends = np.append(np.flatnonzero(new_cell) + 1, len(code))
-        self._is_gaussian = problem.similarity.kernel is get_kernel("gaussian")
         self._size = max(1, NUMBERS_AT_ONCE // (len(code) * (1 + len(self._value))))
         self._free: list[Buffers] = []
 
@@ -278,7 +267,6 @@ class AllPairsObjective(FastObjective):
 
         It is accurate to ten digits or more.
         """
-        self.check()
         problem = self.engine.at(theta)
         at = self.engine.judge(theta, problem, self._sum(problem))
         self.tried.append(at.tried)
@@ -287,7 +275,6 @@ class AllPairsObjective(FastObjective):
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
-        self.check()
         moved, c = self._differentiate(at), at.residual.shape[1]
         return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
@@ -351,9 +338,11 @@ class AllPairsObjective(FastObjective):
             if towards is not None:
                 changes = np.matmul(towards[block, None, :], changes[:, :c])
             kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
-            moved[block, :, :d], by_cell = self._along_bandwidths(
-                problem, block, exponents, kernel, changes, cells, buffers
+            slopes, by_cell = (np.empty((*changes.shape[:2], size)) for size in (d, len(cells)))
+            self.loops.differentiate_by_bandwidths(
+                kernel, changes, self._columns, unit, cells, block.start, buffers.row, buffers.moved, slopes, by_cell
             )
+            moved[block, :, :d] = slopes
             for a, log_slope in enumerate(tables.log_slopes):
                 level = self._levels[a]
                 moved[block, :, d + a] = np.einsum("ibs,is->ib", by_cell, log_slope[level[block]][:, level[cells - 1]])
@@ -373,8 +362,6 @@ class AllPairsObjective(FastObjective):
 
         Categorical factors are not included.
         """
-        if not self._is_gaussian:
-            return problem.similarity.logits(self._key[block], self._key) * (-1.0 / LN_2)
         exponents = buffers.exponents[: block.stop - block.start]
         self.loops.square_distances(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
         return exponents
@@ -401,36 +388,6 @@ class AllPairsObjective(FastObjective):
         )
         return kernel
 
-    def _along_bandwidths(
-        self,
-        problem: Problem,
-        block: slice,
-        exponents: Array,
-        kernel: Array,
-        changes: Array,
-        ends: NDArray[np.intp],
-        buffers: Buffers,
-    ) -> tuple[Array, Array]:
-        """Return derivatives of a block's fits with respect to log bandwidths, and sums over keys of equal categories.
-
-        The sums are of weight times change over each cell of keys of equal categories, where changes are the
-        derivatives of fits by pair weights; derivatives by smoothings are made of them. Neither is in units of the
-        denominator yet.
-        """
-        slopes = np.empty((*changes.shape[:2], len(self._columns)))
-        if self._is_gaussian:
-            unit, by_cell = 1.0 / problem.similarity.bandwidth, np.empty((*changes.shape[:2], len(ends)))
-            self.loops.differentiate_by_bandwidths(
-                kernel, changes, self._columns, unit, ends, block.start, buffers.row, buffers.moved, slopes, by_cell
-            )
-            return slopes, by_cell
-        inside, weighted = np.isfinite(exponents), changes * kernel[:, None, :]
-        for a, (u, slope) in enumerate(problem.similarity.logit_slopes(self._key[block], self._key)):
-            change = np.multiply(u, slope, where=inside, out=np.zeros_like(u))
-            slopes[:, :, a] = -np.matmul(weighted, change[:, :, None])[:, :, 0]
-        starts = np.append(0, ends)[: len(ends)]
-        return slopes, np.add.reduceat(weighted, starts, axis=2)
-
     def _run(self, work: Callable[[slice, Buffers], None]) -> None:
         (n, d), outputs = self._key.shape, 1 + len(self._value)
 
@@ -455,14 +412,8 @@ MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as 
 # Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take
 # the engine about 4 ms with their slopes, and a search as long as loading compiled loops, one second.
 FEWEST_NUMBERS = 200_000
-# With fewer columns half of the pairs, those within reach, are quicker (1024 rows of three: 0.7 ms and not 2), and the
-# engine is as quick for local lines; with 30 columns slopes of all pairs take a third of the time.
-MANY_COLUMNS = 8
+MANY_COLUMNS = 8  # with fewer numeric columns the engine is as quick for local lines, and holds few moments
 MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
-# Unless most rows are within reach of most. With 20 000 rows of six numbers and three factors, of which three numbers
-# matter, half of the pairs are, and slopes of all pairs take a third of the time of the engine's.
-MOST_ROWS_IN_REACH, SHARE_IN_REACH = 1 << 15, 0.25
-SAMPLED, REACH = 64, 40.0  # rows that reach is measured for; logarithm of the smallest weight relative to the largest
 
 
 class EvaluationMethod(NamedTuple):
@@ -479,96 +430,42 @@ class EvaluationMethod(NamedTuple):
     make: type[FastObjective] | None
     reason: str
 
-    @property
-    def quick(self) -> bool:
-        """Whether the criterion is evaluated by a fast method for small data sets."""
-        return self.make is not None
 
-
-def choose_way(objective: Objective, *, one_factor: bool, near: Array | None = None) -> EvaluationMethod:
+def choose_way(objective: Objective) -> EvaluationMethod:
     """Choose between the general and the fast methods of evaluating a criterion on given rows.
 
     Parameters
     ----------
     objective : Objective
         Criterion of these rows.
-    one_factor : bool
-        Whether one factor on the spreads is searched for, instead of one bandwidth per column.
-    near : ndarray of shape (p,), optional
-        Log bandwidths and smoothings that the search continues from. By default they are unknown, and more than some
-        thousand rows are left to the engine.
 
     Returns
     -------
     EvaluationMethod
-        The method and the reason. It depends on the rows alone, so that results are the same to the last digit
-        whether or not the compiled loops are already loaded.
+        The method and the reason. It depends on the rows and options alone, so that results are the same to the last
+        digit whether or not the compiled loops are already loaded.
     """
-    (n, d), k = objective.rows.X.shape, objective.rows.code.shape[1]
-    problem = objective.problem
-    gaussian = problem.similarity.kernel is get_kernel("gaussian")
-    if objective.options.algorithm != "auto":
-        return EvaluationMethod(None, f"by the engine: algorithm={objective.options.algorithm!r} was asked for")
-    if objective.rows.group is not None:
-        return EvaluationMethod(None, "by the engine: rows of a group are left out together")
-    if one_factor and d > 1:
-        return EvaluationMethod(None, "by the engine: there is no faster method for a common factor of several columns")
-    means = gaussian and not k and not problem.degree and (one_factor or d < MANY_COLUMNS)
-    if n > MOST_ROWS and (means or near is None or not _are_in_reach(objective, near)):
-        return EvaluationMethod(None, f"by the engine: {n} rows are too many for a faster method")
-    if means:
-        if n <= MOST_ROWS_WITHOUT_COMPILER:
-            return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
-        return EvaluationMethod(
-            PairwiseObjective, f"every pair of {n} rows once, by compiled loops; the best by the engine"
-        )
-    if not k and (not gaussian or one_factor or d < MANY_COLUMNS):
-        return EvaluationMethod(
-            None, "by the engine: for few numeric columns there is a faster method only for plain Gaussian means"
-        )
-    if n * n * (d + k + problem.degree * d * d) < FEWEST_NUMBERS:
-        return EvaluationMethod(None, f"by the engine: {n} rows take less time than loading compiled loops")
-    if not gaussian and not _is_dense(objective):
-        return EvaluationMethod(
-            None, f"by the engine: cells of levels, whose kernel is {problem.similarity.kernel.name}"
-        )
-    return EvaluationMethod(AllPairsObjective, f"{_all_pairs(n)}; the best by the engine")
-
-
-def choose_way_of_log_loss(objective: Objective) -> EvaluationMethod:
-    """Choose how to evaluate the log loss: by blocks of all pairs if squared error would have a fast method.
-
-    Slopes of the log loss need a pullback, which `PairwiseObjective` does not have, and nothing is evaluated again.
-    """
-    way = choose_way(objective, one_factor=False)
-    return EvaluationMethod(AllPairsObjective, _all_pairs(len(objective.rows.X))) if way.quick else way
-
-
-def _all_pairs(n: int) -> str:
-    return f"all pairs of {n} rows in blocks, by compiled loops"
-
-
-def _is_dense(objective: Objective) -> bool:
-    """Return whether the general method would use the dense algorithm, a matrix of all pairs."""
-    middle = np.concatenate([np.zeros(objective.columns), 0.5 * objective.categories.largest])
-    return choose(objective.at(middle), "auto").algorithm == "reference"
-
-
-def _are_in_reach(objective: Objective, theta: Array) -> bool:
-    """Return whether at least a quarter of pairs, in a sample of queries, have a non-negligible weight.
-
-    The answer is False for more than 32 768 rows.
-    """
-    problem, n = objective.at(theta), len(objective.rows.X)
-    if n > MOST_ROWS_IN_REACH:
-        return False
-    some = np.linspace(0, n - 1, min(SAMPLED, n)).astype(np.intp)
-    part = problem.block(some)
-    logit = part.similarity.logits(part.query, part.key)
-    if part.factors is not None:
-        for logarithm in part.factors.logarithms():
-            logit += logarithm
-    logit[np.arange(len(some)), some] = -np.inf
-    largest = logit.max(axis=1, keepdims=True)
-    share = np.mean(logit >= np.where(np.isfinite(largest), largest, 0.0) - REACH)
-    return bool(share >= SHARE_IN_REACH)
+    (n, d), k, options = objective.rows.X.shape, objective.rows.code.shape[1], objective.options
+    means = not k and not options.degree
+    few = n <= MOST_ROWS_WITHOUT_COMPILER if means else n * n * (d + k + options.degree * d * d) < FEWEST_NUMBERS
+    if options.algorithm != "auto":
+        reason = f"algorithm={options.algorithm!r} was asked for"
+    elif objective.rows.group is not None:
+        reason = "rows of a group are left out together"
+    elif options.common_factor and d > 1:
+        reason = "there is no faster method for a common factor of several columns"
+    elif n > MOST_ROWS:
+        reason = f"{n} rows are too many for a faster method"
+    elif options.kernel is not get_kernel("gaussian"):
+        reason = f"faster methods are for the Gaussian, not {options.kernel.name}"
+    elif means and options.criterion is LOG_LOSS:
+        reason = "there is no faster method for class probabilities without categories"
+    elif not means and not k and d < MANY_COLUMNS:
+        reason = "there is no faster method for planes of few columns"
+    elif few:
+        reason = f"{n} rows take less time than loading compiled loops"
+    elif means:
+        return EvaluationMethod(PairwiseObjective, f"every pair of {n} rows once, by compiled loops")
+    else:
+        return EvaluationMethod(AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops")
+    return EvaluationMethod(None, f"by the engine: {reason}")

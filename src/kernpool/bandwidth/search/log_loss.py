@@ -24,9 +24,6 @@ bandwidths times the rate n^(-1/(4 + d)) are the start on all of them.
    estimation", COMPSTAT 1974, 101-110.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +32,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows, canonical_ratio
 from kernpool.bandwidth.search.common_scale import candidates
-from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, choose_way_of_log_loss
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, choose_way
 from kernpool.bandwidth.search.objective import Objective, Trial, best_of, cost_of_empty
 from kernpool.bandwidth.search.state import SearchState
 
@@ -65,18 +62,15 @@ class LogLoss:
         Leave-one-out criterion of one-hot labels.
     spread : ndarray of shape (d,)
         Spreads of the columns.
-    check : callable, optional
-        Called before every evaluation; raises an error where a search is to stop.
     """
 
     ridge = 0.0
 
-    def __init__(self, objective: Objective, spread: Array, check: Callable[[], None] = lambda: None) -> None:
-        self.objective, self.rows, self.box, self.columns = objective, objective.rows, objective.box, len(spread)
-        self._check = check
+    def __init__(self, objective: Objective, spread: Array) -> None:
+        self.rows, self.box, self.columns = objective.rows, objective.box, len(spread)
         self.chosen: Trial | None = None
-        self.way = choose_way_of_log_loss(objective)
-        self._quick = AllPairsObjective(objective) if self.way.quick else None
+        self.way = choose_way(objective)
+        self._quickest = AllPairsObjective(objective) if self.way.make else objective
         self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.group)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
@@ -84,11 +78,7 @@ class LogLoss:
         self.low = np.r_[low[: self.columns], np.full(k, LEAST_ROOT)]
         self.high = np.r_[high[: self.columns], np.ones(k)]
         self.tried: list[Trial] = []
-
-    @property
-    def all_tried(self) -> list[Trial]:
-        """Summaries of all evaluations."""
-        return self.tried
+        self.tried_quickly: list[Trial] = []  # none: all evaluations count as they are
 
     @property
     def best(self) -> Trial:
@@ -107,8 +97,7 @@ class LogLoss:
 
     def at(self, x: Array, *, slope: bool = True) -> LogLossPoint:
         """Evaluate the penalised log loss at search coordinates `x` and, if `slope`, its gradient."""
-        self._check()
-        at = (self._quick or self.objective).evaluate(self.theta(x))
+        at = self._quickest.evaluate(self.theta(x))
         weight, total, number = self.rows.weight, self.rows.total, self.rows.number
         off = at.residual[self.is_mine] / np.sqrt(weight / total)  # one minus the probability of the right class
         share, mixed, loss = prior_share(1.0 - off, self.prior, weight)
@@ -119,10 +108,7 @@ class LogLoss:
         slopes = np.zeros(len(x))
         if slope:
             cotangent = np.where(self.is_mine, ((share - 1.0) * weight / mixed / total)[:, None], 0.0)
-            if self._quick is not None:
-                slopes = self._quick.pullback(at, cotangent).sum(axis=0)
-            else:
-                slopes = self.objective.pullback(at.problem, at.state, cotangent).sum(axis=0)
+            slopes = self._quickest.pullback(at, cotangent).sum(axis=0)
             slopes[: self.columns] -= relevance / number
             slopes[self.columns :] = 2.0 * x[self.columns :] * (slopes[self.columns :] * self.largest - 1.0 / number)
         return LogLossPoint(x, value, slopes, -np.log(mixed), self.tried[-1])

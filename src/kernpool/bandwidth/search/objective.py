@@ -19,8 +19,6 @@ rows the bandwidths are those of leave-one-out. A single bandwidth, or one commo
 penalty.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LARGEST, Criterion, CriterionResiduals, replace_at_high_leverage
+from kernpool.bandwidth.criteria import LARGEST, CriterionResiduals, replace_at_high_leverage
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_left_out
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
@@ -99,42 +97,6 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     total = float(weight.sum())
     occupied, least = 1.0 - float(weight @ empty) / total, 1.0 / (max(total, float(len(weight))) + 1.0)
     return -2.0 * math.log(max(occupied, least))
-
-
-def penalise(
-    criterion: Criterion, residual: Array, weight: Array, hat: Array, cost: float = 0.0
-) -> tuple[float, float, Array, float]:
-    """Apply a criterion's penalty on degrees of freedom to the mean square and to the residuals.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        Criterion with the penalty.
-    residual : ndarray of shape (n, c)
-        Residuals times the roots of normalised weights.
-    weight, hat : ndarray of shape (n,)
-        Frequencies of rows, and the diagonal of the hat matrix; ignored without a penalty.
-    cost : float, default=0.0
-        Cost of empty windows, added to the logarithm of the penalty.
-
-    Returns
-    -------
-    penalised, error : float
-        Mean of squares with and without penalty.
-    residual : ndarray of shape (n, c)
-        Times the root of the penalty.
-    slope : float
-        Derivative of the logarithm of the penalty by the trace of the hat matrix.
-    """
-    error, log_penalty, slope = float(np.sum(residual**2)), 0.0, 0.0
-    if criterion.log_penalty is not None:
-        log_penalty, slope = criterion.log_penalty(float(weight @ hat), float(weight.sum()))
-    log_penalty += cost
-    # Beyond this the penalty overflows.
-    if log_penalty >= LARGEST_LOG_PENALTY:
-        return np.inf, error, np.full_like(residual, np.inf), slope
-    residual = residual * np.exp(0.5 * log_penalty)
-    return float(np.sum(residual**2)), error, residual, slope
 
 
 def log_factor(penalised: float, error: float) -> float:
@@ -241,32 +203,6 @@ class Penalty:
         slope[d:] = -unit / (share + EDGE)
         return WEIGHT / total * penalty, WEIGHT / total * slope
 
-    def apply(self, penalised: float, residual: Array, theta: Array, total: float) -> tuple[float, Array]:
-        """Multiply a mean square by the penalty factor, and the residuals by its square root.
-
-        Parameters
-        ----------
-        penalised : float
-            Sum of squares of the residuals.
-        residual : ndarray of shape (n, c)
-            Residuals times the roots of normalised weights.
-        theta, total
-            As in ``__call__``.
-
-        Returns
-        -------
-        penalised : float
-            With the penalty.
-        residual : ndarray of shape (n, c)
-            Residuals whose squares add up to that.
-        """
-        factor = np.exp(self(theta, total)[0])
-        return penalised * factor, residual * np.sqrt(factor)
-
-    def moved(self, residual: Array, theta: Array, total: float) -> Array:
-        """Return the penalty's contribution to the derivatives of penalised residuals, of shape (n, c, p)."""
-        return np.asarray(residual[:, :, None] * (0.5 * self(theta, total)[1]))
-
 
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
 STEEPEST = 1e30  # slope of a prediction, in ranges of the outputs
@@ -359,7 +295,7 @@ class Objective:
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
-            moved[:, b] = self.pullback(at.problem, at.state, cotangent)
+            moved[:, b] = self.pullback(at, cotangent)
         return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
 
     def by_log_ridge(self, at: Evaluation) -> Array:
@@ -391,7 +327,7 @@ class Objective:
         Evaluation
             Not remembered in `tried`.
         """
-        criterion = self.options.criterion
+        criterion, weight = self.options.criterion, self.rows.weight
         if self.ridge:
             state = with_ridge(state, problem.layout, ridge_weight(self.ridge, self.columns, self._log_peak))
         fit = solve(state, problem.layout)
@@ -406,23 +342,59 @@ class Objective:
                 for table, level in zip(problem.factors.tables, self.rows.code.T, strict=True):
                     own *= np.diagonal(table)[level]
             itself = np.exp(self._log_peak - state.shift) / state.denominator * own
-            hat, empty = itself * fit.base, self._holds_one_row(itself)
+            # No other row is in a compact kernel's support where a row's weight for itself is all that there is.
+            alone = (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING)
+            hat, empty = itself * fit.base, alone & self.problem.similarity.kernel.is_compact
         counted = CriterionResiduals(residual, 1.0, 0.0)
         if hat.size and problem.degree:
             counted = replace_at_high_leverage(residual, self.alone, hat, self.bound)
-        cost = cost_of_empty(empty, self.rows.weight)
-        penalised, error, residual, slope = penalise(criterion, counted.residual, self.rows.weight, hat, cost)
-        if self.penalty is not None:
-            penalised, residual = self.penalty.apply(penalised, residual, theta, self.rows.number)
+        cost = cost_of_empty(empty, weight)
+        penalised, error, residual, slope = self.penalise(theta, counted.residual, hat, cost)
         return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
 
-    def _holds_one_row(self, itself: Array) -> NDArray[np.bool_]:
-        """Return a mask of rows with no other row in a compact kernel's support, given each row's own pooling weight.
+    def penalise(
+        self, theta: Array, residual: Array, hat: Array, cost: float = 0.0
+    ) -> tuple[float, float, Array, float]:
+        """Apply the penalties on degrees of freedom and on bandwidths to the mean square and to the residuals.
 
-        `itself` is the pooling weight of one unit of a row's frequency.
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            Log bandwidths and smoothings.
+        residual : ndarray of shape (n, c)
+            Residuals times the roots of normalised weights.
+        hat : ndarray of shape (n,)
+            Diagonal of the hat matrix; ignored by criteria without a penalty on degrees of freedom.
+        cost : float, default=0.0
+            Cost of empty windows, added to the logarithm of the penalty.
+
+        Returns
+        -------
+        penalised, error : float
+            Mean of squares with and without penalties.
+        residual : ndarray of shape (n, c)
+            Times the root of the penalties.
+        slope : float
+            Derivative of the logarithm of the penalty by the trace of the hat matrix.
         """
-        compact, weight = self.problem.similarity.kernel.is_compact, self.rows.weight
-        return np.asarray(compact & (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING))
+        rows, freedom = self.rows, self.options.criterion.log_penalty
+        error = float(np.sum(residual**2))
+        log_penalty, slope = (0.0, 0.0) if freedom is None else freedom(float(rows.weight @ hat), rows.total)
+        log_penalty += cost
+        if log_penalty >= LARGEST_LOG_PENALTY:  # beyond, it overflows
+            return np.inf, error, np.full_like(residual, np.inf), slope
+        residual = residual * np.exp(0.5 * log_penalty)
+        penalised = float(np.sum(residual**2))
+        if self.penalty is not None:
+            factor = np.exp(self.penalty(theta, rows.number)[0])
+            penalised, residual = penalised * factor, residual * np.sqrt(factor)
+        return penalised, error, residual, slope
+
+    def add_penalty(self, slopes: Array, theta: Array, residual: Array) -> Array:
+        """Add the derivatives of the penalty on bandwidths to those of the residuals, and return them as (n c, p)."""
+        if self.penalty is not None:
+            slopes += residual[:, :, None] * (0.5 * self.penalty(theta, self.rows.number)[1])
+        return np.asarray(slopes.reshape(-1, len(theta)))
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fitted values.
@@ -456,30 +428,18 @@ class Objective:
         if log_hat_moved is not None:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
-        if self.penalty is not None:
-            result += self.penalty.moved(at.residual, at.theta, self.rows.number)
-        return np.asarray(result.reshape(-1, len(at.theta)))
+        return self.add_penalty(result, at.theta, at.residual)
 
     @cached_property
     def alone(self) -> Array:
         """Each row's deviation from the mean of the other rows, times the square root of its normalised weight."""
-        return np.asarray((self.value - self._mean_of_others()) * self._share)
+        return np.asarray((self.problem.value - self._mean_of_others()) * self._share)
 
     @cached_property
     def bound(self) -> Array:
         """Bounds on the residuals of rows of leverage one, times the square roots of the rows' normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
-
-    @property
-    def value(self) -> Array:
-        """Centred outputs of the training rows."""
-        return self.problem.value
-
-    @property
-    def all_tried(self) -> list[Trial]:
-        """Summaries of all evaluations: first those of the fast objective, then those of this one."""
-        return [*self.tried_quickly, *self.tried]
 
     @property
     def best(self) -> Trial:
@@ -505,17 +465,17 @@ class Objective:
         numerator[:, layout.value] = (at.state.denominator / at.fit.base)[:, None]
         problem = replace(at.problem, value=np.zeros((len(at.hat), 1)), value_center=np.zeros(1))
         state = PoolState(at.state.shift, at.state.denominator, numerator)
-        return self.pullback(problem, state, np.ones((len(at.hat), 1)))
+        return self.pullback(replace(at, problem=problem, state=state), np.ones((len(at.hat), 1)))
 
-    def pullback(self, problem: Problem, state: PoolState, cotangent: Array) -> Array:
+    def pullback(self, at: Evaluation, cotangent: Array) -> Array:
         """Return, for each row, the derivatives of its prediction times its cotangent with respect to all parameters.
 
         Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
         wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         options = self.options
-        plan = choose(problem, options.algorithm, reuse=True)
-        found = plan.pullback(problem, state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)
+        plan = choose(at.problem, options.algorithm, reuse=True)
+        found = plan.pullback(at.problem, at.state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)
         return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:

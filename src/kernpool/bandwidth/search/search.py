@@ -4,8 +4,6 @@
 objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -229,10 +227,11 @@ def search_bandwidth(
 
     def criterion_of(rows: TrainingRows) -> Any:
         found = state.objective(rows)
-        return log_loss.LogLoss(found, start.spread, state.check) if classes else found
+        return log_loss.LogLoss(found, start.spread) if classes else found
 
     objective = criterion_of(rows)
-    limit = MOST_ROWS_FOR_GRID if one or classes or _is_quick(objective) else MOST_ROWS_FOR_STARTS
+    many = one or classes or (len(rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective).make is not None)
+    limit = MOST_ROWS_FOR_GRID if many else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
     state.fewer += [] if first is objective else [first]
     with one_thread():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
@@ -246,11 +245,6 @@ def search_bandwidth(
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
     return _outcome(objective, state, reason, started)
-
-
-def _is_quick(objective: Objective) -> bool:
-    """Return whether a fast method can try all starting points on all rows."""
-    return len(objective.rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective, one_factor=False).quick
 
 
 def _finish_early(objective: Any, state: SearchState) -> str:
@@ -288,7 +282,8 @@ def _finish_early(objective: Any, state: SearchState) -> str:
 
 def _outcome(objective: Any, state: SearchState, reason: str, started: float) -> BandwidthSearch:
     """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
-    best, tried, start, criterion = objective.best, objective.all_tried, state.start, state.options.criterion
+    best, start, criterion = objective.best, state.start, state.options.criterion
+    tried = [*objective.tried_quickly, *objective.tried]
     rows, spread, one, d = start.rows, start.spread, start.one_factor, len(start.spread)
     scale, exponent = start.scale, start.exponent
     several = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
@@ -317,7 +312,7 @@ def _outcome(objective: Any, state: SearchState, reason: str, started: float) ->
         empty_windows=best.empty_windows,
         tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
         values=np.array([criterion.value(at.penalised, power) for at in tried]),
-        evaluations=len(tried) + sum(len(one.all_tried) for one in state.fewer),
+        evaluations=len(tried) + sum(len(one.tried_quickly) + len(one.tried) for one in state.fewer),
         starts=state.starts,
         rows=len(rows.X),
         seconds=time.perf_counter() - started,

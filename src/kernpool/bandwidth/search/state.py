@@ -1,8 +1,7 @@
 """State of a running bandwidth search: its time limit and progress, starts, samples, and the fast objective at hand.
 
 A search may be stopped at any time, so `SearchState` is kept up to date. The limit on seconds is checked where progress
-is reported, after every piece of a pass over the rows, and before every evaluation by a fast objective. A pass that is
-stopped is lost; earlier evaluations are kept.
+is reported, after every piece of a pass over the rows. A pass that is stopped is lost; earlier evaluations are kept.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.fast_objectives import EvaluationMethod, FastObjective
-from kernpool.bandwidth.search.gauss_newton import SumOfSquares
+from kernpool.bandwidth.search.fast_objectives import FastObjective, choose_way
 from kernpool.bandwidth.search.objective import Objective, Penalty
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows
 
@@ -76,10 +74,6 @@ class SearchState:
             expected = max(EXPECTED_PASSES * len(self.start.rows.X), self._done + total)
             self._listener(self._done + done, expected)
             self._done += total if done == total else 0
-        self.check()
-
-    def check(self) -> None:
-        """Raise OutOfTimeError if the time limit has passed."""
         if np.isfinite(self._end) and perf_counter() >= self._end:
             raise OutOfTimeError
 
@@ -87,18 +81,21 @@ class SearchState:
         """Remove the time limit."""
         self._end = np.inf
 
-    def evaluated_by(self, way: EvaluationMethod, objective: Objective) -> SumOfSquares:
-        """Return the objective, or its fast version if the evaluation method is a fast one."""
+    def quickest(self, objective: Objective) -> Objective | FastObjective:
+        """Return the objective, or its fast version if there is one; the first call decides what `way` says."""
+        way = choose_way(objective)
+        self.way = self.way or way.reason
         if way.make is None:
             return objective
-        self.quick = way.make(objective, self.check)
+        self.quick = way.make(objective)
         return self.quick
 
     def hand_over(self, theta: Array) -> None:
         """Drop the fast objective, if any: pass its evaluations to the full one, and evaluate the latter at `theta`."""
         if self.quick is not None:
             quick, self.quick = self.quick, None
-            quick.hand_over(theta)
+            quick.engine.tried_quickly += quick.tried
+            quick.engine.evaluate(theta)
 
     def count(self, starts: Iterable[Any]) -> Iterator[Any]:
         """Yield the starting points of a search unchanged, and count them in `starts`."""
