@@ -19,7 +19,7 @@ from kernpool import (
     pool,
     save_model,
 )
-from kernpool.estimators.rank_transform import Scale, ranked_columns
+from kernpool.data.rank_transform import Scale, ranked_columns
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 GROW = [np.exp, np.cbrt, lambda x: 3.0 * x - 7.0, lambda x: np.where(x > 0.3, x + 50.0, x)]

@@ -13,8 +13,8 @@ from kernpool.data.model_format import read_header
 from kernpool.estimators import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
+from kernpool.estimators.model import source_of
 from kernpool.estimators.persistence import MODELS, load_model
-from kernpool.estimators.training_rows import source_of
 from kernpool.pooling import RunningPool
 
 PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "empty")

@@ -22,8 +22,8 @@ from kernpool.cli.terminal import UsageError, parse_levels
 from kernpool.conformal.methods import METHODS
 from kernpool.data.array_validation import COUNTED, TableError
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
+from kernpool.estimators.model import source_of
 from kernpool.estimators.regressors import KernelRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.training_rows import source_of
 from kernpool.inference import ClassSummary, Summary, as_level
 from kernpool.tables.column_types import levels_in
 from kernpool.tables.table import Advice, Table

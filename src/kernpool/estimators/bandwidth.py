@@ -24,6 +24,7 @@ from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
@@ -52,7 +53,7 @@ def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
     return found[np.isin(place[: len(found)], place[len(found) :])].astype(np.int64)
 
 
-def search_options(model: Any) -> SearchOptions:
+def search_options(model: FittedModel) -> SearchOptions:
     """Return the options of an estimator's bandwidth search; the criterion is set by `choose_bandwidth`."""
     return SearchOptions(
         kernel=get_kernel(model.kernel),

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
-from kernpool.core.input_validation import Prepared
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
-from kernpool.estimators.training_rows import Scoring, class_prior, one_hot, read_rows, refuse_formula
+from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -233,13 +232,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         if self.recalibrate is not None:
             judge._replace_fit(fitted)
             fitted["recalibration_"] = isotonic_maps(judge._left_out_probability(pooled, label, weight), label, weight)
-
-    @property
-    def class_prior_(self) -> Array:
-        """Class priors: weighted class frequencies of the training rows, of shape (n_classes,)."""
-        of = self.value_, self.key_weight_
-        found: Array = self.__dict__.setdefault("_prepared", Prepared()).get("prior", of, lambda: class_prior(*of))
-        return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.

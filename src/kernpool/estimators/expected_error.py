@@ -41,6 +41,7 @@ from kernpool.core.input_validation import Keys, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
 from kernpool.estimators.fitted_model import recipe_of, scaled_keys
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, Recipe, finalize
 
@@ -52,7 +53,7 @@ FEWEST = 4
 STEPS = 1000  # of progress in each part of the work
 
 
-def expected_error(model: Any) -> float:
+def expected_error(model: FittedModel) -> float:
     """Estimate the mean squared error of predictions of new rows, summed over outputs.
 
     Parameters
@@ -99,7 +100,7 @@ def expected_error(model: Any) -> float:
     return error * (met / promised if promised > 0 else 1.0)
 
 
-def _was_searched(model: Any) -> bool:
+def _was_searched(model: FittedModel) -> bool:
     """Return whether the bandwidths were found by a search, and no rows were added to the model after it."""
     if "loo_error_" in vars(model):  # gone once rows are added
         return True
@@ -107,7 +108,7 @@ def _was_searched(model: Any) -> bool:
     return criterion is not None and not criterion.exclude_self and "_growing" not in vars(model)
 
 
-def _search(model: Any, fold: TrainingRows) -> dict[str, Any]:
+def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
     """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
         return choose_bandwidth(
@@ -164,13 +165,13 @@ def _reweighted(rows: TrainingRows, weight: Array) -> TrainingRows:
     return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
 
 
-def _recipe(model: Any, found: dict[str, Any]) -> Recipe:
+def _recipe(model: FittedModel, found: dict[str, Any]) -> Recipe:
     one = clone(model)
     vars(one).update(found)
     return replace(recipe_of(one), empty="mean")
 
 
-def _limits(model: Any, rows: TrainingRows) -> Limits:
+def _limits(model: FittedModel, rows: TrainingRows) -> Limits:
     """Return the limits to which a model fitted to these rows clips its predictions; None if it does not clip."""
     return None if limits_of(model) is None else widened_range(rows.value, rows.weight)
 
@@ -179,14 +180,16 @@ def _squared(value: Array, prediction: Array) -> Array:
     return np.asarray(np.sum((prediction - value) ** 2, axis=1))
 
 
-def _predict(model: Any, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits) -> Array:
+def _predict(
+    model: FittedModel, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits
+) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
     pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
     return finalize(pairs.reduce(recipe, there.X), recipe, _say_nothing, limits).astype(np.float64)
 
 
-def _left_out_error_of_fold(model: Any, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
+def _left_out_error_of_fold(model: FittedModel, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
     """Return the leave-one-out error on the training rows of a fold; reuse that of the fold's search if available."""
     if "loo_error_" in found and limits is None:
         return float(found["loo_error_"])
@@ -200,18 +203,20 @@ def _left_out_error_of_fold(model: Any, found: dict[str, Any], fold: TrainingRow
     return _error(one, fold.value, fold.weight, limits)
 
 
-def _left_out_error(model: Any) -> float:
+def _left_out_error(model: FittedModel) -> float:
     """Return the leave-one-out error of a fitted model; if the model clips predictions, that of clipped predictions."""
     limits = limits_of(model)
     if limits is None and "loo_error_" in vars(model):
-        return float(model.loo_error_)
+        return float(vars(model)["loo_error_"])
     return _error(model.leave_one_out(), model.value_, model.key_weight_, limits)
 
 
-def _without_copies(model: Any, rows: TrainingRows) -> float:
+def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
-    found = {name: vars(model)[name] for name in ("bandwidth_", "smoothing_", "ridge_") if name in vars(model)}
+    found: dict[str, Any] = {
+        name: vars(model)[name] for name in ("bandwidth_", "smoothing_", "ridge_") if name in vars(model)
+    }
     return _left_out_error_of_fold(model, found, alone, limits_of(model))
 
 

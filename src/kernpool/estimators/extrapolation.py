@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.input_validation import Prepared
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import joined_ranges, range_of
 from kernpool.data.dates import in_words
-from kernpool.estimators.training_rows import source_of
+from kernpool.estimators.model import FittedModel, source_of
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
@@ -154,7 +153,7 @@ class Ranges:
         return joined_ranges([one, other])
 
 
-def may_extrapolate(model: Any) -> bool:
+def may_extrapolate(model: FittedModel) -> bool:
     """Return whether a model gives predictions far beyond the training rows that call for `ExtrapolationWarning`.
 
     Windows of compact kernels are empty there, which has a warning of its own, but for classifiers that answer their
@@ -167,7 +166,7 @@ def may_extrapolate(model: Any) -> bool:
     return not kernel.is_compact or priors or bool(model._degree and np.isinf(model.bandwidth_).any())
 
 
-def window_of(model: Any) -> tuple[Array, bool]:
+def window_of(model: FittedModel) -> tuple[Array, bool]:
     """Return the bandwidths of a model, infinite for the constant kernel, and whether it fits local planes."""
     constant = get_kernel(model.kernel).name == "constant"
     return np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_, model._degree > 0
@@ -226,19 +225,18 @@ def warn_of_extrapolation(
     )
 
 
-def limits_of(model: Any) -> tuple[Array, Array] | None:
+def limits_of(model: FittedModel) -> tuple[Array, Array] | None:
     """Return the lower and upper limits to which a model clips each output; None if it does not clip.
 
     Rows of weight zero do not count. Rows in chunks are gone through once, at the first prediction.
     """
     if getattr(model, "extrapolate", "plane") != "clip":
         return None
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     source = source_of(model)
     if source is not None:
-        return prepared.get("limits", (source,), lambda: _widened(*source.ask(Ranges("value"))))
+        return model._prepared.get("limits", (source,), lambda: _widened(*source.ask(Ranges("value"))))
     of = model.value_, model.key_weight_
-    return prepared.get("limits", of, lambda: widened_range(*of))
+    return model._prepared.get("limits", of, lambda: widened_range(*of))
 
 
 def widened_range(value: NDArray[Any], weight: Array | None) -> tuple[Array, Array]:

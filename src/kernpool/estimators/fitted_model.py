@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core import Keys, Prepared, Problem
+from kernpool.core import Keys, Problem
 from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.encoding import Encoding
+from kernpool.data.rank_transform import Scale, ranked_columns
 from kernpool.estimators.extrapolation import (
     Ranges,
     Reach,
@@ -31,8 +32,8 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.rank_transform import Scale, ranked_columns
-from kernpool.estimators.training_rows import as_table, read_inputs, source_of
+from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
@@ -44,7 +45,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def recipe_of(model: Any) -> Recipe:
+def recipe_of(model: FittedModel) -> Recipe:
     """Return the pooling settings of a fitted model; raise if its `algorithm` does not support them."""
     recipe = Recipe.of(
         model.kernel,
@@ -62,7 +63,7 @@ def recipe_of(model: Any) -> Recipe:
     return recipe
 
 
-def refuse_unable(model: Any, columns: int) -> None:
+def refuse_unable(model: FittedModel, columns: int) -> None:
     """Raise if the model's `algorithm` cannot pool `columns` numeric columns with the model's other parameters."""
     if model.algorithm == "auto":
         return
@@ -70,7 +71,7 @@ def refuse_unable(model: Any, columns: int) -> None:
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 
 
-def numeric_query(model: Any, X: ArrayLike, *, warn: bool = True) -> Array:
+def numeric_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> Array:
     """Convert queries of a model without categorical columns to an array; warn of extrapolation if `warn`."""
     return read_query(model, X, warn=warn)[0]
 
@@ -83,7 +84,7 @@ def _refuse_parts(X: Any) -> None:
         )
 
 
-def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
+def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
     """Convert queries to numeric columns, before any rank transform, and category codes, as the fit encoded X.
 
     The codes are None if the model has no encoding, which is so if all columns are plain numbers.
@@ -106,14 +107,14 @@ def read_query(model: Any, X: ArrayLike, *, warn: bool = True) -> tuple[Array, C
     return numeric, None if encoding is None else code
 
 
-def _warn_of_extrapolation(model: Any, query: Array) -> None:
+def _warn_of_extrapolation(model: FittedModel, query: Array) -> None:
     """Warn if queries, given before any rank transform, are far beyond the training rows.
 
     `ExtrapolationWarning` has the rule.
     """
     if not may_extrapolate(model):
         return
-    h, names, prepared = model.bandwidth_, vars(model).get("feature_names_in_"), _prepared(model)
+    h, names = model.bandwidth_, vars(model).get("feature_names_in_")
     encoding = model.encoding_
     kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric] or ["numeric"]
     if source_of(model) is not None:
@@ -122,33 +123,28 @@ def _warn_of_extrapolation(model: Any, query: Array) -> None:
         warn_of_extrapolation(reach, query, low, high, names, kinds=kinds)
         return
     key, weight = scaled_keys(model), model.key_weight_
-    reach, low, high = prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
+    reach, low, high = model._prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
     if encoding is not None and encoding.names is not None:
         names = [encoding.names[place] for place in encoding.numeric] or [""]
     warn_of_extrapolation(reach, scale_of(model).apply(query), low, high, names, query, kinds)
 
 
-def _reach_of_rows(model: Any, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
+def _reach_of_rows(model: FittedModel, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
     """Return extrapolation limits after any rank transform, and the range of each column before the transform."""
     counted = model.key_ if weight is None else model.key_[weight > 0]
     return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
 
 
-def range_of_source(model: Any) -> Array:
+def range_of_source(model: FittedModel) -> Array:
     """Return the range of each column of rows that are not in memory, from the fit or by one pass over the rows."""
     known: Array | None = vars(model).get("key_range_")
     if known is not None:
         return known
     source = model.source_
-    return _prepared(model).get("range", (source,), lambda: source.ask(Ranges("key")))
+    return model._prepared.get("range", (source,), lambda: source.ask(Ranges("key")))
 
 
-def _prepared(model: Any) -> Prepared:
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared
-
-
-def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
+def new_scale(model: FittedModel, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
     """Fit the `Scale` of a model: the transformation that replaces numeric columns by ranks, if asked for."""
     if encoding is None:
         ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
@@ -157,25 +153,25 @@ def new_scale(model: Any, key: NDArray[Any], weight: Array | None, encoding: Enc
     return Scale.fit(key, weight, ranked)
 
 
-def scale_of(model: Any) -> Scale:
+def scale_of(model: FittedModel) -> Scale:
     """Return the `Scale` of a fitted model: the transformation that replaces numeric columns by ranks, if asked for."""
     return _scale_and_keys(model)[0]
 
 
-def scaled_keys(model: Any) -> NDArray[Any]:
+def scaled_keys(model: FittedModel) -> NDArray[Any]:
     """Return the numeric columns of the training rows after any rank transform."""
     return _scale_and_keys(model)[1]
 
 
-def _scale_and_keys(model: Any) -> tuple[Scale, NDArray[Any]]:
+def _scale_and_keys(model: FittedModel) -> tuple[Scale, NDArray[Any]]:
     def make() -> tuple[Scale, NDArray[Any]]:
         scale = new_scale(model, model.key_, model.key_weight_, model.encoding_)
         return scale, scale.apply(model.key_)
 
-    return _prepared(model).get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
+    return model._prepared.get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
 
 
-def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
+def pairs_of(model: FittedModel, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
     """Return the training rows as key-value pairs; with `code`, each weight is multiplied by categorical kernels.
 
     `code` has the category codes of the queries. Rows are read once per fit.
@@ -188,7 +184,7 @@ def pairs_of(model: Any, code: Codes | None = None, *, exclude_self: bool = Fals
     return KeyPairs(keys, factors, exclude_self)
 
 
-def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
+def problem_of(model: FittedModel, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
     """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
     if X is None:
@@ -199,14 +195,14 @@ def problem_of(model: Any, X: ArrayLike | None, *, exclude_self: bool = False, w
     return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
 
 
-def left_out_problem(model: Any) -> Problem:
+def left_out_problem(model: FittedModel) -> Problem:
     """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
-    group = vars(model).get("key_group_")
+    group = model.key_group_
     problem = problem_of(model, None, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 
 
-def per_unit(model: Any, query: Array, slopes: Array) -> Array:
+def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
     """Convert slopes of shape (m, d, c), per unit of rank if the model ranks columns, to slopes per unit of X.
 
     `query` has the numeric columns of the rows, before any rank transform. The axis of outputs is dropped if y was
@@ -217,7 +213,7 @@ def per_unit(model: Any, query: Array, slopes: Array) -> Array:
     return slopes[:, :, 0] if model.value_.ndim == 1 else slopes
 
 
-def fit_of(model: Any, problem: Problem) -> LocalFit:
+def fit_of(model: FittedModel, problem: Problem) -> LocalFit:
     """Compute the local fits (constants or planes) of a model at the queries of a pooling problem.
 
     A fit is constant where the sums lose the precision that a plane needs.
@@ -226,7 +222,10 @@ def fit_of(model: Any, problem: Problem) -> LocalFit:
 
 
 def pool_at(
-    model: Any, X: ArrayLike, report_rank: ReportRank, pairs_of_chunks: Callable[[Chunks], StoredPairs] | None = None
+    model: FittedModel,
+    X: ArrayLike,
+    report_rank: ReportRank,
+    pairs_of_chunks: Callable[[Chunks], StoredPairs] | None = None,
 ) -> NDArray[Any]:
     """Predict at new rows by pooling the outputs of the training rows.
 
@@ -253,7 +252,7 @@ def pool_at(
 
 
 def sums_at(
-    model: Any,
+    model: FittedModel,
     recipe: Recipe,
     query: Array,
     code: Codes | None,
@@ -262,7 +261,7 @@ def sums_at(
     """Sum kernel weights and weighted outputs of the training rows at queries, as `read_query` returns them."""
     source, progress = source_of(model), current_progress()
     if source is not None:
-        stored = source if pairs_of_chunks is None else pairs_of_chunks(model.source_.chunks)
+        stored = source if pairs_of_chunks is None else pairs_of_chunks(source.chunks)  # type: ignore[attr-defined]  # of chunks only
         return stored.reduce(recipe, query, progress)
     if pairs_of_chunks is None:
         held: KeyPairs | StoredPairs = pairs_of(model, code)
@@ -271,7 +270,7 @@ def sums_at(
     return held.reduce(recipe, scale_of(model).apply(query), progress)
 
 
-def pooled_from(model: Any, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
+def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
     pooled = finalize(sums, recipe, report_rank, limits_of(model))
     if source_of(model) is not None:
@@ -397,7 +396,7 @@ def _story(groups: Groups, names: Sequence[str]) -> str:
     )
 
 
-def need_rows(model: Any, what: str = "standard errors need") -> None:
+def need_rows(model: FittedModel, what: str = "standard errors need") -> None:
     """Raise TypeError if a model was fitted to rows that are not in memory."""
     check_is_fitted(model)
     if source_of(model) is not None:
@@ -407,7 +406,7 @@ def need_rows(model: Any, what: str = "standard errors need") -> None:
         )
 
 
-def smoother_of(model: Any) -> Smoother:
+def smoother_of(model: FittedModel) -> Smoother:
     """Return a fitted model as a linear smoother: its training rows and pooling settings."""
     need_rows(model)
     categories = model._categories()
@@ -421,49 +420,46 @@ def smoother_of(model: Any) -> Smoother:
     )
 
 
-def training_of(model: Any, smoother: Smoother) -> Training:
+def training_of(model: FittedModel, smoother: Smoother) -> Training:
     """Return the fitted and leave-one-out values of the training rows, computed once per fit."""
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("training", training_fit_key(model, smoother), lambda: fit_training(smoother))
+    return model._prepared.get("training", training_fit_key(model, smoother), lambda: fit_training(smoother))
 
 
-def training_with_shares(model: Any, smoother: Smoother) -> Training:
+def training_with_shares(model: FittedModel, smoother: Smoother) -> Training:
     """Compute fitted and leave-one-out values of the training rows, and the linear weights of the fitted values.
 
     The weights are as large as the rows and are not cached.
     """
     made = fit_training(smoother, with_shares=True)
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    prepared.get("training", training_fit_key(model, smoother), lambda: replace(made, shares=None))
+    model._prepared.get("training", training_fit_key(model, smoother), lambda: replace(made, shares=None))
     return made
 
 
-def clusters_of(model: Any, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
+def clusters_of(model: FittedModel, smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
     """Return leave-cluster-out fits at the training rows, cached for the last groups used; None without groups.
 
     By default groups are those of the fit.
     """
-    given = vars(model).get("key_group_") if groups is None else groups
+    given = model.key_group_ if groups is None else groups
     return None if given is None else _left_out(model, smoother, number_clusters(given, smoother.weight))
 
 
-def clusters_of_fit(model: Any, smoother: Smoother) -> Clusters | None:
+def clusters_of_fit(model: FittedModel, smoother: Smoother) -> Clusters | None:
     """Return leave-cluster-out fits at the training rows, for the groups given to `fit`; None without groups.
 
     Two clusters are enough for residuals.
     """
-    code = vars(model).get("key_group_")
+    code = model.key_group_
     return None if code is None else _left_out(model, smoother, code)
 
 
-def _left_out(model: Any, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
+def _left_out(model: FittedModel, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
     # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
     of = hashlib.sha256(code.tobytes()).digest(), *training_fit_key(model, smoother)
-    return prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
+    return model._prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
 
 
-def training_fit_key(model: Any, smoother: Smoother) -> tuple[Any, ...]:
+def training_fit_key(model: FittedModel, smoother: Smoother) -> tuple[Any, ...]:
     """Return a cache key: everything that the local fits at the training rows depend on."""
     recipe = smoother.recipe
     return (
@@ -472,22 +468,21 @@ def training_fit_key(model: Any, smoother: Smoother) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def places_of(model: Any, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
+def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
     """Convert X to evaluation points, after any rank transform; warn of extrapolation if `warn`."""
     numeric, code = read_query(model, X, warn=warn)
     return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
 
 
-def rank_reporter(model: Any) -> ReportRank:
+def rank_reporter(model: FittedModel) -> ReportRank:
     """Return the callback that warns of rank-deficient local planes; each model warns once per fit.
 
     Predictions of constants do not depend on planes, but their intervals are made of them.
     """
     if recipe_of(model).degree:
-        return model._report_rank  # type: ignore[no-any-return]  # a model of any kind
+        return model._report_rank
 
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    said: list[bool] = prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])
+    said: list[bool] = model._prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])
 
     def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         if said or not np.any(occupied & (rank < columns)):
@@ -507,17 +502,17 @@ def rank_reporter(model: Any) -> ReportRank:
     return report
 
 
-def shaped(model: Any, query: Array, values: Array) -> Array:
+def shaped(model: FittedModel, query: Array, values: Array) -> Array:
     """Return values of a fit (m, c) in the shape of predictions, or those of slopes (m, d, c) as by `per_unit`."""
     if values.ndim == 3:
         return per_unit(model, query, values)
     return values[:, 0] if model.value_.ndim == 1 else values
 
 
-def printed_columns(model: Any) -> tuple[ColumnSummary, ...]:
+def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:
     """Return name, bandwidth (smoothing if categorical) and relevance of each column, in table order, for summaries."""
     encoding = model.encoding_
-    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    names = names_of(model)
     count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
     names = [str(i) if names is None else str(names[i]) for i in range(count)]
     relevance = vars(model).get("relevance_")

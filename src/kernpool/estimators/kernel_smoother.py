@@ -15,79 +15,32 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out, warn_of_copies
-from kernpool.core import NO_CATEGORIES, Categories, Prepared, as_tol
-from kernpool.data.encoding import Encoding, group_codes
+from kernpool.core import NO_CATEGORIES, Prepared, as_tol
+from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted_model import RankNotes, left_out_problem, new_scale, recipe_of, refuse_unable
 from kernpool.estimators.methods.inference import PredictionBase, prediction_at
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import VERSION, record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
-from kernpool.kernels import Kernel, get_categorical_kernel
+from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-class RowAttribute:
-    """Descriptor for stored training rows: raises AttributeError, with advice, if they are not in memory.
-
-    Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, model: Any, owner: type) -> Any:
-        if model is None:
-            return self
-        if "source_" not in vars(model):
-            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
-        raise AttributeError(
-            f"this {owner.__name__} was fitted to rows that are not in memory, so there is no {self._name}; fit it to "
-            "arrays, such as a sample of the rows"
-        )
-
-
-class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of kernel estimators: chooses bandwidths, pools values, and exposes the weights.
 
     Subclasses define the values: outputs or one-hot labels.
     """
 
-    # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
-    _arrays: ClassVar[tuple[str, ...]] = (
-        "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
-        "classes_", "search_rows_", "key_range_",
-    )  # fmt: skip
-    _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
-    _standardise = True  # so that several outputs count alike
-    _others: ClassVar[tuple[str, ...]] = (
-        "_expected_error",
-        "encoding_",
-        "reference_",
-        "source_",
-        "bandwidth_search_",
-        "_search_draw",
-        "_growing",
-    )
     _record_format: ClassVar[str] = "kernpool model"
     _record_version: ClassVar[int] = VERSION
-    _degree = 0  # of the local fit
-
-    @property
-    def _reads_pairs_as_numbers(self) -> bool:
-        """Whether columns of two categories are coded 0 and 1, so that planes have a slope in them."""
-        return False
-
-    key_ = RowAttribute()
-    value_ = RowAttribute()
-    key_weight_ = RowAttribute()
-    key_code_ = RowAttribute()
-    key_group_ = RowAttribute()
 
     def __init__(
         self,
@@ -233,18 +186,6 @@ class KernelSmoother(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
                 found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
                 self.__dict__ |= found | {"_expected_error": known}
         return known
-
-    def _categories(self) -> Categories:
-        return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
-
-    def _categories_of(self, encoding: Encoding) -> Categories:
-        names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
-        kinds = [encoding.kinds[i] for i in encoding.categorical]
-        kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
-        return Categories(tuple(kernels), encoding.table_levels)
-
-    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:
         """Compute the weight of every training row in each prediction: the equivalent kernel.

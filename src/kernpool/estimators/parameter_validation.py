@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import as_tol, check_composition, check_empty
 from kernpool.data.array_validation import as_bandwidth
+from kernpool.data.rank_transform import check_scale, is_column
 from kernpool.estimators.extrapolation import POLICIES
-from kernpool.estimators.rank_transform import check_scale, is_column
 from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random

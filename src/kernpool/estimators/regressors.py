@@ -22,6 +22,7 @@ from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
+from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import (
@@ -33,7 +34,6 @@ from kernpool.estimators.training_rows import (
     frequencies,
     is_on_dask,
     read_rows,
-    source_of,
 )
 from kernpool.execution.error_messages import check_flag
 from kernpool.execution.threads import OwnLock
@@ -207,7 +207,7 @@ class KernelRegressor(
             )
         if not hasattr(self, "key_"):
             return self.fit(X, y, sample_weight)
-        if vars(self).get("key_group_") is not None:
+        if self.key_group_ is not None:
             raise ValueError(
                 "partial_fit does not know the groups of new rows, and the model was fitted with groups; fit all rows "
                 "again"

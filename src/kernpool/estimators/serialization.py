@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.local_fit import as_ridge
-from kernpool.data import as_bandwidth, as_key_weight, is_plain_label, plain_label
+from kernpool.data import Encoding, as_bandwidth, as_key_weight, is_plain_label, plain_label
 from kernpool.data.chunks.sources import reopen
-from kernpool.data.encoding import Encoding
 from kernpool.data.model_format import ModelFileError, Record, plain
+from kernpool.data.rank_transform import read_scale, written_scale
 from kernpool.estimators.fitted_model import scale_of
+from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_maps, check_restored
-from kernpool.estimators.rank_transform import read_scale, written_scale
-from kernpool.estimators.training_rows import source_of
 from kernpool.kernels import get_kernel, registered_name
 from kernpool.pooling import ChunkPairs
 

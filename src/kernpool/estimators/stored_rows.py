@@ -12,11 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.data import TableError, is_frame
-from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.sources import open_chunks
+from kernpool.data import Chunks, Encoding, TableError, is_frame, open_chunks
 from kernpool.data.columns import all_text
-from kernpool.data.encoding import Encoding
 from kernpool.estimators.bandwidth import (
     DEFAULT_SEARCH_ROWS,
     SearchDraw,
@@ -34,6 +31,7 @@ from kernpool.estimators.extrapolation import (
     window_of,
 )
 from kernpool.estimators.fitted_model import recipe_of, refuse_unable
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula, selection
 from kernpool.execution.error_messages import abbreviate
@@ -115,7 +113,7 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     return chunks
 
 
-def fit_stored(model: Any, pairs: StoredPairs) -> None:
+def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
     """Fit a regressor to rows that are not in memory: store a reference to the rows, and choose the bandwidth.
 
     Sets `source_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
@@ -156,7 +154,7 @@ def fit_stored(model: Any, pairs: StoredPairs) -> None:
     keep_labels(model, pairs.labels)
 
 
-def predict_lazily(model: Any, pairs: Any, X: Any) -> Any:
+def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
     """Predict at queries in a Dask collection, with training rows in Dask partitions: return a Dask array.
 
     Nothing is computed yet. Queries far beyond the training rows are warned of where a block is computed.

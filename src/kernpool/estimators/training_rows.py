@@ -41,7 +41,6 @@ from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
-from kernpool.pooling import StoredPairs
 
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
@@ -618,12 +617,6 @@ def is_on_dask(X: Any) -> bool:
 def computed(array: Any) -> Any:
     """Return an array in memory, computed if it is a Dask collection."""
     return array.compute() if is_on_dask(array) else array
-
-
-def source_of(model: Any) -> StoredPairs | None:
-    """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
-    source: StoredPairs | None = vars(model).get("source_")
-    return source
 
 
 class GrowingArray:

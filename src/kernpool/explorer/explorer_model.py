@@ -17,7 +17,7 @@ from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_powe
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import recipe_of, scale_of
-from kernpool.estimators.training_rows import source_of
+from kernpool.estimators.model import source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, get_kernel
 

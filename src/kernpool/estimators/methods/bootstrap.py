@@ -18,7 +18,7 @@ from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_of, recipe_of, scaled_keys
-from kernpool.estimators.training_rows import source_of
+from kernpool.estimators.model import FittedModel, names_of, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def bootstrap_of(
-    model: Any,
+    model: FittedModel,
     X: ArrayLike | None,
     how: Resampling,
     statistic: Callable[[Array], Any] | None,
@@ -59,7 +59,7 @@ def bootstrap_of(
         None if X is None else _in_double_precision(problem_of(model, X)),
         how=how,
         statistic=statistic,
-        groups=vars(model).get("key_group_") if groups is None else groups,
+        groups=model.key_group_ if groups is None else groups,
         flat=model.value_.ndim == 1,
         progress=current_progress(),
     )
@@ -71,7 +71,7 @@ def _in_double_precision(problem: Problem) -> Problem:
 
 
 def significance(
-    model: Any,
+    model: FittedModel,
     columns: int | str | Sequence[int | str],
     method: str,
     kind: str,
@@ -83,7 +83,7 @@ def significance(
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
     need_rows(model, "significance_test needs")
-    if vars(model).get("key_group_") is not None:
+    if model.key_group_ is not None:
         raise ValueError(
             "significance_test draws for each row by itself, and this model was fitted with groups=, whose rows go "
             "together: it would reject far too often; compare model.confidence_interval with and without the column, "
@@ -111,7 +111,7 @@ def significance(
     return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null, how)
 
 
-def sample_of(model: Any) -> TestSample:
+def sample_of(model: FittedModel) -> TestSample:
     """Return the training rows of a model, after any rank transform, as the sample of a significance test."""
     value = np.asarray(model.value_, dtype=np.float64)
     if value.ndim == 2 and value.shape[1] > 1:
@@ -125,12 +125,12 @@ def sample_of(model: Any) -> TestSample:
     return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, categories, what=what)
 
 
-def _names(model: Any) -> list[str] | None:
-    names = vars(model).get("feature_names_in_") if model.encoding_ is None else model.encoding_.names
+def _names(model: FittedModel) -> list[str] | None:
+    names = names_of(model)
     return None if names is None else [str(name) for name in names]
 
 
-def _column_positions(model: Any) -> tuple[list[int], list[int]]:
+def _column_positions(model: FittedModel) -> tuple[list[int], list[int]]:
     """Return the table positions of the numeric columns, and those of the categorical columns, in storage order."""
     if model.encoding_ is None:
         return list(range(model.key_.shape[1])), []
@@ -165,7 +165,7 @@ def _refuse_constant(
             )
 
 
-def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
+def _fit_of_fewer(model: FittedModel, rest: TestSample) -> SmootherMatrix:
     """Fit without the tested columns, at newly chosen bandwidths, and return the smoother matrix."""
     if not rest.X.shape[1] and not len(rest.categories):
         return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
@@ -188,7 +188,7 @@ def _fit_of_fewer(model: Any, rest: TestSample) -> SmootherMatrix:
     return SmootherMatrix.at_rows(recipe, rest.numeric, rest.factors(found["smoothing_"]))
 
 
-class BootstrapMethods:
+class BootstrapMethods(FittedModel):
     """Mixin of regressors: bootstrap of the fit, and significance tests of columns."""
 
     def bootstrap(

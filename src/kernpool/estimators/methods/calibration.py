@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
-from kernpool.core.input_validation import Prepared
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import places_of, training_fit_key
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate
 from kernpool.inference import number_clusters
@@ -44,14 +44,14 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
     return X_calibration is not None
 
 
-def other_rows(model: Any, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
+def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
     """Return new rows, to which the model was not fitted, as calibration rows with predictions of the model."""
     try:
         places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
     table = read_outputs(y, (len(places.query), *model.value_.shape[1:]))
-    if groups is None and vars(model).get("key_group_") is not None:
+    if groups is None and model.key_group_ is not None:
         raise ValueError(
             "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "
             "one label for each row, or, only if rows are independent of each other, fit without groups"
@@ -75,7 +75,7 @@ def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
 
 
 def training_rows(
-    model: Any, smoother: Smoother, calibration: str | None, groups: Any
+    model: FittedModel, smoother: Smoother, calibration: str | None, groups: Any
 ) -> tuple[Calibration, Array, Origin]:
     """Return the training rows as calibration rows, with leave-one-out or leave-cluster-out predictions.
 
@@ -100,15 +100,15 @@ def training_rows(
         How the bandwidth came.
     """
     weight = smoother.weight
-    given = vars(model).get("key_group_") if groups is None else groups
+    given = model.key_group_ if groups is None else groups
     code = None if given is None else number_clusters(given, weight)
     kept, origin = weight > 0, origin_of(model)
-    searched = vars(model).get("search_rows_")
+    searched: Integers | None = vars(model).get("search_rows_")
     if calibration == "unsearched":
         _check_searched(model, searched, code)
     elif calibration is None and searched is not None and code is None and len(weight) >= MANY_ROWS:
         calibration = "unsearched"
-    if calibration == "unsearched":
+    if calibration == "unsearched" and searched is not None:
         kept[searched] = False
         origin = "repeated" if _has_copies(model, weight, searched) else "unsearched"
     left_out = _left_out(model, smoother, code)
@@ -120,7 +120,7 @@ def training_rows(
     return rows, left_out, origin
 
 
-def origin_of(model: Any) -> Origin:
+def origin_of(model: FittedModel) -> Origin:
     """Return "given" if the bandwidth was given as numbers, "found" if it was chosen from the training rows.
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
@@ -136,7 +136,7 @@ def origin_of(model: Any) -> Origin:
 
 
 def with_ratios(
-    model: Any, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike, places: int
+    model: FittedModel, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike, places: int
 ) -> Calibration:
     """Add the likelihood ratios of a covariate shift to calibration rows.
 
@@ -186,17 +186,16 @@ def with_ratios(
     return replace(calibration, shift=shift, place_shift=place_shift, estimated=estimated)
 
 
-def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
+def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> Array:
     """Return leave-one-out or leave-cluster-out predictions of the training rows, computed once per fit.
 
     They are computed again only for other clusters or another policy for empty windows.
     """
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(model, smoother))
-    return prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
+    return model._prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
 
 
-def _check_searched(model: Any, searched: Integers | None, code: Integers | None) -> None:
+def _check_searched(model: FittedModel, searched: Integers | None, code: Integers | None) -> None:
     if code is not None:
         raise ValueError(
             "calibration='unsearched' is for single rows: the search has seen some rows of most clusters; give "
@@ -210,7 +209,7 @@ def _check_searched(model: Any, searched: Integers | None, code: Integers | None
         )
 
 
-def _has_copies(model: Any, weight: Array, searched: Integers) -> bool:
+def _has_copies(model: FittedModel, weight: Array, searched: Integers) -> bool:
     """Return whether rows that the bandwidth search used are repeated: have a weight above one, or equal each other.
 
     If so, a new row may equal a searched row, whereas unsearched rows never do.

@@ -18,12 +18,12 @@ from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied
 from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets.class_scores import ClassRows
 from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
-from kernpool.core.input_validation import Prepared
 from kernpool.estimators.fitted_model import need_rows, places_of, printed_columns, smoother_of, training_fit_key
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.methods.inference import PredictionBase, computed_once, prediction_at
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import recalibrated
-from kernpool.estimators.training_rows import as_labels, mixed
+from kernpool.estimators.training_rows import as_labels, class_prior, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
 from kernpool.inference import ClassSummary, as_level, as_random
 from kernpool.inference.class_probabilities import (
@@ -55,6 +55,21 @@ class LeaveOneOutProbabilities(LeaveOneOut):
     probability: Array
 
 
+class FittedClassifier(FittedModel):
+    """Base class of what a fitted classifier holds beside what every model does."""
+
+    classes_: NDArray[Any]
+    prior_share: Any
+    prior_share_: float
+
+    @property
+    def class_prior_(self) -> Array:
+        """Class priors: weighted class frequencies of the training rows, of shape (n_classes,)."""
+        of = self.value_, self.key_weight_
+        found: Array = self._prepared.get("prior", of, lambda: class_prior(*of))
+        return found
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassPrediction(PredictionBase):
     """Prediction of a classifier at given rows, made by ``model.get_prediction(X)``.
@@ -69,6 +84,8 @@ class ClassPrediction(PredictionBase):
     Each property is computed when it is first used, and kept; arrays are read-only. The object holds on to the rows of
     the model at that time, never changes, and may be shared among threads.
     """
+
+    model: FittedClassifier
 
     @computed_once
     def probability(self) -> Array:
@@ -111,7 +128,7 @@ class ClassPrediction(PredictionBase):
         return ProbabilityInterval(center, lower, upper, rows, self.model.classes_.copy(), level)
 
 
-class ClassProbabilities:
+class ClassProbabilities(FittedClassifier):
     """Mixin of classifiers: class probabilities with standard errors and confidence intervals."""
 
     @overload
@@ -294,8 +311,8 @@ class ClassProbabilities:
         >>> said.round(2), observed.round(2)
         (array([0.16, 0.36, 0.62, 0.86]), array([0.15, 0.34, 0.61, 0.88]))
         """
-        found = super().leave_one_out()  # type: ignore[misc]  # of `KernelSmoother`
-        model: Any = self
+        found = super().leave_one_out()  # of `KernelSmoother`
+        model: FittedClassifier = self
         label, weight = np.asarray(model.value_, dtype=np.float64), model.key_weight_
         probability = self._left_out_probability(found.prediction, label, weight)
         return LeaveOneOutProbabilities(found.prediction, found.error, found.occupied, probability)
@@ -329,7 +346,7 @@ class ClassProbabilities:
           leave-one-out log loss  0.08462
           leave-one-out accuracy  100.0%
         """
-        model: Any = self
+        model: FittedClassifier = self
         found, weight = self.leave_one_out(), model.key_weight_
         weight = np.ones(len(model.key_)) if weight is None else weight
         own = np.sum(found.probability * model.value_, axis=1)
@@ -343,7 +360,7 @@ class ClassProbabilities:
             rows=float(weight.sum()),
             priors=dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
             prior_share=model.prior_share_,
-            left_out="row" if vars(model).get("key_group_") is None else "cluster",
+            left_out="row" if model.key_group_ is None else "cluster",
             log_loss=float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
             accuracy=float(weight @ right / weight.sum()),
             empty_windows=int(found.empty_windows),
@@ -351,18 +368,18 @@ class ClassProbabilities:
 
     def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
         """Shrink leave-one-out pooled labels towards class priors that leave out the same row (or group)."""
-        model: Any = self
-        prior, share = priors_of_others(label, weight, vars(model).get("key_group_")), model.prior_share_
+        model: FittedClassifier = self
+        prior, share = priors_of_others(label, weight, model.key_group_), model.prior_share_
         return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
 
 
-def probabilities_of(model: Any) -> Probabilities:
+def probabilities_of(model: FittedClassifier) -> Probabilities:
     """Return smoother, one-hot labels and weight of the class priors as `Probabilities`, cached per fit.
 
     They keep the leave-one-out probabilities of the training rows once these are computed.
     """
     smoother = smoother_of(model)
-    label, group = np.asarray(model.value_, dtype=np.float64), vars(model).get("key_group_")
+    label, group = np.asarray(model.value_, dtype=np.float64), model.key_group_
     recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
     of = (
         group,
@@ -372,11 +389,12 @@ def probabilities_of(model: Any) -> Probabilities:
         float(model.prior_share_),
         *training_fit_key(model, smoother),
     )
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))
+    return model._prepared.get(
+        "probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group)
+    )
 
 
-def _independent(model: Any, what: str) -> Probabilities:
+def _independent(model: FittedClassifier, what: str) -> Probabilities:
     """Return the `Probabilities` of a classifier; raise if it was fitted with groups of dependent rows."""
     of = probabilities_of(model)
     if of.group is not None:
@@ -388,7 +406,7 @@ def _independent(model: Any, what: str) -> Probabilities:
     return of
 
 
-class ClassSets:
+class ClassSets(FittedClassifier):
     """Mixin of classifiers: conformal prediction sets of classes."""
 
     def predict_set(
@@ -499,7 +517,7 @@ class ClassSets:
         for name, value in (("by_class", by_class), ("allow_empty", allow_empty)):
             if not isinstance(value, bool | np.bool_):
                 raise ValueError(f"{name} must be True or False, got {abbreviate(value)}")
-        model: Any = self
+        model: FittedClassifier = self
         exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":
             _check_full(of, X_calibration, y_calibration)
@@ -531,7 +549,7 @@ def _check_full(of: Probabilities, X_calibration: Any, y_calibration: Any) -> No
         )
 
 
-def _calibration_rows(model: Any, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
+def _calibration_rows(model: FittedClassifier, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
     """Return class probabilities and true classes of the calibration rows; None if none are given."""
     if not check_rows(X, y, None):
         return None
@@ -562,7 +580,7 @@ def _class_indices(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.int
     return np.array([position[name] for name in given], dtype=np.intp)
 
 
-def _why_approximate(model: Any, places: EvaluationPoints, of: Probabilities) -> str:
+def _why_approximate(model: FittedClassifier, places: EvaluationPoints, of: Probabilities) -> str:
     """Return why sets calibrated on training rows have only approximate coverage; "" if coverage is exact."""
     if of.group is None and are_copied(of.smoother, of.label):
         return COPIED

@@ -29,6 +29,7 @@ from kernpool.distribution import (
 )
 from kernpool.distribution.quantile import levels_around, without_ends
 from kernpool.estimators.fitted_model import read_query, scale_of, smoother_of
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate
@@ -39,7 +40,7 @@ from kernpool.smoother import EvaluationPoints, LinearWeights, Smoother, log_mas
 Array = NDArray[np.float64]
 
 
-def array_outcomes(model: Any, X: ArrayLike | None) -> tuple[ArrayOutcomes, Smoother]:
+def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcomes, Smoother]:
     """Return the outcomes of a fitted model at X, and its rows as a local constant smoother.
 
     X=None means at the training rows, held out one by one, or by clusters after a fit with groups.
@@ -66,9 +67,9 @@ def array_outcomes(model: Any, X: ArrayLike | None) -> tuple[ArrayOutcomes, Smoo
     return ArrayOutcomes(smoother.recipe, problem, value, fit, whole, output, dtype), constant
 
 
-def _left_out(model: Any, constant: Smoother) -> Problem:
+def _left_out(model: FittedModel, constant: Smoother) -> Problem:
     """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
-    group = vars(model).get("key_group_")
+    group = model.key_group_
     problem = constant.problem(constant.training, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch, TrainingRows
-from kernpool.core import Prepared
 from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
@@ -27,7 +26,8 @@ from kernpool.estimators.fitted_model import (
     training_fit_key,
 )
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.training_rows import snapshot, source_of, unshared
+from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
@@ -37,7 +37,7 @@ from kernpool.pooling.stored_pairs import Answer
 Array = NDArray[np.float64]
 
 
-def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
+def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
     """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml", kept; a new array."""
     need_rows(model, "a bandwidth in y needs")
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
@@ -53,13 +53,12 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
         columns = zip(outcomes.value.T, output.T, fitted.T, center.T, strict=True)
         return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
 
-    prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     of = (method, *training_fit_key(model, smoother_of(model)))
-    found: Array = prepared.get("y bandwidth", of, make)
+    found: Array = model._prepared.get("y bandwidth", of, make)
     return found.copy()
 
 
-def stored_outcomes(model: Any, X: Any) -> StoredOutcomes:
+def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
     """Return the outcomes at X of a regressor whose rows are not in memory; refuse local planes and X=None."""
     if model._degree:
         need_rows(model, "residuals of planes, which conditional distributions are made of, need")
@@ -90,7 +89,7 @@ def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
 CRITERIA = ("loo", "regularised")
 
 
-class ConditionalDistributions:
+class ConditionalDistributions(FittedModel):
     """Mixin of regressors: the conditional distribution of y, and its quantiles."""
 
     def conditional_distribution(
@@ -164,7 +163,7 @@ class ConditionalDistributions:
         True
         """
         check_is_fitted(self)
-        model: Any = self
+        model: FittedModel = self
         source = source_of(model)
         if source is not None:
             stored = stored_outcomes(model, X)
@@ -227,7 +226,7 @@ class ConditionalDistributions:
 
 @underflow_is_zero
 @explain_calls
-def distribution_bandwidth(model: Any, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
+def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
     r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
 
     .. math:: CV(h) = \sum_i w_i \sum_b \big(1\{y_i \le t_b\} - F_{-i}(t_b \mid x_i)\big)^2 \Big/ \sum_i w_i
@@ -301,12 +300,12 @@ def distribution_bandwidth(model: Any, criterion: str = "loo", *, thresholds: in
     value = indicators(model.value_, weight, thresholds)
     found = choose_bandwidth(
         criterion,
-        TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, vars(model).get("key_group_")),
+        TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, model.key_group_),
         replace(search_options(model), standardise=False),
         categories=model._categories(),
         most_rows=model.max_search_rows,
     )
     encoding = model.encoding_
-    names = vars(model).get("feature_names_in_") if encoding is None else encoding.names
+    names = names_of(model)
     search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
     return search

@@ -38,6 +38,7 @@ from kernpool.estimators.fitted_model import (
     training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
@@ -94,7 +95,7 @@ class computed_once(cached_property[Found]):
         return found
 
 
-def prediction_at(kind: type[Kind], model: Any, X: ArrayLike, **options: Any) -> Kind:
+def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options: Any) -> Kind:
     """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
     check_is_fitted(model)
     taken = snapshot(model)
@@ -116,7 +117,7 @@ class PredictionBase(NamedCalls):
         Category codes of the rows, if the model has an encoding.
     """
 
-    model: Any
+    model: FittedModel
     query: Array
     code: Codes | None
 
@@ -515,7 +516,7 @@ class Prediction(PrintedResult, PredictionBase):
         return printed_table(facts, names, rows, more=few is not self)
 
 
-class Inference:
+class Inference(FittedModel):
     """Mixin of regressors: predictions at rows, confidence intervals, a summary of the fit, and its residuals."""
 
     def get_prediction(self, X: ArrayLike, *, variance: str = "local", groups: ArrayLike | None = None) -> Prediction:
@@ -800,7 +801,7 @@ class Inference:
         """
         smoother = smoother_of(self)
         found = residuals(smoother, training_of(self, smoother), clusters_of_fit(self, smoother))
-        if self.value_.ndim == 1:  # type: ignore[attr-defined]  # set by fit
+        if self.value_.ndim == 1:
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found
 
@@ -812,7 +813,7 @@ NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows o
 @underflow_is_zero
 @explain_calls
 def slope_map(
-    model: Any,
+    model: FittedModel,
     X: ArrayLike | None = None,
     *,
     bandwidths: ArrayLike | None = None,
@@ -916,7 +917,7 @@ def slope_map(
     )
 
 
-def _refuse_several(model: Any, columns: int) -> None:
+def _refuse_several(model: FittedModel, columns: int) -> None:
     if model.encoding_ is not None and not model.encoding_.numbers_alone:
         raise ValueError(
             "a slope map is for one numeric column, and this model has categorical columns; fit one numeric "
@@ -949,7 +950,7 @@ def _columns_of(smoother: Smoother, quantity: str) -> range | None:
     return None if quantity == "fit" else range(smoother.columns)
 
 
-def _default_method(model: Any, quantity: str) -> str:
+def _default_method(model: FittedModel, quantity: str) -> str:
     """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
 
     It is "quadratic" for the fit itself of one to three numeric columns, unless the bandwidth was found by a search or

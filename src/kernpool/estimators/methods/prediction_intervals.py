@@ -40,7 +40,7 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
     with_ratios,
 )
-from kernpool.estimators.training_rows import source_of
+from kernpool.estimators.model import FittedModel, source_of
 from kernpool.execution.progress import current_progress
 from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.pooling import Recipe, StoredPairs, Sums
@@ -150,7 +150,7 @@ METHODS_OF_SAMPLES = ("adaptive", "split")
 
 
 def interval_of_stored(
-    model: Any,
+    model: FittedModel,
     pairs: StoredPairs,
     X: ArrayLike,
     *,
@@ -238,7 +238,7 @@ def interval_of_stored(
     return replace(result, center=center, lower=lower, upper=upper)
 
 
-def _check_out_of_core(model: Any, method: Any, weights: Any, groups: Any, others: bool) -> None:
+def _check_out_of_core(model: FittedModel, method: Any, weights: Any, groups: Any, others: bool) -> None:
     """Raise TypeError for options of prediction intervals that need all training rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
@@ -260,7 +260,9 @@ def _check_out_of_core(model: Any, method: Any, weights: Any, groups: Any, other
         )
 
 
-def _held(model: Any, pairs: StoredPairs, size: int, level_rows: int, calibration: str | None) -> CalibrationSplit:
+def _held(
+    model: FittedModel, pairs: StoredPairs, size: int, level_rows: int, calibration: str | None
+) -> CalibrationSplit:
     search: SearchDraw | None = vars(model).get("_search_draw")
     if calibration == "unsearched" and search is None:
         why = (
@@ -282,7 +284,7 @@ def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSpl
     return held.part(0, half), held.part(half)
 
 
-def _origin(model: Any, held: CalibrationSplit | None) -> Origin:
+def _origin(model: FittedModel, held: CalibrationSplit | None) -> Origin:
     """Return how the bandwidth was chosen: "given", "found", or "unsearched" if found without the held-out rows."""
     if origin_of(model) == "given":
         return "given"
@@ -305,7 +307,7 @@ def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
     return Smoother(Keys.read(key, value), recipe)
 
 
-class PredictionIntervals:
+class PredictionIntervals(FittedModel):
     """Mixin of regressors: prediction intervals of new observations."""
 
     def prediction_interval(

@@ -7,9 +7,6 @@ of Statistics 12 (1984), 917-926).
 
 scikit-learn's ``QuantileTransformer`` has no weights, draws rows, and is constant beyond the ends: merged duplicates
 would differ from repeated rows, and slopes would vanish there.
-
-`RankNotes` is about the other rank, that of a design: it warns of slopes that the training rows do not identify, each
-once per fit.
 """
 
 from __future__ import annotations

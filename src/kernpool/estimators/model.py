@@ -1,0 +1,141 @@
+"""What a fitted kernel estimator holds: its parameters, and what `fit` left, with their types.
+
+`FittedModel` is the interface between the classes that users see and the functions that answer for them: a function
+that takes a model says so by this type, and the estimators and their mixins inherit from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth import LeaveOneOut
+from kernpool.core import NO_CATEGORIES, Categories, Prepared
+from kernpool.data.encoding import Encoding
+from kernpool.kernels import Kernel, get_categorical_kernel
+from kernpool.pooling import StoredPairs
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class RowAttribute:
+    """Descriptor for stored training rows: raises AttributeError, with advice, if they are not in memory.
+
+    Instances keep the attribute itself in their ``__dict__``, which goes before a descriptor that only reads.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: FittedModel, owner: type) -> Any:
+        if model is None:
+            return self
+        if "source_" not in vars(model):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+        raise AttributeError(
+            f"this {owner.__name__} was fitted to rows that are not in memory, so there is no {self._name}; fit it to "
+            "arrays, such as a sample of the rows"
+        )
+
+
+class FittedModel:
+    """Base class of what a fitted kernel estimator holds: parameters as given, and attributes as `fit` left them.
+
+    Parameters have the name of the argument, and fitted attributes end in an underscore. Training rows that are not in
+    memory are in `source_`; the attributes of rows in memory then raise AttributeError, with advice.
+    """
+
+    # Parameters. Those of type Any accept numbers, names and tables; `parameter_validation.py` checks them.
+    kernel: str | Kernel
+    bandwidth: Any
+    bandwidth_convention: str
+    composition: str
+    unordered: Any
+    ordered: Any
+    ordered_by: str
+    unordered_kernel: Any
+    ordered_kernel: Any
+    smoothing: Any
+    unseen: str
+    common_factor: bool
+    max_search_rows: int | None
+    max_search_seconds: float | None
+    random_state: Any
+    algorithm: str
+    tol: float | None
+    empty: str
+    scale: Any
+    n_jobs: int | None
+
+    # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None.
+    key_ = RowAttribute()
+    value_ = RowAttribute()
+    key_weight_ = RowAttribute()
+    key_code_ = RowAttribute()
+    key_group_ = RowAttribute()
+    source_: StoredPairs
+
+    # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
+    bandwidth_: Array
+    smoothing_: Array
+    encoding_: Encoding | None
+    n_features_in_: int
+    leave_one_out: Callable[[], LeaveOneOut]
+    _prepared: Prepared  # what is computed once per fit
+
+    # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
+    _arrays: ClassVar[tuple[str, ...]] = (
+        "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
+        "classes_", "search_rows_", "key_range_",
+    )  # fmt: skip
+    _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
+    _standardise = True  # so that several outputs count alike
+    _others: ClassVar[tuple[str, ...]] = (
+        "_expected_error",
+        "encoding_",
+        "reference_",
+        "source_",
+        "bandwidth_search_",
+        "_search_draw",
+        "_growing",
+    )
+    _degree = 0  # of the local fit
+
+    @property
+    def _reads_pairs_as_numbers(self) -> bool:
+        """Whether columns of two categories are coded 0 and 1, so that planes have a slope in them."""
+        return False
+
+    def _categories(self) -> Categories:
+        return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
+
+    def _categories_of(self, encoding: Encoding) -> Categories:
+        names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
+        kinds = [encoding.kinds[i] for i in encoding.categorical]
+        kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
+        return Categories(tuple(kernels), encoding.table_levels)
+
+    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
+
+    def _replace_fit(self, fitted: dict[str, Any]) -> None:
+        """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
+        raise NotImplementedError
+
+
+def names_of(model: FittedModel) -> Sequence[Any] | None:
+    """Return the names of all columns that a model was fitted with; None if they had none."""
+    if model.encoding_ is not None:
+        return model.encoding_.names
+    names: Sequence[Any] | None = vars(model).get("feature_names_in_")
+    return names
+
+
+def source_of(model: FittedModel) -> StoredPairs | None:
+    """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
+    source: StoredPairs | None = vars(model).get("source_")
+    return source
