@@ -181,7 +181,7 @@ class Problem:
         """Minimum and maximum of each query column, then minimum and maximum of each key column."""
         return *column_range(self.query), *self.prepare("ends", (self.key,), lambda: column_range(self.key))
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Map from the weighted sums that local fits of the problem need to the columns that hold them."""
         return Layout(self.value.shape[1], self.key.shape[1], self.degree)
