@@ -152,7 +152,8 @@ class Problem:
         )
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
-        narrow = input_validation.is_narrow(asked.dtype, rows.dtype, *keys.dtypes)
+        dtypes = asked.dtype, rows.dtype, *keys.dtypes
+        narrow = all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         problem = cls(
             query=asked.array,
             key=rows.array,

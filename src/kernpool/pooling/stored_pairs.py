@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import Layout, PoolState, Rows, checked_rows, empty_state, merge
-from kernpool.data import as_real_array, labels_of
-from kernpool.data.chunks.base import Chunk
+from kernpool.data import Chunk, Kind, as_real_array, labels_of
 from kernpool.data.chunks.sampling import RowSample, UniformRange, draw_sample, join_samples
-from kernpool.data.columns import Kind
 from kernpool.execution.progress import Progress
 from kernpool.pooling.recipe import Recipe, Sums, limit_problem, sum_problem
 
