@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.pair_factors import Categories
-from kernpool.data import as_bandwidth, is_frame
-from kernpool.data.encoding import Encoding
+from kernpool.data import Encoding, as_bandwidth, is_frame
 from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.hypothesis_tests.base import (
