@@ -81,14 +81,15 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
     faults : int
         How many queries were wrong: zero, or there is a defect.
     """
-    rows = _impossible(problem, state)
+    # Means lie within the range of a sample, as a rule; only where some do not, all values are looked at.
+    rows = _outside(problem, state, _taking_part(problem, 1 + len(problem.value) // SAMPLE_VALUES), None)
+    rows = _outside(problem, state, _taking_part(problem), rows) if rows.size else rows
     if not rows.size:
         return state, 0
     again = brute.reduce_densely if len(rows) * len(problem.key) <= MOST_DENSELY else brute.reduce_staged
     exact = again(problem.block(rows))
     wrong = ~_agree(problem, state.rows(rows), exact)
-    for part, right in zip(_parts(state), _parts(exact), strict=True):
-        part[rows] = right
+    state.put(rows, exact)
     faults = int(wrong.sum())
     if faults:
         FAULTS.add(algorithm, faults)
@@ -131,10 +132,6 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     return brute.reduce(problem, n_jobs)
 
 
-def _parts(state: PoolState) -> tuple[Array, Array, Array]:
-    return state.shift, state.denominator, state.numerator
-
-
 def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.bool_]:
     """Return for each query whether two results agree in pooled values and weight sums, up to rounding and `tol`."""
     c, spread = problem.value.shape[1], np.ptp(_taking_part(problem), axis=0)
@@ -142,7 +139,7 @@ def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.b
         mine, right = (state.numerator[:, :c] / state.denominator[:, None] for state in (found, exact))
         off = np.abs(mine - right)
         # Logits far from all keys round by their size; so does the log of a denominator, a little more coarsely.
-        share = _slack(problem) + 1e-14 * np.abs(exact.log_denominator)
+        share = SLACK[problem.dtype] + problem.tol + 1e-14 * np.abs(exact.log_denominator)
         if problem.similarity.kernel.is_compact:  # next to the edge weights are rounding, as the promise says
             share += 1e-3 * SLACK[np.dtype(np.float64)] * problem.total_weight / exact.denominator
         allowed = share[:, None] * spread + 1e-300
@@ -150,19 +147,6 @@ def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.b
     empty = exact.denominator == 0
     same: NDArray[np.bool_] = np.where(empty, found.denominator == 0, np.all(off <= allowed, axis=1) & logs_agree)
     return same
-
-
-def _slack(problem: Problem) -> float:
-    return SLACK[problem.dtype] + problem.tol
-
-
-def _impossible(problem: Problem, state: PoolState) -> Rows:
-    """Return the indices of queries whose sums cannot be those of non-negative weights."""
-    # Means lie within the range of a sample, as a rule; only where some do not, all values are looked at.
-    suspects = _outside(problem, state, _taking_part(problem, 1 + len(problem.value) // SAMPLE_VALUES), None)
-    if not suspects.size:
-        return suspects
-    return _outside(problem, state, _taking_part(problem), suspects)
 
 
 def _taking_part(problem: Problem, step: int = 1) -> Array:
@@ -179,7 +163,7 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
     So are those whose sum of weights is not positive and finite, except for windows that may be empty.
     """
     low, high = column_range(value)
-    margin = _slack(problem) * (high - low)
+    margin = (SLACK[problem.dtype] + problem.tol) * (high - low)
     low, high = low - margin, high + margin
     if suspects is None and len(state.denominator) >= FEWEST_COMPILED:
         from kernpool.algorithms.loops.kernel_weights import count_impossible  # loads Numba, as algorithms have by now

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns
 from kernpool.cli.tables import IN_MEMORY, form_of, listed, plain_json, read_queries
 from kernpool.cli.terminal import UsageError, parse_features, progress_bar, say
-from kernpool.data import TIME_KINDS, MixedTable, TableError, Times, in_words
-from kernpool.data.chunks.base import Chunks
+from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.model_format import read_header

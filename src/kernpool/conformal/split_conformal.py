@@ -137,11 +137,6 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     return Bounds(np.where(crossed, middle, lower), np.where(crossed, middle, upper), setting.prediction)
 
 
-def _with_nan(smoother: Smoother) -> Smoother:
-    """Return the smoother with NaN as its prediction for queries without a row in the kernel's support."""
-    return replace(smoother, recipe=replace(smoother.recipe, empty="nan"))
-
-
 class _ConditionalQuantiles:
     """Estimator of conditional quantiles of the outputs; for a local linear fit, the fit plus quantiles of residuals.
 
@@ -155,7 +150,8 @@ class _ConditionalQuantiles:
         self.smoother, self.code = setting.smoother, setting.training_code
         self.value, self.known = self.smoother.value, np.ones(len(self.smoother.value), dtype=bool)
         if self.smoother.recipe.degree:
-            bare = replace(setting, smoother=_with_nan(self.smoother), known=None)
+            with_nan = replace(self.smoother, recipe=replace(self.smoother.recipe, empty="nan"))
+            bare = replace(setting, smoother=with_nan, known=None)
             left_out = bare.left_out if self.smoother.fills_empty else setting.left_out
             # Rows with no other row in their window have no residual, and get weight zero.
             self.known = np.asarray(~np.isnan(left_out).any(axis=1))

@@ -107,6 +107,8 @@ class Batch:
         The broadcast leading dimensions, empty if there are none.
     n_queries, n_keys : int
         Of every item.
+    output_shape : tuple of int
+        Of the pooled values: batch dimensions, queries, and value columns unless `value` has one dimension.
     """
 
     def __init__(
@@ -130,7 +132,6 @@ class Batch:
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
         arrays["value"] = np.zeros((*rows, 1)) if value is None else array_validation.as_real_array("value", value)
         self.dtype = np.result_type(*arrays.values())
-        self._flat_values = arrays["value"].ndim == 1
         items: dict[str, tuple[NDArray[Any], int]] = {}  # array, and how many of its dimensions are no batch
         for name, array in arrays.items():
             items[name] = (array[:, None] if array.ndim == 1 else array, 2)
@@ -159,6 +160,8 @@ class Batch:
         self._first: Problem | None = None
         self._first = self.problem(0)
         self.n_queries, self.n_keys = self._first.shape
+        columns = () if arrays["value"].ndim == 1 else self._first.value.shape[1:]
+        self.output_shape = (*self.shape, self.n_queries, *columns)
 
     def __len__(self) -> int:
         """Return the number of batch items."""
@@ -204,9 +207,3 @@ class Batch:
         Those of its `Problem` are centered.
         """
         return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        """Shape of the pooled values: batch dimensions, queries, and value columns unless `value` has one dimension."""
-        shape = (*self.shape, self.n_queries)
-        return shape if self._flat_values else (*shape, self.problem(0).value.shape[1])

@@ -81,7 +81,7 @@ def read_rows(name: str, given: Any) -> Rows:
     """
     if isinstance(given, Rows):
         return given
-    array = as_matrix(name, given)
+    array = _as_table(name, array_validation.as_real_array(name, given))
     return Rows(array, *column_range(array), dtype_of(given), labels_of(given))
 
 
@@ -97,12 +97,8 @@ def dtype_of(array: Any) -> np.dtype[Any] | None:
     return dtype if isinstance(dtype, np.dtype) else None
 
 
-def as_matrix(name: str, array: Any) -> Array:
-    """Convert an array to a float64 matrix with at least one row and column; one dimension is read as one column."""
-    return _as_table(name, array_validation.as_real_array(name, array))
-
-
 def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
+    """Convert real numbers to a float64 matrix of at least one row and column; one dimension is read as one column."""
     if read.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
     if read.size == 0:
@@ -121,11 +117,6 @@ def as_tol(tol: float | None, *dtypes: Any) -> float:
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
         raise ValueError(f"tol must be None or a fraction of the weight in [0, 1), got {abbreviate(tol)}")
     return float(tol)
-
-
-def is_narrow(*dtypes: Any) -> bool:
-    """Return whether all dtypes are floating point of at most 32 bits, so that float32 arithmetic suffices."""
-    return all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
 
 
 def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:

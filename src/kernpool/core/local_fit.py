@@ -463,7 +463,8 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
     if not layout.degree or not np.any(ridge):
         return state
     numerator = state.numerator.copy()
-    numerator[:, diagonal(layout)] += ridge * _unit(state)[:, None]
+    upper, lower = np.triu_indices(layout.columns)
+    numerator[:, layout.second.start + np.flatnonzero(upper == lower)] += ridge * _unit(state)[:, None]
     return PoolState(state.shift, state.denominator, numerator)
 
 
@@ -492,18 +493,6 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
     """
     share = np.divide(_unit(state), state.denominator, where=fit.occupied, out=np.zeros_like(state.denominator))
     return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2))
-
-
-def diagonal(layout: Layout) -> NDArray[np.intp]:
-    """Return the indices of the columns of `PoolState.numerator` that hold sums of squared offsets.
-
-    Examples
-    --------
-    >>> diagonal(Layout(values=1, columns=2, degree=1))
-    array([3, 5])
-    """
-    upper, lower = np.triu_indices(layout.columns)
-    return np.asarray(layout.second.start + np.flatnonzero(upper == lower))
 
 
 def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:

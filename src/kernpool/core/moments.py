@@ -26,7 +26,7 @@ sets of keys merge by addition, as all other sums do.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations_with_replacement
 from math import comb
@@ -56,6 +56,15 @@ class Layout:
     degree : {0, 1, 2}
         0 for the values alone.
 
+    Attributes
+    ----------
+    value, first, second, cross, third, fourth, cross_second : slice
+        Columns of each kind of sums, as in the tables above.
+    width : int
+        Total number of columns of weighted sums.
+    regressors : int
+        Number of regressors of a local fit: offsets with degree 1 or 2, products of two offsets with degree 2.
+
     Examples
     --------
     >>> layout = Layout(values=1, columns=2, degree=1)
@@ -68,56 +77,26 @@ class Layout:
     values: int
     columns: int
     degree: int
+    value: slice = field(init=False, repr=False, compare=False)
+    first: slice = field(init=False, repr=False, compare=False)
+    second: slice = field(init=False, repr=False, compare=False)
+    cross: slice = field(init=False, repr=False, compare=False)
+    third: slice = field(init=False, repr=False, compare=False)
+    fourth: slice = field(init=False, repr=False, compare=False)
+    cross_second: slice = field(init=False, repr=False, compare=False)
+    width: int = field(init=False, repr=False, compare=False)
+    regressors: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def value(self) -> slice:
-        """Columns that hold the sums of weight times value."""
-        return slice(0, self.values)
-
-    @property
-    def first(self) -> slice:
-        """Columns that hold the sums of weight times offset."""
-        return slice(self.values, self.values + self.columns)
-
-    @property
-    def second(self) -> slice:
-        """Columns that hold the sums of weight times products of two offsets."""
-        start = self.first.stop
-        return slice(start, start + self.columns * (self.columns + 1) // 2)
-
-    @property
-    def cross(self) -> slice:
-        """Columns that hold the sums of weight times offset times value."""
-        start = self.second.stop
-        return slice(start, start + self.columns * self.values)
-
-    @property
-    def third(self) -> slice:
-        """Columns that hold the sums of weight times products of three offsets."""
-        start = self.cross.stop
-        return slice(start, start + comb(self.columns + 2, 3))
-
-    @property
-    def fourth(self) -> slice:
-        """Columns that hold the sums of weight times products of four offsets."""
-        start = self.third.stop
-        return slice(start, start + comb(self.columns + 3, 4))
-
-    @property
-    def cross_second(self) -> slice:
-        """Columns that hold the sums of weight times products of two offsets and a value."""
-        start = self.fourth.stop
-        return slice(start, start + self.columns * (self.columns + 1) // 2 * self.values)
-
-    @property
-    def width(self) -> int:
-        """Total number of columns of weighted sums."""
-        return (self.values, self.cross.stop, self.cross_second.stop)[self.degree]
-
-    @property
-    def regressors(self) -> int:
-        """Number of regressors of a local fit: offsets with degree 1 or 2, products of two offsets with degree 2."""
-        return (0, self.columns, self.columns * (self.columns + 3) // 2)[self.degree]
+    def __post_init__(self) -> None:
+        c, d, start = self.values, self.columns, 0
+        pairs = d * (d + 1) // 2
+        numbers = c, d, pairs, d * c, comb(d + 2, 3), comb(d + 3, 4), pairs * c
+        kinds = "value", "first", "second", "cross", "third", "fourth", "cross_second"
+        for kind, number in zip(kinds, numbers, strict=True):
+            object.__setattr__(self, kind, slice(start, start + number))
+            start += number
+        object.__setattr__(self, "width", (c, self.cross.stop, start)[self.degree])
+        object.__setattr__(self, "regressors", (0, d, d + pairs)[self.degree])
 
     def places(self, order: int) -> dict[Monomial, int]:
         """Map each product of `order` offsets to the column that holds its weighted sum.

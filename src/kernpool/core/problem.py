@@ -152,7 +152,8 @@ class Problem:
         )
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
-        narrow = input_validation.is_narrow(asked.dtype, rows.dtype, *keys.dtypes)
+        dtypes = asked.dtype, rows.dtype, *keys.dtypes
+        narrow = all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         problem = cls(
             query=asked.array,
             key=rows.array,
@@ -181,7 +182,7 @@ class Problem:
         """Minimum and maximum of each query column, then minimum and maximum of each key column."""
         return *column_range(self.query), *self.prepare("ends", (self.key,), lambda: column_range(self.key))
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Map from the weighted sums that local fits of the problem need to the columns that hold them."""
         return Layout(self.value.shape[1], self.key.shape[1], self.degree)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import Empty
-from kernpool.data.array_validation import as_real_array, refuse_foreign
-from kernpool.data.chunks.base import Chunks
+from kernpool.data import Chunks, as_real_array, refuse_foreign
 from kernpool.distribution.functionals import ArrayOutcomes, DistributionFunction, StoredOutcomes, without_axes
 from kernpool.distribution.scoring_rules import check_y_bandwidth
 from kernpool.execution.error_messages import abbreviate, explain_calls

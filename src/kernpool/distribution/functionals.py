@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from kernpool.core import PoolState, Problem
+from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.data.chunks.base import Chunk, Chunks
 from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, NearestRows, bare_problem
 from kernpool.distribution.scoring_rules import known_crps
@@ -28,7 +28,6 @@ from kernpool.distribution.weighted_quantile import KernelWeights, known_quantil
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
 from kernpool.pooling import ChunkPairs, QueryBatch, Recipe, limit_problem, merge_states
-from kernpool.pooling.recipe import FLOAT64
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -14,7 +14,7 @@ the few rows that matter for queries with empty windows or far from all rows; th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -233,19 +233,14 @@ class WeightHistogram:
         least[some], most[some] = value[place[some]], value[place[some + 1] - 1]
         mass = np.zeros((len(queries), len(rows)))
         if problem is not None and len(some):
-            sums = self._by_table if len(queries) * int(rows.sum()) <= DENSE_PAIRS else self._by_sums
-            sums(problem, queries, place, some, mass)
+            if len(queries) * int(rows.sum()) <= DENSE_PAIRS:
+                weight = weights_in_unit(problem.block(queries, slice(place[0], place[-1])), self.unit[queries])
+                mass[:, some] = np.add.reduceat(weight, place[some] - place[0], axis=1)
+            else:
+                for i in some:
+                    part = problem.part(queries, slice(place[i], place[i + 1]))
+                    mass[:, i] = in_unit(sum_problem(part, self.asked.recipe), self.unit[queries])
         return Pieces(mass, rows.astype(np.float64), least, most)
-
-    def _by_table(self, problem: Problem, queries: Index, place: Index, some: Index, mass: Array) -> None:
-        weight = weights_in_unit(problem.block(queries, slice(place[0], place[-1])), self.unit[queries])
-        mass[:, some] = np.add.reduceat(weight, place[some] - place[0], axis=1)
-
-    def _by_sums(self, problem: Problem, queries: Index, place: Index, some: Index, mass: Array) -> None:
-        recipe = self.asked.recipe
-        for i in some:
-            part = problem.part(queries, slice(place[i], place[i + 1]))
-            mass[:, i] = in_unit(sum_problem(part, recipe), self.unit[queries])
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,13 +477,10 @@ class MultipassQuantile:
         Queries, and how to sum weights; of degree 0.
     ask : callable
         Takes a map-reduce query, evaluates it on every chunk, and returns the merged answer.
-    passes : int
-        Number of passes so far.
     """
 
     asked: QueryBatch
     ask: Ask
-    passes: int = field(default=0, init=False)
 
     def quantiles(self, level: Array) -> tuple[Array, NDArray[np.bool_], Index]:
         """Find the conditional quantiles of all value columns.
@@ -507,7 +499,7 @@ class MultipassQuantile:
         others : ndarray of int
             Queries without an answer here: those far from all rows, for which weights have no common unit.
         """
-        weights: Weights = self._ask(TotalWeight(self.asked))
+        weights: Weights = self.ask(TotalWeight(self.asked))
         state = weights.state
         occupied = state.denominator > 0
         level = np.broadcast_to(level, (len(self.asked), level.shape[-1]))
@@ -529,10 +521,6 @@ class MultipassQuantile:
         others = np.union1d(np.flatnonzero(far), near[np.isnan(found[near]).any(axis=(1, 2))])
         return found, occupied, others
 
-    def _ask(self, question: Any) -> Any:
-        self.passes += 1
-        return self.ask(question)
-
     def _narrow(self, requests: Requests, column: int, unit: Array, summary: ValueSketch) -> None:
         """Narrow the ranges of requested quantiles until their rows fit in memory, or each holds a single value."""
         for _ in range(MOST_ROUNDS):
@@ -550,7 +538,7 @@ class MultipassQuantile:
             ]
             if not any(len(one.cuts) for one in ranges):
                 return
-            answer = self._ask(WeightHistogram(self.asked, column, unit, tuple(ranges)))
+            answer = self.ask(WeightHistogram(self.asked, column, unit, tuple(ranges)))
             summary = answer.summary
             for i, (one, pieces) in enumerate(zip(ranges, answer.pieces, strict=True)):
                 some = which[inverse == i]
@@ -568,7 +556,7 @@ class MultipassQuantile:
             part = np.cumsum(rows) // HELD_ROWS if apart else np.arange(len(low))
             for number in np.unique(part):
                 some = np.flatnonzero(part == number)
-                held = joined_rows(self._ask(RowsInRange(column, low[some], high[some])))
+                held = joined_rows(self.ask(RowsInRange(column, low[some], high[some])))
                 self._look_among(held, requests, which[np.isin(inverse, some)], unit)
             lost = which[np.isnan(requests.value[which])]
             requests.step_back(lost[requests.passed[lost, 2] > 0])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core import PoolState, Problem
-from kernpool.execution.threads import resolve_n_jobs, run_blocks
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel, is_compiled
 from kernpool.pooling import Recipe, sum_problem, weight_rows
 
@@ -202,9 +202,7 @@ def sum_over_pairs(
             found[some] = part
             yield
 
-        at_once = max(1, PAIRS // n)
-        blocks = [slice(i, min(i + at_once, len(rows))) for i in range(0, len(rows), at_once)]
-        run_blocks(work, blocks, resolve_n_jobs(recipe.n_jobs), None)
+        run_blocks(work, cut(len(rows), max(1, PAIRS // n)), resolve_n_jobs(recipe.n_jobs), None)
     rest = np.flatnonzero(occupied & ~near)
     for which, share in weight_rows(problem.block(rest)):
         some = rest[which]

@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from kernpool.core.state import Empty
-from kernpool.data.array_validation import as_real_array
-from kernpool.data.chunks.base import Chunks
+from kernpool.data import Chunks, as_real_array
 from kernpool.distribution.functionals import ArrayOutcomes, Quantiles, StoredOutcomes
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part

@@ -142,21 +142,12 @@ def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSum
     """
     for piece in cut(len(queries), max(1, PAIRS // ordered.shape[1])):
         some = queries[piece]
-        unit, *sums = _cumulated(ordered.block(some))
-        below, above = (np.take_along_axis(one, rank[some], axis=1) for one in sums)
+        unit, weight = pair_weights(ordered.block(some).with_dense_factors())
+        below, above = np.zeros((2, len(weight), weight.shape[1] + 1))
+        np.cumsum(weight, axis=1, out=below[:, 1:])
+        np.cumsum(weight[:, ::-1], axis=1, out=above[:, 1:])
+        below, above = (np.take_along_axis(one, rank[some], axis=1) for one in (below, above[:, ::-1]))
         sides.put(some, unit + np.log(ordered.weight_unit), below, above)
-
-
-def _cumulated(block: Problem) -> tuple[Array, Array, Array]:
-    """Return each query's log unit of weights, and the cumulative weights from the first key and from the last key.
-
-    Cumulative weights have the shape (r, n + 1).
-    """
-    shift, weight = pair_weights(block.with_dense_factors())
-    below, above = np.zeros((len(weight), weight.shape[1] + 1)), np.zeros((len(weight), weight.shape[1] + 1))
-    np.cumsum(weight, axis=1, out=below[:, 1:])
-    np.cumsum(weight[:, ::-1], axis=1, out=above[:, 1:])
-    return shift, below, above[:, ::-1]
 
 
 def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:

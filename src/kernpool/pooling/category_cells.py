@@ -237,10 +237,19 @@ class CellPlan:
             if progress is not None:
                 progress(len(cotangent), len(cotangent))
             return Gradients(**found)
-        numeric, sums = wanted - {"smoothing"}, {}
+        numeric = wanted - {"smoothing"}
+        sums = {name: np.zeros(problem.query.shape) for name in numeric}
         passes = len(wanted & {"smoothing"}) + (1 if numeric else 0)
-        if numeric:
-            sums = self._numeric(problem, state, cotangent, numeric, n_jobs, progress, passes)
+        for block in _blocks(problem, 0, progress, 0, passes) if numeric else ():
+            rows = block.rows
+            # In the unit of the cell: what the state sums is the factor times the weights of the cell.
+            shift = state.shift[rows] - block.factors.sum(axis=1)
+            scaled = PoolState(shift, state.denominator[rows], state.numerator[rows])
+            gradients = choose_algorithm(block.part, self._asked).pullback(
+                block.part, scaled, cotangent[rows], numeric, n_jobs=n_jobs, progress=block.report
+            )
+            for name in numeric:
+                sums[name][rows] += getattr(gradients, name)
         if "smoothing" in wanted:
             sums["smoothing"] = self._smoothing(problem, state, cotangent, n_jobs, progress, passes)
         return Gradients(**sums)
@@ -251,30 +260,6 @@ class CellPlan:
 
     def _sum(self, problem: Problem, algorithm: str, n_jobs: int | None, progress: Progress | None) -> PoolState:
         return choose_algorithm(problem, algorithm).reduce(problem, n_jobs=n_jobs, progress=progress)
-
-    def _numeric(
-        self,
-        problem: Problem,
-        state: PoolState,
-        cotangent: Array,
-        wanted: frozenset[str],
-        n_jobs: int | None,
-        progress: Progress | None,
-        passes: int,
-    ) -> dict[str, Array]:
-        """Differentiate fitted values by log-bandwidths or queries, cell by cell, from sums of centered values."""
-        sums = {name: np.zeros(problem.query.shape) for name in wanted}
-        for block in _blocks(problem, 0, progress, 0, passes):
-            rows = block.rows
-            # In the unit of the cell: what the state sums is the factor times the weights of the cell.
-            shift = state.shift[rows] - block.factors.sum(axis=1)
-            scaled = PoolState(shift, state.denominator[rows], state.numerator[rows])
-            gradients = choose_algorithm(block.part, self._asked).pullback(
-                block.part, scaled, cotangent[rows], wanted, n_jobs=n_jobs, progress=block.report
-            )
-            for name in wanted:
-                sums[name][rows] += getattr(gradients, name)
-        return sums
 
     def _smoothing(
         self,

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PairSample
 from kernpool.algorithms.verification import SLACK
-from kernpool.core import Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
+from kernpool.core import FLOAT64, Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
 from kernpool.core.input_validation import EPSILON, Keys, center_of_values
 from kernpool.core.similarity import Composition
@@ -36,7 +36,6 @@ from kernpool.pooling.group_plan import GroupPlan
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, Plan, is_dense, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
 
-FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 NO_CENTER = np.zeros(1)
 
 
@@ -214,12 +213,6 @@ class ArrayPairs:
     exclude_self: bool = False
     self_index: ArrayLike | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether there are keys and values alone: no key weights, no mask and no excluded keys."""
-        rest = self.key_weight, self.attn_mask, self.self_index
-        return self.exclude_self is False and all(x is None for x in rest)
-
     def batch(self, recipe: Recipe, query: ArrayLike) -> Batch:
         """Return the pooling problems of the keys and the given queries, one per batch item."""
         return Batch(
@@ -238,7 +231,8 @@ class ArrayPairs:
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted values over all keys, at each query of each batch item."""
-        if self.is_plain and progress is None:
+        others = self.key_weight, self.attn_mask, self.self_index, progress
+        if self.exclude_self is False and all(other is None for other in others):
             sums = sum_small(recipe, query, self.key, self.value)
             if sums is not None:
                 return sums

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import PoolState, Rows, column_range
+from kernpool.core import FLOAT64, PoolState, Rows, column_range
 from kernpool.data import LARGEST, Chunk, Chunks, Kind, TableError, as_real_array
 from kernpool.data.chunks import base
 from kernpool.data.chunks.sampling import ChunksWithout, UniformRange
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.plan import name_of_each
-from kernpool.pooling.recipe import FLOAT64, Recipe, Sums, quotient
+from kernpool.pooling.recipe import Recipe, Sums, quotient
 from kernpool.pooling.stored_pairs import NO_PAIRS, Answer, QueryBatch, StoredPairs, Task, center_of, merge_states
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, reference
-from kernpool.algorithms.algorithm import WANTED, PairSample, Pullback
+from kernpool.algorithms.algorithm import WANTED, PairSample
 from kernpool.algorithms.reference import REFERENCE, may_underflow
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range
@@ -88,29 +88,6 @@ def scaled_up(problem: Problem) -> tuple[Problem, Exponents | None]:
         return problem, None
     exponents = np.where(tiny, -np.frexp(largest)[1], 0)
     return replace(problem, value=np.ldexp(problem.value, exponents)), exponents
-
-
-def scaled_back(problem: Problem, state: PoolState, exponents: Exponents | None) -> PoolState:
-    """Convert the kernel sums of a problem scaled by `scaled_up` back to the original values.
-
-    Parameters
-    ----------
-    problem : Problem
-        As it came.
-    state : PoolState
-        Of the scaled problem.
-    exponents : ndarray of int, shape (c,), or None
-        From `scaled_up`.
-
-    Returns
-    -------
-    PoolState
-        In a unit in which neither values nor their center underflow.
-    """
-    if exponents is not None:
-        return multiplied(problem, state, -exponents)
-    center = np.abs(problem.value_center)
-    return near_one(state, np.inf if np.any((center > 0.0) & (center < SMALL)) else FAINT)
 
 
 def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> PoolState:
@@ -241,7 +218,11 @@ class Plan:
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
             state, _ = corrected(larger, state, self.algorithm)
-        return problem.restored(scaled_back(problem, state, exponents))
+        if exponents is not None:
+            return problem.restored(multiplied(problem, state, -exponents))
+        center = np.abs(problem.value_center)  # must not underflow in the unit of the sums either
+        tiny = np.any((center > 0.0) & (center < SMALL))
+        return problem.restored(near_one(state, np.inf if tiny else FAINT))
 
     @underflow_is_zero
     def pullback(
@@ -300,32 +281,17 @@ class Plan:
             reduced, cotangent = multiplied(problem, reduced, exponents), np.ldexp(cotangent, -exponents)
         if problem.similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
             reduced = without_shift(reduced)  # as algorithms sum them
-        found = self._pull_back(larger, reduced, cotangent, wanted, n_jobs, progress)
-        if exponents is None or found.value is None:
+        far = find_far(reduced)  # such queries move with values alone
+        near, threads = reduced.without(far) if far.size else reduced, resolve_n_jobs(n_jobs)
+        found = self._chosen.pullback(larger, near, cotangent, wanted, threads, progress)
+        if found.value is None:
             return found
-        return found._replace(value=np.ldexp(found.value, exponents))
-
-    def _pull_back(
-        self,
-        problem: Problem,
-        reduced: PoolState,
-        cotangent: NDArray[np.float64],
-        wanted: frozenset[str],
-        n_jobs: int | None,
-        progress: Progress | None,
-    ) -> Gradients:
-        """Differentiate pooled values by the chosen algorithm; queries far from all keys move with values alone."""
-        far = find_far(reduced)
-        found = cast(Pullback, self._chosen.pullback)(
-            problem, reduced.without(far) if far.size else reduced, cotangent, wanted, resolve_n_jobs(n_jobs), progress
-        )
-        if found.value is not None:
-            for piece in cut(far.size, max(1, FAR_PAIRS // problem.shape[1])):
-                # With sums of its own: logits that another algorithm has rounded differ by more than one.
-                part = problem.block(far[piece])
-                of_far = reference.pullback(part, reference.reduce(part), cotangent[far[piece]], frozenset({"value"}))
-                found.value[:] += cast(NDArray[np.float64], of_far.value)
-        return found
+        for piece in cut(far.size, max(1, FAR_PAIRS // larger.shape[1])):
+            # With sums of its own: logits that another algorithm has rounded differ by more than one.
+            part = larger.block(far[piece])
+            of_far = reference.pullback(part, reference.reduce(part), cotangent[far[piece]], frozenset({"value"}))
+            found.value[:] += cast(NDArray[np.float64], of_far.value)
+        return found if exponents is None else found._replace(value=np.ldexp(found.value, exponents))
 
 
 FAR = 2.0**40  # logits below minus this have lost all but four digits: 1.5 million bandwidths of a Gaussian

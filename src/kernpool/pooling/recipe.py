@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Keys, Layout, Problem, Rows, as_tol, check_degree
+from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
 from kernpool.core.state import Empty, Fill, PoolState, check_empty, fill_empty
@@ -286,9 +286,6 @@ def quotient(state: PoolState) -> Array:
     """Divide weighted sums by sums of weights; the mean is NaN where no key has positive weight."""
     with np.errstate(invalid="ignore"):
         return np.asarray(state.numerator / state.denominator[:, None])
-
-
-FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class ReportRank(Protocol):

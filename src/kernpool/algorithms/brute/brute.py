@@ -114,9 +114,9 @@ def reduce_staged(problem: Problem) -> PoolState:
     That loop, the staged tiles, is independent of the faster loops of brute force, and the only one to be compiled.
     Problems that no compiled loop supports run through the reference implementation.
     """
-    if isinstance(blocks := _blocks(problem), DenseBlocks):
-        return _sum_blocks(problem, blocks)
-    blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it
+    blocks = _blocks(problem)
+    if not isinstance(blocks, DenseBlocks):
+        blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it
     return _sum_blocks(problem, blocks)
 
 

@@ -43,13 +43,14 @@ class CompiledBlocks:
         self.kernel = kernel_of(problem)
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
-        self.uses_blas = not problem.degree and not FusedPairs.can_do(problem) and Products.can_do(problem)
+        self.is_fused, products = not problem.degree and FusedPairs.can_do(problem), Products.can_do(problem)
+        self.uses_blas = products and not problem.degree and not self.is_fused
         plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
-        self.gradients_use_blas = plain and Products.can_do(problem)
+        self.gradients_use_blas = plain and products
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
         # from Python, and for the keys that a call of matrix products centers and scales for all of its queries. Fused
         # loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000 float32 numbers.
-        pairs = 1 << 23 if FusedPairs.can_do(problem) and not problem.degree else 1 << 22
+        pairs = 1 << 23 if self.is_fused else 1 << 22
         self.pairs_per_call = max(1 << 18, pairs // max(1, columns // (32 if self.uses_blas else 8)))
 
     @cached_property
@@ -79,7 +80,7 @@ class CompiledBlocks:
             return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         if problem.degree:
             return [FusedMoments(problem)] if FusedMoments.can_do(problem) else []
-        return [FusedPairs(problem)] if FusedPairs.can_do(problem) else []
+        return [FusedPairs(problem)] if self.is_fused else []
 
     def prepare(self) -> None:
         """Create the fastest loops with their arrays, before threads start.
@@ -121,15 +122,11 @@ class CompiledBlocks:
 
         The staged tiles are precise for all queries.
         """
-        state = self._staged(queries, keys)
-        return state, np.zeros(len(state.shift), dtype=bool)
-
-    def _staged(self, queries: slice | NDArray[np.intp], keys: slice) -> PoolState:
-        pairs = self._pairs(queries, keys)
+        pairs, problem = self._pairs(queries, keys), self.problem
         m = len(self.own[queries])
-        state = PoolState(np.empty(m), np.empty(m), np.empty((m, self.problem.layout.width)))
-        loops.reduce_block(*pairs, *moments_of(self.problem), state.shift, state.denominator, state.numerator)
-        return state
+        state = PoolState(np.empty(m), np.empty(m), np.empty((m, problem.layout.width)))
+        loops.reduce_block(*pairs, *moments_of(problem), state.shift, state.denominator, state.numerator)
+        return state, np.zeros(m, dtype=bool)
 
     def _fit_of(self, state: PoolState) -> LocalFit:
         """Return the local fits of all queries, solved once for all blocks.

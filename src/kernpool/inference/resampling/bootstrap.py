@@ -331,21 +331,16 @@ def _of_values(
         residual = value - fit.predicted_from_others(value)
     kept = slice(None) if units is None else units > 0
     _warn_of_no_residuals(residual[kept], value[kept], how.kind)
-    noise: Iterator[tuple[slice, Array]]
+    noise: Iterator[Array]
     if how.kind == "residual":
         size = n if units is None else int(units.sum())
-        noise = (
-            (
-                block,
-                np.stack(
-                    [_draw_residuals(residual, units, seed, b, size) for b in range(block.start, block.stop)], axis=1
-                ),
-            )
-            for block in random_draws.blocks(how.n_resamples, size * c)
-        )
+        numbers = (range(block.start, block.stop) for block in random_draws.blocks(how.n_resamples, size * c))
+        noise = (np.stack([_draw_residuals(residual, units, seed, b, size) for b in some], axis=1) for some in numbers)
     else:
-        noise = multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
-    for _, moved in noise:
+        noise = (
+            part for _, part in multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
+        )
+    for moved in noise:
         columns = (middle[:, None, :] + moved).reshape(n, -1)
         yield from np.moveaxis(there.fit(columns).reshape(-1, moved.shape[1], c), 1, 0)
 

@@ -176,7 +176,8 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     order = order[smoother.weight[order] > 0]
     problem = found.terms[0][1].problem
     tables = WeightTables(found.terms, order, smoother.weight[order])
-    residual, ends = clusters.residual[order], _cluster_ends(clusters.code[order])
+    residual, code = clusters.residual[order], clusters.code[order]
+    ends = np.append(np.flatnonzero(np.diff(code)) + 1, len(code)).astype(np.int64)  # of the rows of each cluster
     variance, sizes = np.zeros((len(problem.query), residual.shape[1])), np.zeros((len(problem.query), 2))
     kernel = problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
@@ -189,11 +190,6 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
         count = np.where(told, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
     error = np.where(told[:, None], np.sqrt(variance), np.nan)
     return ClusterErrors(error, np.asarray(count - 1.0), np.where(found.occupied, np.sqrt(sizes[:, 0]), np.nan))
-
-
-def _cluster_ends(code: Integers) -> Integers:
-    """Return the index after the last row of each cluster; rows are sorted by cluster."""
-    return np.append(np.flatnonzero(np.diff(code)) + 1, len(code)).astype(np.int64)
 
 
 def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array) -> None:
