@@ -89,9 +89,7 @@ def one_of_classes(setting: SetSetting, seed: int) -> Outcome:
     for key, kind in setting.kinds.items():
         if kind.peer and find_spec("mapie") is None:
             continue
-        sets = (
-            theirs(model, kind, calibration, X_new, seed) if kind.peer else ours(model, kind, calibration, X_new, seed)
-        )
+        sets = members(model, kind, calibration, X_new, seed)
         held = sets[np.arange(len(y_new)), y_new]
         share = np.array([np.mean(held), *(np.mean(held[y_new == label]) for label in range(len(COUNTS)))])
         size = sets.sum(axis=1)
@@ -100,16 +98,12 @@ def one_of_classes(setting: SetSetting, seed: int) -> Outcome:
     return found
 
 
-def ours(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return membership, of shape (m, classes)."""
-    asked = {"X_calibration": calibration[0], "y_calibration": calibration[1]} if kind.calibrated else {}
-    asked |= {"by_class": kind.by_class, "allow_empty": True, "random_state": seed}
-    found = model.predict_set(X_new, LEVEL, method=kind.method, **asked)
-    return np.asarray(getattr(found, "member", found), dtype=bool)
-
-
-def theirs(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return the same of MAPIE, around the same fit."""
+def members(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
+    """Return which classes are in the sets, of shape (m, classes): ours, or those of MAPIE around the same fit."""
+    if not kind.peer:
+        asked = {"X_calibration": calibration[0], "y_calibration": calibration[1]} if kind.calibrated else {}
+        asked |= {"by_class": kind.by_class, "allow_empty": True, "random_state": seed}
+        return model.predict_set(X_new, LEVEL, method=kind.method, **asked).member
     from mapie.classification import SplitConformalClassifier
 
     wrapped = SplitConformalClassifier(

