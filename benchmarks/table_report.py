@@ -8,8 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 from measure import report
 from table_bars import BARS, missed
-from table_data import read
-from table_list import HALF, TABLES
+from table_data import HALF, TABLES, read
 from table_scores import BINS, calibration_error
 from table_summary import Summary
 
@@ -107,12 +106,7 @@ def against_each(found: Summary, ours: str) -> str:
         apart = np.array([mean for mean, *_ in each])
         clear = [mean / error if error > 0 else 0.0 for mean, error, *_ in each]
         error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
-        cells = [
-            other,
-            str(len(tables)),
-            signed(float(apart.mean()), float(error)),
-            f"{np.median(apart):+.4f}",
-        ]
+        cells = [other, str(len(tables)), signed(float(apart.mean()), float(error)), f"{np.median(apart):+.4f}"]
         rows.append([*cells, *(str(int(np.sum(test))) for test in (np.array(clear) > 2, np.array(clear) < -2))])
     head = [f"`{ours}` against", "tables", "mean difference", "median", "clearly better", "clearly worse"]
     return markdown(head, rows)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.stats import rankdata
-from table_list import HALF, TABLES
+from table_data import HALF, TABLES
 from table_models import CLASSIFIERS, REGRESSORS, Model
 
 TRAIN_TO_TEST = 2.0  # rows trained on per row tested

@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 from measure import finish
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-from table_data import Table, read
-from table_list import HALF, TABLES
+from table_data import HALF, TABLES, Table, read
 from table_models import CLASSIFIERS, REGRESSORS, Model
 from table_scores import class_scores, number_scores
 

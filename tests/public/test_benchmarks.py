@@ -57,9 +57,9 @@ def test_shares_and_their_errors_are_those_of_runs(tmp_path):
 
 
 def test_bars_are_missed_only_beyond_two_errors():
-    report = import_module("prediction_report")
-    assert report.judged(0.92, 0.001, (0.89, 0.915)) == "missed"
-    assert report.judged(0.916, 0.001, (0.89, 0.915)) == "open"
-    assert report.outcome({"all": "met", "a third": "missed"}) == "**missed**: a third"
-    assert report.outcome({"all": "met", "a third": ""}) == "met"
-    assert report.outcome({"all": ""}) == ""
+    monte_carlo = import_module("monte_carlo")
+    assert monte_carlo.judged(0.92, 0.001, (0.89, 0.915)) == "missed"
+    assert monte_carlo.judged(0.916, 0.001, (0.89, 0.915)) == "open"
+    assert monte_carlo.outcome({"all": "met", "a third": "missed"}) == "**missed**: a third"
+    assert monte_carlo.outcome({"all": "met", "a third": ""}) == "met"
+    assert monte_carlo.outcome({"all": ""}) == ""
