@@ -57,8 +57,8 @@ def dense(case: Case) -> np.ndarray:
     return np.concatenate([dense_numpy(replace(case, query=case.query[some])) for some in slices])
 
 
-def contenders(case: Case, notes: dict[str, str]):
-    """Return what runs here, by name; why KeOps does not is a note."""
+def contenders(case: Case):
+    """Return what runs here, by name."""
     options = {"bandwidth": case.bandwidth, "n_jobs": THREADS, "algorithm": "brute"}
     runs = {
         "kernpool": lambda: pool(case.query, case.key, case.value, **options),
@@ -68,16 +68,16 @@ def contenders(case: Case, notes: dict[str, str]):
     try:
         keops(case)
     except Exception as error:  # it compiles C++ on this machine, for which much has to be there
-        notes["KeOps"] = f"KeOps does not run here ({type(error).__name__}: {str(error).partition(chr(10))[0][:80]})."
+        print(f"KeOps does not run here: {error}")
         return runs
     return runs | {"KeOps": lambda: keops(case)}
 
 
-def row(columns: int, dtype, power: float, product: float, bars, notes) -> tuple[list[str], list[str]]:
+def row(columns: int, dtype, power: float, product: float, bars) -> tuple[list[str], list[str]]:
     """Measure one number of columns in one float width; return a line of the table, and which targets were missed."""
     generator, bandwidth = np.random.default_rng(columns), 0.35 * columns**0.5
     query, key, value = (generator.normal(size=s).astype(dtype) for s in ((N, columns), (N, columns), (N,)))
-    runs, answers, once = contenders(Case(query, key, value, "gaussian", bandwidth, THREADS), notes), {}, {}
+    runs, answers, once = contenders(Case(query, key, value, "gaussian", bandwidth, THREADS)), {}, {}
     for name, run in runs.items():
         run()  # compiles
         started = time.perf_counter()
@@ -105,7 +105,7 @@ def main() -> None:
     if asked.avx2 and "NUMBA_CPU_NAME" not in os.environ:  # libraries read these once, before anything runs
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FOR_AVX2)
     bits = 512 if vector_registers() == 32 else 256
-    rows, sentences, notes, missed = [], [], {}, []
+    rows, sentences, missed = [], [], []
     limits = {dtype: limit(dtype) for dtype in (np.float64, np.float32)}
     for dtype, (power, product) in limits.items():
         sentences += tell(
@@ -115,7 +115,7 @@ def main() -> None:
     with threadpool_limits(THREADS, user_api="blas"):
         for columns in asked.columns:
             for dtype in limits:
-                line, less = row(columns, dtype, *limits[dtype], BARS[bits], notes)
+                line, less = row(columns, dtype, *limits[dtype], BARS[bits])
                 rows.append(line)
                 missed += less
     report(
@@ -126,8 +126,7 @@ def main() -> None:
             f"columns | type | {' | '.join(NAMES)} | times the fastest peer | target | share of the limit | target",
             rows,
         ),
-        "\n".join([*sentences, *notes.values()])
-        + "\nThe limit is a power of two and one multiply-add per column and pair, nothing else.",
+        "\n".join(sentences) + "\nThe limit is a power of two and one multiply-add per column and pair, nothing else.",
         f"Medians of {ROUNDS} alternating runs, a pause and an untimed run before each, arrays in to values out; "
         "one run of peers that take five times as long as the fastest. Answers agree (asserted).",
         keep=len(asked.columns) == len(COLUMNS),

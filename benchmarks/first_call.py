@@ -1,10 +1,9 @@
-"""Fresh processes, imports included: 50 queries, and 10 000 with the compile cache warm, cold and read-only.
+"""Fresh processes, imports included: 50 queries, and 10 000 with the compile cache warm and cold.
 
 python benchmarks/first_call.py            everything, three minutes
 python benchmarks/first_call.py --quick    two cases, and no report
 """
 
-import ctypes
 import os
 import shutil
 import statistics
@@ -48,13 +47,13 @@ CASES = (
 )  # fmt: skip
 
 
-def seconds(code: str, folder: Path, *, locked: bool = False) -> float:
+def seconds(code: str, folder: Path) -> float:
     """Run one process on the package and the compile cache in this folder; whatever it says is an error."""
     places = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache"), "HOME": str(folder)}
     started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | places, capture_output=True, text=True, preexec_fn=respect_permissions if locked else None,
+        env=os.environ | places, capture_output=True, text=True,
     )  # fmt: skip
     elapsed = time.perf_counter() - started
     if done.returncode or done.stderr:
@@ -69,20 +68,8 @@ def picked(columns: int, kernel: str, bandwidth: float) -> str:
     return choose(Problem.from_arrays(query, key, key[:, 0], kernel=kernel, bandwidth=bandwidth)).algorithm
 
 
-def respect_permissions() -> None:
-    """Give up the right of a Linux superuser to write what is read-only (PR_CAPBSET_DROP, CAP_DAC_OVERRIDE)."""
-    if os.geteuid() == 0:
-        ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
-
-
-def set_writable(folder: Path, writable: bool) -> None:
-    """Give or take the right to write below a folder."""
-    for path in (folder, *folder.rglob("*")):
-        path.chmod((0o755 if writable else 0o555) if path.is_dir() else (0o644 if writable else 0o444))
-
-
-def measured(code: str) -> tuple[float, float, float]:
-    """Seconds with a warm, a cold and a read-only cache."""
+def measured(code: str) -> tuple[float, float]:
+    """Seconds with a warm and a cold cache."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         clean = shutil.ignore_patterns("*.nb?", "__pycache__")
@@ -90,10 +77,7 @@ def measured(code: str) -> tuple[float, float, float]:
         (place / "cache").mkdir()
         cold = seconds(code, place)
         warm = statistics.median(seconds(code, place) for _ in range(WARM_RUNS))
-        set_writable(place, False)  # the package too, beside which Numba would keep its cache otherwise
-        locked = seconds(code, place, locked=True)
-        set_writable(place, True)
-    return warm, cold, locked
+    return warm, cold
 
 
 def main() -> None:
@@ -102,11 +86,11 @@ def main() -> None:
         columns, kernel, bandwidth = case
         n = 1000 if algorithm == "reference" else N  # it holds all pairs
         given = {"n": n, "columns": columns, "kernel": kernel, "bandwidth": bandwidth, "algorithm": algorithm}
-        warm, cold, locked = measured(POOL.format(**given))
+        warm, cold = measured(POOL.format(**given))
         name = f"auto: {picked(*case)}" if algorithm == "auto" else algorithm
         is_late = warm > WARM_BAR or cold > COLD_BAR
         missed += [f"{name}, {columns} columns, {kernel}"] if is_late else []
-        times, word = (f"{warm:.2f}", f"{cold:.1f}", f"{locked:.1f}"), "**missed**" if is_late else "met"
+        times, word = (f"{warm:.2f}", f"{cold:.1f}"), "**missed**" if is_late else "met"
         rows.append(tell(name, n, columns, kernel, f"{bandwidth:g}", *times, word))
     codes = {"numpy": "import numpy", "kernpool": START}
     processes = {
@@ -120,12 +104,11 @@ def main() -> None:
         f"# First call of a fresh process at n = m = {N}, imports included",
         table(
             f"algorithm | n | columns | kernel | h | warm cache (target: {WARM_BAR:g}) | cold cache (target: "
-            f"{COLD_BAR:.0f}) | read-only cache | target",
+            f"{COLD_BAR:.0f}) | target",
             rows,
         ),
         f"Seconds, two threads; warm: median of {WARM_RUNS}. Warnings are errors in these processes and none may write "
-        "to its error stream (asserted). Numba does not read a cache that it may not write, so that with a read-only "
-        "one every process compiles, quietly.",
+        "to its error stream (asserted).",
         f"50 queries and 50 keys: `import kernpool` and `pool` take {start['kernpool']:.3f} s, `import numpy` alone "
         f"{start['numpy']:.3f} s, {apart:.3f} s less (target: at most {START_BAR:g}); medians of {START_RUNS} "
         "alternating runs. The process loads none of Numba, torch, scikit-learn, matplotlib (asserted).",

@@ -6,7 +6,6 @@ python benchmarks/growth.py --quick    1e5 and 1e6 rows, and no report
 """
 
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 
 from measure import finish, flags, in_process, report, table, tell
 
@@ -17,7 +16,7 @@ from kernpool import Problem, choose
 
 generator = np.random.default_rng(0)
 key = generator.random((n, d))
-query = generator.random((queries, d))[start:stop]
+query = generator.random((queries, d))
 value = np.sin(6.0 * key[:, 0])
 h = (neighbours / n / {2: np.pi, 3: 4.0 / 3.0 * np.pi}[d]) ** (1.0 / d)
 
@@ -33,23 +32,15 @@ tell(seconds, mebibytes("VmHWM:") / 1024, (key.nbytes + query.nbytes + value.nby
 """
 
 
-def run(n: int, d: int, algorithm: str, jobs: int = 2, start: int = 0, stop: int = QUERIES) -> list[float] | str:
+def run(n: int, d: int, algorithm: str) -> list[float] | str:
     """Return seconds, GiB of a process and GiB of its inputs, or why there are none."""
-    given = {"n": n, "d": d, "algorithm": algorithm, "jobs": jobs, "start": start, "stop": stop}
+    given = {"n": n, "d": d, "algorithm": algorithm, "jobs": 2}
     try:
         return in_process(RUN, timeout=LIMIT, queries=QUERIES, neighbours=NEIGHBOURS, **given)
     except subprocess.TimeoutExpired:
         return f"not done after {LIMIT} s"
     except subprocess.CalledProcessError as error:
         return "killed, out of memory" if error.returncode == -9 else f"ended with {error.returncode}"
-
-
-def two_processes(algorithm: str, n: int) -> str:
-    """Compare two processes of one thread, each with half of the queries, with one process of two threads."""
-    together, half = run(n, 2, algorithm)[0], QUERIES // 2
-    with ThreadPoolExecutor(2) as pool:
-        parts = pool.map(lambda part: run(n, 2, algorithm, 1, *part)[0], ((0, half), (half, QUERIES)))
-        return f"{algorithm} among {n:.0e} keys: {together:.2f} s and {max(parts):.2f} s"
 
 
 def main() -> None:
@@ -73,7 +64,6 @@ def main() -> None:
                 missed.append(
                     f"{algorithm}, {d} columns, {n:.0e} rows: {times:.1f} times as long for ten times as many"
                 )
-    pairs = "; ".join(two_processes(*of) for of in (("kd_tree", 10**6), ("brute", 20_000)))
     report(
         "growth",
         f"# Growth of running time: {QUERIES} queries among up to 1e8 keys, Gaussian, {NEIGHBOURS} keys within a "
@@ -81,7 +71,6 @@ def main() -> None:
         table(
             "keys | columns | algorithm | seconds | times those of a tenth of the keys | GiB | times the inputs", rows
         ),
-        f"One process of two threads, and two of one thread with half of the queries each: {pairs}.",
         keep=not asked.quick,
     )
     finish(missed)

@@ -8,11 +8,9 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +44,6 @@ def study(document: str, names: Iterable[str], runs: int, one: Callable[[str, in
     parser.add_argument("names", nargs="*", choices=[*names, []], help="settings, by default all")
     parser.add_argument("--runs", type=int, default=runs, help=f"of each setting, by default {runs}")
     parser.add_argument("--parts", type=Path, help="lines of JSON that are read, and that missing runs are added to")
-    parser.add_argument("--processes", type=int, default=1, choices=(1, 2), help="at the same time")
     parser.add_argument("--page", action="store_true", help="no runs; the page of what the parts hold")
     asked = parser.parse_args()
     if asked.page and asked.parts is None:
@@ -65,14 +62,15 @@ def tallies(asked: argparse.Namespace, one: Callable[[str, int], Outcome]) -> di
     asked : Namespace
         Of the command line of a `study`.
     one : callable
-        Outcome of a run, by setting and seed; a function of a module, since other processes look it up.
+        Outcome of a run, by setting and seed.
     """
     lines = _read(asked.parts)
     if asked.page:
         return _added(lines)
     for name in asked.names:
         blocks = _missing(lines, name, asked.runs)
-        for line in _made(one, name, blocks, asked.processes):
+        for block in blocks:
+            line = _block(one, name, block)
             lines.append(line)
             if asked.parts is not None:
                 with open(asked.parts, "a", encoding="utf-8") as parts:
@@ -104,15 +102,6 @@ def _missing(lines: list[dict], name: str, runs: int) -> list[range]:
         else:
             blocks.append(range(seed, seed + 1))
     return blocks
-
-
-def _made(one: Callable[[str, int], Outcome], name: str, blocks: list[range], processes: int) -> Iterator[dict]:
-    if processes == 1 or len(blocks) < 2:
-        yield from (_block(one, name, block) for block in blocks)
-        return
-    # A fresh interpreter for each: compiled loops run threads, which a fork would not take along.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_block, [one] * len(blocks), [name] * len(blocks), blocks)
 
 
 def _block(one: Callable[[str, int], Outcome], name: str, seeds: range) -> dict:

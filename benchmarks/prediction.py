@@ -15,10 +15,9 @@ from crepes import WrapRegressor
 from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
 from measure import alternate, finish, flags, report, table
 from samples import wave_with_peak
-from set_coverage import SetKind, drawn, members
 from sklearn.model_selection import LeaveOneOut
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import NadarayaWatsonRegressor
 
 warnings.simplefilter("ignore")  # of a bandwidth that is given, on all sides
 
@@ -28,7 +27,6 @@ TIMED = "jackknife+"  # MAPIE fits as many models for the others, which are only
 MANY, MANY_BANDWIDTH = 1_000_000, 0.005
 FASTER, SAME = 200.0, 1e-12
 METHODS = {"jackknife": "base", "jackknife+": "plus", "minmax": "minmax"}  # ours, and the names of MAPIE
-CLASSES, CLASS_BANDWIDTH = 1000, 0.5
 
 
 def ends(interval) -> np.ndarray:
@@ -100,32 +98,11 @@ def split(n: int) -> tuple[list, list[str]]:
     return rows, [f"split intervals {seconds['ours']:.2f} s, crepes {seconds['crepes']:.2f} s"] * slow
 
 
-def sets(n: int) -> tuple[list, list[str]]:
-    """Sets of classes around one fit, with the same calibration rows: sizes, coverage, whether they are the same."""
-    g = np.random.default_rng(0)
-    (X, y), calibration, (X_new, y_new) = (drawn(g, n) for _ in range(3))
-    model = NadarayaWatsonClassifier(bandwidth=CLASS_BANDWIDTH, n_jobs=THREADS).fit(X, y)
-    rows, missed = [], []
-    for method, last in (("lac", True), ("aps", True), ("aps", "randomized"), ("raps", True), ("raps", "randomized")):
-        kinds = SetKind(method, calibrated=True), SetKind(peer=method, last=last)
-        mine, other = both = [members(model, kind, calibration, X_new, 0) for kind in kinds]
-        same = float(np.mean(np.all(mine == other, axis=1)))
-        held = [f"{100 * np.mean(found[np.arange(n), y_new]):.1f}" for found in both]
-        size = [np.mean(found.sum(axis=1)) for found in both]
-        words = f"{method}{', its randomised one' * (last == 'randomized')}"
-        rows.append([words, *(f"{one:.3f}" for one in size), *held, f"{100 * same:.1f}"])
-        missed += [f"{100 * (1 - same):.2g} % of LAC sets differ from MAPIE's"] * (method == "lac" and same < 1.0)
-        if last is True and size[0] > size[1]:
-            missed.append(f"{method} sets of {size[0]:.3f} classes, MAPIE's of {size[1]:.3f}")
-    return rows, missed
-
-
 def main() -> None:
     quick = flags(__doc__, "quick").quick
     many = MANY // 10 if quick else MANY
     beside, missed = leave_one_out(quick)
     of_split, slower = split(many)
-    of_sets, larger = sets(CLASSES)
     report(
         "prediction",
         f"# Prediction intervals compared with MAPIE {version('mapie')} and crepes",
@@ -139,16 +116,11 @@ def main() -> None:
         "rows and the new ones by it, in the seconds shown; *beyond*: what is added to these predictions, "
         "some hundredths of a second, and no more than what runs differ by. Target: faster than crepes.",
         table(" | all | beyond predictions | furthest from ours", of_split),
-        f"Sets of three classes, {CLASSES} rows fitted, {CLASSES} to calibrate with, {CLASSES} new ones; one "
-        "sample, on which a percent is what chance makes of coverage; many are in "
-        "[prediction-coverage](prediction-coverage.md). Bars: LAC sets are the same, and no sets of ours larger "
-        "than MAPIE's own default.",
-        table("sets | classes, ours | MAPIE's | held, %, ours | MAPIE's | the same set, %", of_sets),
         "Processor seconds of one thread on all sides, so that what else the machine does counts little. Medians "
         f"of {OFTEN} runs, in turn, after one to warm up.",
         keep=not quick,
     )
-    finish(missed + slower + larger)
+    finish(missed + slower)
 
 
 if __name__ == "__main__":

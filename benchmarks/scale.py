@@ -109,7 +109,12 @@ def main() -> None:
             make(path, n)
             found[n], size = measure_parquet(path), path.stat().st_size / 1e9
     small, large = found.values()
-    given = {"rows": DASK_ROWS, "columns": DASK_COLUMNS, "queries": DASK_QUERIES, "parts": DASK_PARTS}
+    given = {
+        "rows": DASK_ROWS // 16 if quick else DASK_ROWS,
+        "columns": DASK_COLUMNS,
+        "queries": DASK_QUERIES,
+        "parts": DASK_PARTS,
+    }
     one, two, same = in_process(DASK, rounds=ROUNDS, **given)
     bars = [
         ("time, in readings", large["pool"] / large["read"], TIME_BAR, 1),

@@ -5,7 +5,7 @@ python benchmarks/test_size.py --parts FILE NAME ...  some settings, or what FIL
 python benchmarks/test_size.py --parts FILE --page    the page of what FILE holds, however many runs these are
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from measure import report, table
@@ -58,31 +58,24 @@ def monotone(seed, bend):
     return monotonicity_test(x, y, n_resamples=RESAMPLES, random_state=seed).p_value
 
 
-# What is tested, whether the null hypothesis is true, and a p-value of a seed.
-SETTINGS = {
-    "residual-size": ("`significance_test`, residual", True, lambda seed: significance(seed, 0.0)),
-    "residual-power": ("`significance_test`, residual", False, lambda seed: significance(seed, EFFECT)),
-    "gradient-size": ("`significance_test`, gradient", True, lambda seed: significance(seed, 0.0, method="gradient")),
-    "gradient-power": (
-        "`significance_test`, gradient",
-        False,
-        lambda seed: significance(seed, EFFECT, method="gradient"),
-    ),
-    "specification-size": ("`specification_test`", True, lambda seed: specification(seed, 0.0)),
-    "specification-power": ("`specification_test`", False, lambda seed: specification(seed, 0.15)),
-    "equal-size": ("`compare_curves`, equal", True, lambda seed: curves(seed, 0.0)),
-    "equal-power": ("`compare_curves`, equal", False, lambda seed: curves(seed, 0.8)),
-    "parallel-size": ("`compare_curves`, parallel", True, lambda seed: curves(seed, 0.0, "parallel", 0.5)),
-    "parallel-power": ("`compare_curves`, parallel", False, lambda seed: curves(seed, 0.8, "parallel", 0.5)),
-    "monotone-size": ("`monotonicity_test`", True, lambda seed: monotone(seed, 0.0)),
-    "monotone-power": ("`monotonicity_test`", False, lambda seed: monotone(seed, 0.3)),
+# What is tested, a p-value of a seed and of how far from the null hypothesis rows are, and how far for the power.
+TESTS = {
+    "residual": ("`significance_test`, residual", significance, EFFECT),
+    "gradient": ("`significance_test`, gradient", partial(significance, method="gradient"), EFFECT),
+    "specification": ("`specification_test`", specification, 0.15),
+    "equal": ("`compare_curves`, equal", curves, 0.8),
+    "parallel": ("`compare_curves`, parallel", partial(curves, null="parallel", shift=0.5), 0.8),
+    "monotone": ("`monotonicity_test`", monotone, 0.3),
 }
+SETTINGS = [f"{name}-{what}" for name in TESTS for what in ("size", "power")]
 WITHOUT_BAR = {"gradient-size"}  # np's method, for comparison
 
 
 def one(name: str, seed: int) -> dict[str, bool]:
     """Say whether a test rejects in one run."""
-    return {"rejected": SETTINGS[name][2](seed) <= LEVEL}
+    test, what = name.split("-")
+    _, p_value, effect = TESTS[test]
+    return {"rejected": p_value(seed, effect if what == "power" else 0.0) <= LEVEL}
 
 
 def rate(found: dict[str, Tally], name: str) -> tuple[float, float]:
@@ -98,14 +91,14 @@ def cell(found: dict[str, Tally], name: str) -> str:
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
     """Write the page, and return the targets that are missed."""
     rows, lost = [], []
-    for size in (name for name in SETTINGS if name.endswith("-size")):
+    for name, (title, *_) in TESTS.items():
+        size, power = f"{name}-size", f"{name}-power"
         bar = "none" if size in WITHOUT_BAR else "3.5 to 6.5 %"
         if size in found and size not in WITHOUT_BAR:
             said = judged(*rate(found, size), SIZE)
             lost += [f"{size} {100 * rate(found, size)[0]:.1f} %"] if said == "missed" else []
             bar += f", {said}" if said == "met" else f", **{said}**"
-        power = size.replace("-size", "-power")
-        rows.append([SETTINGS[size][0], cell(found, size), bar, cell(found, power)])
+        rows.append([title, cell(found, size), bar, cell(found, power)])
     notes = [
         f"Rejections with their binomial errors, and in brackets the number of runs; {RESAMPLES} resamples, n = 100. "
         f"With {RUNS} runs a size of 5 % is measured with a standard deviation of "

@@ -40,7 +40,7 @@ def test_shares_and_their_errors_are_those_of_runs(tmp_path):
     share = np.array([[0.8, 0.7, 0.8, 0.9], [1.0, 1.0, 1.0, 1.0], [0.9, 0.9, 0.9, 0.9]])
     parts = tmp_path / "parts.jsonl"
     parts.write_text('{"setting": "s", "seeds": [0, 1], "sec')  # cut short
-    asked = Namespace(names=["s"], runs=3, parts=parts, processes=1, page=False)
+    asked = Namespace(names=["s"], runs=3, parts=parts, page=False)
     seen = []
 
     def one(name, seed):
