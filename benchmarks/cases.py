@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+LIMIT, PATIENCE = 2.0, 3.0  # seconds a contender may be expected to take, and times as much for `pool` by itself
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 COLUMNS = (1, 2, 3, 10, 64)
 KERNELS = ("gaussian", "epanechnikov", "laplace")

@@ -1,25 +1,22 @@
 """Does `algorithm="auto"` pick well? A sample of a grid of problems: what it picks, beside all that can do them.
 
-python benchmarks/choice.py            288 of 1728 plain problems and 90 others, about twenty minutes
-python benchmarks/choice.py --quick    72 and 90 of them
-python benchmarks/choice.py --all      all, more than an hour
-python benchmarks/choice.py -d 1 -k gaussian laplace --csv FILE     only these; every measurement and estimate in a file
-python benchmarks/choice.py --again FILE [FILE ...]    what would be picked today, with the times of then; in seconds
+python benchmarks/choice.py                          288 of 1728 plain problems and 90 others, about twenty minutes
+python benchmarks/choice.py --quick                  72 and 90 of them
+python benchmarks/choice.py --all                    all, more than an hour
+python benchmarks/choice.py --quick --columns 1 2    only these, and no report
 
-To calibrate: keep the times in a file, change the constants beside `seconds` of each algorithm, look at what `--again`
-says; its last table tells measured from estimated seconds.
+To calibrate: change the constants beside `seconds` of each algorithm, or measure them by `constants.py`; the last table
+tells measured from estimated seconds.
 """
 
-import argparse
-import csv
 import itertools
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
-from choice_report import BAR, write
-from measure import Watch
+from measure import finish, flags, report, table, tell
 
 from kernpool import Problem
 from kernpool.algorithms import ALGORITHMS
@@ -42,6 +39,37 @@ HOPELESS = 3.0  # times the best so far: an algorithm that has taken so long wit
 LEAST, MOST = 0.3, 3.0  # seconds until anything is stopped, and until everything is
 ENOUGH, ROUNDS = 0.15, 5  # seconds of repetitions, and the most repetitions
 DOUBTFUL = 1.5  # times the best: a pick that is looked at once more, and longer
+REPORTS_TO_EXTRAPOLATE = 6
+BAR, MEAN_BAR, SHOWN = 1.5, 1.08, 20
+
+
+class OutOfTime(Exception):
+    """Raised by `Watch` to stop a job."""
+
+
+class Watch:
+    """Listens to the progress of a job, stops it after `limit` seconds, and extrapolates to its end."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.reports = limit, []
+
+    def __call__(self, done: int, total: int) -> None:
+        elapsed = time.perf_counter() - self.started
+        self.reports.append((elapsed, max(done / total, 1e-9)))
+        told = len(self.reports) >= REPORTS_TO_EXTRAPOLATE or elapsed > 4.0 * self.limit
+        if elapsed > self.limit and told and done < total:
+            raise OutOfTime
+
+    def time(self, job: Callable[[], object]) -> float:
+        """Return the seconds of a job, or what it would have taken."""
+        self.started = time.perf_counter()
+        try:
+            job()
+        except OutOfTime:
+            # What comes before the first report, such as sorting, happens once.
+            (first, share), (last, done) = self.reports[0], self.reports[-1]
+            return last + (1.0 - done) * ((last - first) / (done - share) if done > share else last / done)
+        return time.perf_counter() - self.started
 
 
 @dataclass(frozen=True)
@@ -166,77 +194,90 @@ def run(trial: Trial) -> Trial:
     return done
 
 
-HEADER = (
-    "n",
-    "m",
-    "columns",
-    "kernel",
-    "bandwidth",
-    "data",
-    "beside",
-    "picked",
-    "choosing",
-    "algorithm",
-    "seconds",
-    "estimate",
-)
+def brief(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
-def save(trials: list[Trial], path: Path) -> None:
-    """Write every measurement beside its estimate."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for t in trials:
-            head = (t.n, t.m, t.columns, t.kernel, t.bandwidth, t.data, t.beside, t.picked, f"{t.choosing:.3g}")
-            for name, seconds in t.seconds.items():
-                writer.writerow([*head, name, f"{seconds:.4g}", f"{t.estimates[name]:.4g}"])
+def worst_first(trials: list[Trial]) -> str:
+    rows = [
+        (t.n, t.m, t.columns, t.kernel, f"{t.bandwidth:g}", t.data, t.beside, t.picked,
+         brief(t.seconds[t.picked] + t.choosing), t.best, brief(t.seconds[t.best]), f"{t.ratio:.2f}")
+        for t in sorted(trials, key=lambda t: -t.ratio)[:SHOWN]
+    ]  # fmt: skip
+    return table("keys | queries | columns | kernel | h | data | beside | picked |  | fastest |  | times", rows)
 
 
-def load(path: Path) -> list[Trial]:
-    """Read what `save` wrote, and pick again."""
-    found: dict[tuple, dict[str, float]] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            shape = (int(row["n"]), int(row["m"]), int(row["columns"]))
-            trial = (*shape, row["kernel"], float(row["bandwidth"]), row["data"], row["beside"])
-            found.setdefault(trial, {})[row["algorithm"]] = float(row["seconds"])
-    return [
-        pick(Trial(*trial, seconds=seconds), Trial(*trial).problem(), list(seconds)) for trial, seconds in found.items()
-    ]
+def picks(trials: list[Trial]) -> str:
+    """How often each algorithm was picked and was the fastest."""
+    rows = []
+    for name in dict.fromkeys(name for t in trials for name in t.seconds):
+        able = [t for t in trials if name in t.seconds]
+        times = np.median([t.seconds[name] / t.seconds[t.best] for t in able])
+        counts = (sum(getattr(t, what) == name for t in able) for what in ("picked", "best"))
+        rows.append([name, len(able), *counts, f"{times:.1f}"])
+    return table("algorithm | could do | picked | fastest | times the fastest (median)", rows)
+
+
+def measured_over_estimated(trials: list[Trial]) -> str:
+    """Measured over estimated seconds, where there is an estimate: the smallest, the median, the largest."""
+    groups: dict[tuple, list[float]] = defaultdict(list)
+    for t in trials:
+        for name, seconds in t.seconds.items():
+            if np.isfinite(t.estimates[name]):
+                groups[name, t.kernel, t.columns].append(seconds / t.estimates[name])
+    columns, rows = sorted({d for _, _, d in groups}), []
+    for name, kernel in dict.fromkeys((name, kernel) for name, kernel, _ in groups):
+        found = [groups.get((name, kernel, d)) for d in columns]
+        rows.append([name, kernel, *(f"{min(x):.2g} {np.median(x):.2g} {max(x):.2g}" if x else "" for x in found)])
+    return table("algorithm | kernel | " + " | ".join(f"d = {d}" for d in columns), rows)
+
+
+def write(trials: list[Trial], *, keep: bool) -> list[str]:
+    """Write the page, and return the targets that are missed."""
+    ratios = np.array([t.ratio for t in trials])
+    within, grid = np.mean(ratios <= BAR), len(SHAPES) * len(COLUMNS) * len(KERNELS) * len(BANDWIDTHS)
+    report(
+        "choice",
+        '# Choice of algorithm: `"auto"` compared with the fastest',
+        f"{len(trials)} problems, most of a grid of {grid}: 10^2 ... 10^6 keys and queries (at most 10^11 pairs), 1 to "
+        "64 columns, four kernels, three bandwidths (in standard deviations, times sqrt(columns)), uniform or normal "
+        "data, and others with weights, a row left out, degree 1 or a column of levels beside; "
+        f"{THREADS} threads. Every algorithm that can do a problem runs; those that take more than three times the "
+        "best, and all after some seconds, are stopped and extrapolated from their progress. Each time is the "
+        "smallest of up to five; that of the pick includes picking.",
+        f"**At most {BAR:g} times as long as the fastest (the target: everywhere): {within:.1%}.** "
+        f"Mean {ratios.mean():.3f} (target: {MEAN_BAR}), "
+        f"95 % within {np.quantile(ratios, 0.95):.2f}, worst {ratios.max():.2f}.",
+        picks(trials),
+        "## Worst first",
+        worst_first(trials),
+        "## Measured over estimated seconds",
+        "Least, median, most. Estimates are for one thread, and only ratios matter to the plan; what has no estimate "
+        "is never picked, or was ruled out before looking.",
+        measured_over_estimated(trials),
+        keep=keep,
+    )
+    missed = [f"{np.sum(ratios > BAR)} picks, the worst {ratios.max():.2f} times the fastest"] if within < 1 else []
+    return missed + [f"on average {ratios.mean():.3f} times the fastest"] * (ratios.mean() > MEAN_BAR)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("-d", "--columns", type=int, nargs="*", default=COLUMNS, choices=COLUMNS)
-    parser.add_argument("-k", "--kernels", nargs="*", default=KERNELS, choices=KERNELS)
-    parser.add_argument("--csv", type=Path, help="keep every measurement and estimate here")
-    parser.add_argument("--again", type=Path, nargs="*", help="measure nothing, read such files")
-    options = parser.parse_args()
-    grid = len(SHAPES) * len(COLUMNS) * len(KERNELS) * len(BANDWIDTHS)
-    if options.again:
-        write([trial for path in options.again for trial in load(path)], grid, THREADS, keep=False)
-        return
-    drawn = sample(len(SHAPES) if options.all else 1 if options.quick else 4)
-    drawn += others()
-    drawn = [trial for trial in drawn if trial.columns in options.columns and trial.kernel in options.kernels]
+    asked = flags(__doc__, "quick", "all", columns=COLUMNS)
+    drawn = sample(len(SHAPES) if asked.all else 1 if asked.quick else 4) + others()
     trials = []
-    for number, trial in enumerate(drawn, 1):
+    for trial in (trial for trial in drawn if trial.columns in asked.columns):
         done = run(trial)
         trials.append(done)
-        print(
-            f"{number:4d}/{len(drawn)}  n {done.n:<8d} m {done.m:<8d} d {done.columns:<3d} {done.kernel:13s} "
-            f"h {done.bandwidth:<5g} {done.data:8s} {done.beside:15s} "
-            f"{done.picked:9s} {done.ratio:6.2f} times {done.best:9s} {done.seconds[done.best]:8.4f} s"
-            f"{'   <-- bad' * (done.ratio > BAR)}",
-            flush=True,
+        problem = (
+            f"n {done.n}, m {done.m}, d {done.columns}",
+            done.kernel,
+            f"h {done.bandwidth:g}",
+            done.data,
+            done.beside,
         )
-        if options.csv:
-            save(trials, options.csv)
-    partly = len(options.columns) < len(COLUMNS) or len(options.kernels) < len(KERNELS)
-    write(trials, grid, THREADS, keep=not partly)
+        fastest = f"{done.ratio:.2f} times {done.best}", brief(done.seconds[done.best])
+        tell(*problem, done.picked, *fastest, "<-- bad" * (done.ratio > BAR))
+    finish(write(trials, keep=len(asked.columns) == len(COLUMNS)))
 
 
 if __name__ == "__main__":

@@ -1,35 +1,32 @@
 """kernpool beside its peers: the same inputs, as many threads, answers compared; a table and pictures of it.
 
-python benchmarks/compare.py                     everything, about ten minutes (KeOps compiles five more the first time)
-python benchmarks/compare.py -d 1 -k gaussian    only these, half a minute; the rest stays as it was
-python benchmarks/compare.py --draw              only the table and the pictures
+python benchmarks/compare.py                                    everything, about ten minutes; KeOps compiles five more
+python benchmarks/compare.py --columns 1 --kernels gaussian     only these, half a minute; the rest stays as it was
+python benchmarks/compare.py --quick --columns 1                up to a thousand rows, and nothing is kept
+python benchmarks/compare.py --draw                             only the table and the pictures
 """
 
-import argparse
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 THREADS = 2
 for _name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):  # before NumPy: libraries read them once
     os.environ[f"{_name}_NUM_THREADS"] = str(THREADS)
 
 import numpy as np  # noqa: E402  # after what it depends on
-from cases import COLUMNS, KERNELS, SIZES, Case, make_case  # noqa: E402  # after what it depends on
-from measure import REPORTS  # noqa: E402  # after what it depends on
+from cases import COLUMNS, KERNELS, LIMIT, PATIENCE, SIZES, Case, make_case  # noqa: E402  # after what it depends on
+from measure import flags, tell  # noqa: E402  # after what it depends on
 from peers import PEERS, dense_numpy  # noqa: E402  # after what it depends on
 
-LIMIT = 2.0  # seconds: a contender that is expected to take longer stops growing
 SMALL = 1000  # rows: everybody may try
-PATIENCE = 3.0  # times as much for what `pool` chooses by itself
 LONG = 2 * LIMIT  # seconds: what took that long, in spite of what was expected, is not run again
-ENOUGH = 0.4  # seconds of repetitions
+ENOUGH, RUNS = 0.4, 9  # seconds of repetitions, and the most of them
 PAIRWISE = ("dense NumPy", "torch attention", "KeOps", "bare exp2, every pair", "bare matrix product")
-RESULTS = REPORTS / "peers.json"
-AGREE = {"float64": 1e-9, "float32": 1e-3}  # of the range of the values
-SINGLE = tuple(d for d in COLUMNS if d != 2)  # where float32 is compared, the Gaussian at 10 000 alone
+SINGLE, SINGLE_SIZE = tuple(d for d in COLUMNS if d != 2), 10_000  # where float32 is compared, the Gaussian alone
 
 
 def contenders(case: Case):
@@ -38,13 +35,8 @@ def contenders(case: Case):
     from kernpool.algorithms import ALGORITHMS
 
     def ours(algorithm: str):
-        def run(case: Case) -> np.ndarray:
-            return pool(
-                case.query, case.key, case.value, kernel=case.kernel, bandwidth=case.bandwidth,
-                algorithm=algorithm, n_jobs=case.threads, empty="zero",
-            )  # fmt: skip
-
-        return run
+        options = {"kernel": case.kernel, "bandwidth": case.bandwidth, "n_jobs": case.threads, "empty": "zero"}
+        return lambda case: pool(case.query, case.key, case.value, algorithm=algorithm, **options)
 
     probe = Problem.from_arrays(case.query[:5], case.key[:5], case.value[:5], kernel=case.kernel)
     for name, algorithm in ALGORITHMS.items():
@@ -52,12 +44,12 @@ def contenders(case: Case):
         if name == "reference" and case.pairs > 1e7:
             reason = "holds all pairs"
         if not (reason or "").startswith("does"):
-            yield f"kernpool {name}", None if reason else ours(name), reason
+            yield f"kernpool {name}", ours(name), reason
     yield "kernpool", ours("auto"), None  # after its algorithms, which have compiled by now
     for peer in PEERS:
         reason = peer.cannot(case)
         if reason != "has no such kernel":
-            yield peer.name, None if reason else peer.run, reason
+            yield peer.name, peer.run, reason
 
 
 def expected_seconds(name: str, results: dict[str, dict], n: int) -> float:
@@ -82,101 +74,75 @@ def extrapolate(history: dict[str, dict], n: int, slowest: float) -> float:
 
 def measure(run, case: Case, *, is_new: bool) -> tuple[float, object]:
     """Median seconds of up to nine runs, after one that warms up; what takes long runs once, if it did so before."""
-
-    def timed() -> float:
-        nonlocal found
+    seconds: list[float] = []
+    while len(seconds) <= RUNS and sum(seconds[1:]) < ENOUGH:
         started = time.perf_counter()
         found = run(case)
-        return time.perf_counter() - started
-
-    found = None
-    first = timed()
-    if first > LONG and not is_new:
-        return first, found
-    seconds: list[float] = []
-    while len(seconds) < 9 and sum(seconds) < ENOUGH:
-        seconds.append(timed())
-    return float(np.median(seconds)), found
+        seconds.append(time.perf_counter() - started)
+        if len(seconds) == 1 and seconds[0] > LONG and not is_new:
+            return seconds[0], found
+    return float(np.median(seconds[1:])), found
 
 
 def difference(case: Case, found: np.ndarray) -> float:
     """Largest difference to the dense expression in float64 on some queries, in ranges of the values."""
     rows = np.linspace(0, len(case.query) - 1, 50).astype(int)
-    exact = Case(
-        case.query[rows].astype(float), case.key.astype(float), case.value.astype(float), case.kernel, case.bandwidth, 1
-    )
-    expected = dense_numpy(exact)
+    arrays = (array.astype(float) for array in (case.query[rows], case.key, case.value))
+    expected = dense_numpy(Case(*arrays, case.kernel, case.bandwidth, 1))
     with np.errstate(invalid="ignore"):
         return float(np.max(np.nan_to_num(np.abs(found[rows] - expected))) / np.ptp(case.value))
+
+
+def outcome(contender, case: Case, results: dict[str, dict]) -> dict:
+    """Measure a contender, or say why not."""
+    name, run, reason, pools = contender
+    history, expected = results.get(name, {}), expected_seconds(name, results, case.n)
+    if any("failed" in entry.get("reason", "") for entry in history.values()):
+        reason = "failed before"
+    if reason:
+        return {"reason": reason}
+    if case.n > SMALL and expected > LIMIT * (PATIENCE if name == "kernpool" else 1.0):
+        return {"reason": f"would take about {expected:.0f} s", "expected": expected}
+    try:
+        seconds, found = measure(run, case, is_new=not any("seconds" in entry for entry in history.values()))
+    except Exception as error:
+        return {"reason": f"failed: {type(error).__name__}: {str(error).splitlines()[0][:100]}"}
+    tell(case.columns, case.kernel, case.key.dtype, case.n, name, f"{seconds:.4f} s")
+    return {"seconds": seconds} | ({"difference": difference(case, found)} if pools else {})
 
 
 def run_case(columns: int, kernel: str, dtype: str, sizes: tuple[int, ...]) -> dict:
     """Measure every contender of a case at growing sizes."""
     from yardsticks import YARDSTICKS
 
+    bare = [(name, run, None, False) for name, run in YARDSTICKS.items() if columns == 1 or name != "np.argsort"]
     results: dict[str, dict[str, dict]] = {}
     for n in sizes:
         case = make_case(n, columns, kernel, dtype, THREADS)
-        entries = [(*entry, True) for entry in contenders(case)]
-        entries += [
-            (name, run, None, False) for name, run in YARDSTICKS.items() if columns == 1 or name != "np.argsort"
-        ]
-        for name, run, reason, pools in entries:
-            expected = expected_seconds(name, results, n)
-            history = results.setdefault(name, {})
-            if any("failed" in entry.get("reason", "") for entry in history.values()):
-                reason = "failed before"
-            if reason:
-                history[str(n)] = {"reason": reason}
-                continue
-            if n > SMALL and expected > LIMIT * (PATIENCE if name == "kernpool" else 1.0):
-                history[str(n)] = {"reason": f"would take about {expected:.0f} s", "expected": expected}
-                continue
-            try:
-                seconds, found = measure(run, case, is_new=not any("seconds" in e for e in history.values()))
-            except Exception as error:
-                history[str(n)] = {"reason": f"failed: {type(error).__name__}: {str(error).splitlines()[0][:100]}"}
-                continue
-            history[str(n)] = {"seconds": seconds} | ({"difference": difference(case, found)} if pools else {})
-            print(f"  {columns:3d} {kernel:13s} {dtype} {n:8d} {name:24s} {seconds:9.4f} s", flush=True)
+        for contender in [*((*one, True) for one in contenders(case)), *bare]:
+            entry = outcome(contender, case, results)
+            results.setdefault(contender[0], {})[str(n)] = entry
     return results
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-d", "--columns", type=int, nargs="*", default=COLUMNS)
-    parser.add_argument("-k", "--kernels", nargs="*", default=KERNELS)
-    parser.add_argument("--largest", type=int, default=max(SIZES), help="stop at so many keys (for a quick look)")
-    parser.add_argument("--draw", action="store_true", help="measure nothing")
-    parser.add_argument("--one", nargs=3, metavar=("D", "KERNEL", "DTYPE"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        columns, kernel, dtype = int(options.one[0]), *options.one[1:]
-        found = run_case(
-            columns, kernel, dtype, tuple(n for n in SIZES if n <= options.largest) if dtype == "float64" else (10_000,)
-        )
-        print(json.dumps(found))
-        return
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    cases = [(d, k, "float64") for d in options.columns for k in options.kernels]
-    cases += [(d, "gaussian", "float32") for d in options.columns if d in SINGLE and "gaussian" in options.kernels]
-    for case in [] if options.draw else cases:
-        # A process each: what one library does to memory or threads is no trouble to the others.
-        command = [sys.executable, __file__, "--one", *map(str, case), "--largest", str(options.largest)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            last = ""
-            for last in process.stdout:
-                if not last.startswith("{"):
-                    print(last, end="", flush=True)
-        if process.returncode:
-            sys.exit(f"{' '.join(map(str, case))} ended with {process.returncode}")
-        results[" ".join(map(str, case))] = json.loads(last)
-        REPORTS.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    from compare_report import draw, write
+    asked = flags(__doc__, "quick", "draw", columns=COLUMNS, kernels=KERNELS)
+    from compare_report import RESULTS, draw, write
 
-    draw(results, LIMIT, PATIENCE * LIMIT)
-    disagreements = write(results, THREADS, LIMIT, AGREE)
+    results = {} if asked.quick else json.loads(RESULTS.read_text(encoding="utf-8"))
+    sizes = tuple(n for n in SIZES if n <= SMALL) if asked.quick else SIZES
+    cases = [(d, kernel, "float64", sizes) for d in asked.columns for kernel in asked.kernels]
+    if "gaussian" in asked.kernels and not asked.quick:
+        cases += [(d, "gaussian", "float32", (SINGLE_SIZE,)) for d in asked.columns if d in SINGLE]
+    for case in [] if asked.draw else cases:
+        # A process each: what one library does to memory or threads is no trouble to the others.
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
+            results[" ".join(map(str, case[:3]))] = alone.submit(run_case, *case).result()
+        if not asked.quick:
+            RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    if not asked.quick:
+        draw(results)
+    disagreements = write(results, THREADS, keep=not asked.quick)
     if disagreements:
         sys.exit("answers differ: " + "; ".join(disagreements))
 

@@ -5,10 +5,14 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from measure import REPORTS, report
+from cases import LIMIT, PATIENCE
+from cases import SIZES as NUMBERS
+from measure import REPORTS, report, table
 
 from kernpool.displays.drawing import BLACK, BLUE, GRAY, RED, tidy
 
+RESULTS = REPORTS / "peers.json"
+AGREE = {"float64": 1e-9, "float32": 1e-3}  # of the range of the values
 # After Petroff (arXiv:2107.02270), as in the package's own pictures; peers differ in marker as well.
 LOOKS = {
     "kernpool": {"color": RED, "marker": "o", "linewidth": 2.4, "zorder": 5},
@@ -23,22 +27,17 @@ LOOKS = {
     "np.argsort": {"color": GRAY, "linestyle": "-.", "marker": ""},
 }
 KERNEL_NAMES = {"gaussian": "Gaussian", "epanechnikov": "Epanechnikov", "laplace": "Laplace"}
-SIZES = ("100", "1000", "10000", "100000", "1000000")
+SIZES = tuple(map(str, NUMBERS))
+MARKS = {"GiB": "memory", "holds": "memory", "time": "slow", "long": "slow", "take": "slow"}
 
 
-def curve(history: dict[str, dict]) -> tuple[list[int], list[float]]:
-    """Return sizes and seconds of what was measured."""
-    done = sorted((int(n), entry["seconds"]) for n, entry in history.items() if "seconds" in entry)
-    return [n for n, _ in done], [seconds for _, seconds in done]
+def words(columns: str) -> str:
+    return "1 column" if columns == "1" else f"{columns} columns"
 
 
-def words(columns: int) -> str:
-    return "1 column" if columns == 1 else f"{columns} columns"
-
-
-def draw(results: dict[str, dict], limit: float, patience: float) -> None:
+def draw(results: dict[str, dict]) -> None:
     """One picture per number of columns: seconds against n, a panel per kernel."""
-    for columns in sorted({int(name.split()[0]) for name in results}):
+    for columns in {name.split()[0] for name in results}:
         kernels = [k for k in KERNEL_NAMES if f"{columns} {k} float64" in results]
         figure, axes = plt.subplots(
             1, len(kernels), figsize=(3.6 * len(kernels) + 2.0, 4.2), sharey=True, squeeze=False, layout="constrained"
@@ -46,9 +45,12 @@ def draw(results: dict[str, dict], limit: float, patience: float) -> None:
         handles = {}
         for ax, kernel in zip(axes[0], kernels, strict=True):
             for name, look in LOOKS.items():
-                n, seconds = curve(results[f"{columns} {kernel} float64"].get(name, {}))
-                if n:
-                    (handles[name],) = ax.loglog(n, seconds, **({"markersize": 5, "linewidth": 1.4} | look))
+                history = results[f"{columns} {kernel} float64"].get(name, {})
+                done = sorted((int(n), entry["seconds"]) for n, entry in history.items() if "seconds" in entry)
+                if done:
+                    (handles[name],) = ax.loglog(
+                        *zip(*done, strict=True), **({"markersize": 5, "linewidth": 1.4} | look)
+                    )
             ax.set(title=KERNEL_NAMES[kernel], xlabel="keys, and as many queries", xlim=(70, 1.4e6), ylim=(3e-6, 30))
             ax.grid(visible=True, color="#e4e4e8", linewidth=0.7)
             ax.set_axisbelow(True)
@@ -56,8 +58,8 @@ def draw(results: dict[str, dict], limit: float, patience: float) -> None:
         axes[0][0].set_ylabel("seconds")
         figure.suptitle(f"{words(columns)}, float64, two threads".capitalize())
         figure.supxlabel(
-            f"A line ends where the next size would take more than about {limit:.0f} s (kernpool: {patience:.0f} s) "
-            "or 4 GiB.",
+            f"A line ends where the next size would take more than about {LIMIT:.0f} s (kernpool: "
+            f"{PATIENCE * LIMIT:.0f} s) or 4 GiB.",
             fontsize=9,
             color=GRAY,
         )
@@ -77,18 +79,8 @@ def cell(entry: dict | None, agree: float) -> str:
     reason = entry["reason"]
     if reason == "computes in float64":
         return "float64 only"
-    for word, mark in (("GiB", "memory"), ("holds", "memory"), ("time", "slow"), ("long", "slow"), ("take", "slow")):
-        if word in reason:
-            return mark
-    return "failed" if "failed" in reason else f"not here: {reason}"
-
-
-def rows_of(result: dict[str, dict], dtype: str, agree: dict[str, float], sizes: tuple[str, ...]) -> list[str]:
-    return [
-        f"| {name} | " + " | ".join(cell(result[name].get(n), agree[dtype]) for n in sizes) + " |"
-        for name in ours_first(result)
-        if any(n in result[name] for n in sizes)
-    ]
+    mark = next((mark for word, mark in MARKS.items() if word in reason), None)
+    return mark or ("failed" if "failed" in reason else f"not here: {reason}")
 
 
 def ours_first(names) -> list[str]:
@@ -100,99 +92,72 @@ def times_as_fast(result: dict[str, dict], n: str, agree: float) -> str:
     ours = result.get("kernpool", {}).get(n, {}).get("seconds")
     if ours is None:
         return ""
-    measured, expected = [], []
+    found: dict[str, list] = {"seconds": [], "expected": []}
     for name, history in result.items():
         off = [entry["difference"] for entry in history.values() if "difference" in entry]
-        if name.startswith("kernpool") or not off or max(off) > agree:
-            continue
-        entry = history.get(n, {})
-        if "seconds" in entry:
-            measured.append((entry["seconds"], name))
-        elif "expected" in entry:
-            expected.append((entry["expected"], name))
-    if measured:
-        return f"{min(measured)[0] / ours:.1f} ({min(measured)[1]})"
-    return f"*over {round_down(min(expected)[0] / ours)}* ({min(expected)[1]})" if expected else "no peer"
+        if off and max(off) <= agree and not name.startswith("kernpool"):
+            for what, of in found.items():
+                of += [(history[n][what] / ours, name)] if what in history.get(n, {}) else []
+    if found["seconds"]:
+        times, name = min(found["seconds"])
+        return f"{times:.1f} ({name})"
+    if not found["expected"]:
+        return "no peer"
+    times, name = min(found["expected"])
+    unit = 10.0 ** max(0, int(np.log10(max(times, 1.0))) - 1)  # two digits, none of them too large
+    return f"*over {int(times / unit) * unit:.0f}* ({name})"
 
 
-def round_down(times: float) -> str:
-    """Write with two digits, none of them too large."""
-    unit = 10.0 ** max(0, int(np.log10(max(times, 1.0))) - 1)
-    return f"{int(times / unit) * unit:.0f}"
-
-
-def write(results: dict[str, dict], threads: int, limit: float, agree: dict[str, float]) -> list[str]:
+def write(results: dict[str, dict], threads: int, *, keep: bool) -> list[str]:
     """Write the report; return what does not agree."""
-    text = [
+    off, largest, failed = [], {}, {}
+    order = {kernel: i for i, kernel in enumerate(KERNEL_NAMES)}
+    cases = sorted((name.split() for name in results), key=lambda of: (of[2], int(of[0]), order[of[1]]))
+    for case in cases:
+        for who, history in results[" ".join(case)].items():
+            for n, entry in history.items():
+                if "difference" in entry and case[2] == "float64":
+                    largest[who] = max(largest.get(who, 0.0), entry["difference"])
+                if entry.get("difference", 0) > AGREE[case[2]]:
+                    off.append(f"{who} at {' '.join(case)}, n = {n}")
+                if entry.get("reason", "").startswith("failed:"):
+                    failed[f"{who} {entry['reason']}"] = None
+    times = []
+    for columns, kernel, dtype in cases:
+        of = results[f"{columns} {kernel} {dtype}"]
+        times.append([columns, KERNEL_NAMES[kernel], dtype, *(times_as_fast(of, n, AGREE[dtype]) for n in SIZES)])
+    sections, columns_before = [], ""
+    for columns, kernel, _ in (case for case in cases if case[2] == "float64"):
+        if columns != columns_before:
+            sections += [f"## {words(columns).capitalize()}", f"![Seconds against n](peers-{columns}.png)"]
+            columns_before = columns
+        of = results[f"{columns} {kernel} float64"]
+        rows = [(name, *(cell(of[name].get(n), AGREE["float64"]) for n in SIZES)) for name in ours_first(of)]
+        sections += [f"### {KERNEL_NAMES[kernel]}", table(f"seconds | {' | '.join(SIZES)}", rows)]
+    single = {columns: results[f"{columns} gaussian float32"] for columns, _, dtype in cases if dtype == "float32"}
+    if single:
+        names = dict.fromkeys(who for of in single.values() for who in of)
+        rows = [
+            (who, *(cell(of.get(who, {}).get("10000"), AGREE["float32"]) for of in single.values()))
+            for who in ours_first(names)
+        ]
+        heads = " | ".join(f"d = {columns}" for columns in single)
+        sections += ["## float32, Gaussian, n = m = 10 000", table(f"seconds | {heads}", rows)]
+    report(
+        "peers",
         "# Comparison with other packages",
         f"The same inputs for everybody, {threads} threads, as many queries as keys, uniform in the unit cube, the "
         "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one or two "
-        f"if they are long. *memory*: would take more than 4 GiB. *slow*: would take more than about {limit:.0f} s. "
+        f"if they are long. *memory*: would take more than 4 GiB. *slow*: would take more than about {LIMIT:.0f} s. "
         "`kernpool` is what `pool` chooses by itself; the lines below it are its algorithms one by one.",
-        "",
-    ]
-    off = []
-    largest: dict[str, float] = {}
-    keys = sorted(
-        results, key=lambda name: (name.split()[2], int(name.split()[0]), [*KERNEL_NAMES].index(name.split()[1]))
-    )
-    double = [name for name in keys if name.endswith("float64")]
-    for name in keys:
-        dtype = name.split()[2]
-        for who, history in results[name].items():
-            for n, entry in history.items():
-                if "difference" in entry and dtype == "float64":
-                    largest[who] = max(largest.get(who, 0.0), entry["difference"])
-                if entry.get("difference", 0) > agree[dtype]:
-                    off.append(f"{who} at {name}, n = {n}")
-    text += ["## Times as fast as the fastest peer", ""]
-    text += [
+        "## Times as fast as the fastest peer",
         "In italics: no peer could do it in time; its time is extrapolated from smaller sizes, and rather more.",
-        "",
-    ]
-    text += [f"| columns | kernel | dtype | {' | '.join(f'{int(n):,}'.replace(',', ' ') for n in SIZES)} |"]
-    text += ["|---|---|---|" + "---|" * len(SIZES)]
-    for name in keys:
-        columns, kernel, dtype = name.split()
-        cells = (times_as_fast(results[name], n, agree[dtype]) for n in SIZES)
-        text.append(f"| {columns} | {KERNEL_NAMES[kernel]} | {dtype} | {' | '.join(cells)} |")
-    text += [
-        "",
+        table(f"columns | kernel | dtype | {' | '.join(f'{n:,}'.replace(',', ' ') for n in NUMBERS)}", times),
         "## Agreement",
-        "",
         "Largest difference to a dense expression on 50 queries, in ranges of the values:",
-        "",
-    ]
-    text += ["| who | float64 |", "|---|---|"] + [f"| {who} | {largest[who]:.0e} |" for who in ours_first(largest)]
-    columns_before = ""
-    for name in double:
-        columns, kernel, dtype = name.split()
-        if columns != columns_before:
-            text += ["", f"## {words(int(columns)).capitalize()}", "", f"![Seconds against n](peers-{columns}.png)"]
-            columns_before = columns
-        text += [
-            "",
-            f"### {KERNEL_NAMES[kernel]}",
-            "",
-            f"| seconds | {' | '.join(SIZES)} |",
-            "|---|" + "---|" * len(SIZES),
-        ]
-        text += rows_of(results[name], dtype, agree, SIZES)
-    single = [name for name in keys if name.endswith("float32")]
-    if single:
-        text += ["", "## float32, Gaussian, n = m = 10 000", ""]
-        names = list(dict.fromkeys(who for name in single for who in results[name]))
-        text += [
-            f"| seconds | {' | '.join('d = ' + name.split()[0] for name in single)} |",
-            "|---|" + "---|" * len(single),
-        ]
-        for who in ours_first(names):
-            cells = (cell(results[name].get(who, {}).get("10000"), agree["float32"]) for name in single)
-            text.append(f"| {who} | {' | '.join(cells)} |")
-    failed = {
-        (who, entry["reason"]) for result in results.values() for who, history in result.items()
-        for entry in history.values() if entry.get("reason", "").startswith("failed:")
-    }  # fmt: skip
-    text += ["", *(f"{who} {reason}" for who, reason in sorted(failed))]
-    report("peers", "\n".join(text))
+        table("who | float64", [(who, f"{largest[who]:.0e}") for who in ours_first(largest)]),
+        *sections,
+        *sorted(failed),
+        keep=keep,
+    )
     return off

@@ -10,7 +10,7 @@ NUMBA_CPU_FEATURES="" compile for it.
 import json
 import re
 import sys
-import time
+import timeit
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +43,8 @@ def draw(m: int, n: int, columns: int, dtype=np.float64, **options) -> Problem:
 
 
 def seconds(algorithm: str, problem: Problem) -> float:
-    plan, found = choose(problem, algorithm), []
-    plan.reduce(problem, n_jobs=THREADS)
-    for _ in range(ROUNDS):
-        started = time.perf_counter()
-        plan.reduce(problem, n_jobs=THREADS)
-        found.append(time.perf_counter() - started)
-    return min(found)
+    plan = choose(problem, algorithm)
+    return smallest(lambda: plan.reduce(problem, n_jobs=THREADS))
 
 
 def pairs() -> None:
@@ -97,22 +92,13 @@ def pair_of_tree(problem: Problem) -> float:
 def smallest(run) -> float:
     """Return the smallest of a few times: nothing makes a loop faster than it is."""
     run()
-    found = []
-    for _ in range(ROUNDS):
-        started = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - started)
-    return min(found)
+    return min(timeit.repeat(run, number=1, repeat=ROUNDS))
 
 
 def text_of(stored: dict) -> str:
     """Write JSON with a line for each list."""
-    return (
-        re.sub(
-            r"\[\s+([^\]]*?)\s+\]", lambda found: "[" + " ".join(found[1].split()) + "]", json.dumps(stored, indent=1)
-        )
-        + "\n"
-    )
+    text = json.dumps(stored, indent=1)
+    return re.sub(r"\[\s+([^\]]*?)\s+\]", lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
 
 
 def sweep() -> None:

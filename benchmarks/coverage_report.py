@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from coverage_settings import SETTINGS, Bar, Setting
-from measure import report
-from monte_carlo import Tally, binomial_error, judged
+from measure import report, table
+from monte_carlo import Tally, binomial_error, judged, missed, outcome, percent, total
 
 WORDS = {
     "robust": "",
@@ -14,9 +14,7 @@ WORDS = {
     "sandwich": "sandwich",
     "unclustered": "clusters ignored",
 }
-HEAD = (
-    "| setting | runs | single intervals | worst place | bias | band | width | targets: single, place, band | outcome |"
-)
+HEAD = "setting | runs | single intervals | worst place | bias | band | width | targets: single, place, band | outcome"
 
 
 def figures(tally: Tally, kind: str) -> dict[str, tuple[float, float]]:
@@ -39,28 +37,12 @@ def figures(tally: Tally, kind: str) -> dict[str, tuple[float, float]]:
 def outcomes(setting: Setting, found: dict[str, tuple[float, float]]) -> dict[str, str]:
     """Hold the figures of robust intervals against the targets."""
     low, high = setting.each or (None, None)
-    said = {
+    return {
         "single intervals": judged(*found["single"], setting.pointwise),
         "the worst place": judged(*found["least"], None if low is None else (low, 1.0)),
         "the place covered most": judged(*found["most"], None if high is None else (0.0, high)),
         "the band": judged(*found["band"], setting.band) if "band" in found else "",
     }
-    return {name: words for name, words in said.items() if words}
-
-
-def worst_place(setting: Setting, tally: Tally, kind: str) -> str:
-    place = setting.places[int(np.argmin(tally.share(f"{kind} covered")))]
-    return ", ".join(f"{number:g}" for number in place)
-
-
-def worst_bias(tally: Tally, kind: str) -> float:
-    """Return the largest mean error at a place, in standard errors."""
-    mean = tally.share(f"{kind} error")
-    return float(mean[np.argmax(np.abs(mean))])
-
-
-def percent(pair: tuple[float, float] | None) -> str:
-    return "" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}"
 
 
 def bars(setting: Setting) -> str:
@@ -72,27 +54,32 @@ def bars(setting: Setting) -> str:
     return "none" if {*given} == {"none"} else "; ".join(given)
 
 
-def lines(name: str, tally: Tally) -> tuple[list[str], list[str]]:
+def lines(setting: Setting, tally: Tally) -> tuple[list, list[str]]:
     """Return the rows of a setting, and which of its targets are missed."""
-    setting, rows, missed = SETTINGS[name], [], []
+    rows, lost = [], []
     reference = "naive" if "naive width" in tally.sums else "unclustered"
     for kind in setting.kinds:
-        found = figures(tally, kind)
+        found, error = figures(tally, kind), tally.share(f"{kind} error")
+        place = setting.places[int(np.argmin(tally.share(f"{kind} covered")))]
         width = float(tally.sums[f"{kind} width"] / tally.sums[f"{reference} width"])
-        bar, outcome = ("", "for comparison") if kind != "robust" else (bars(setting), "")
+        targets = "", "for comparison"
         if kind == "robust":
             said = outcomes(setting, found)
-            missed += [f"{setting.words}: {what}" for what, words in said.items() if words == "missed"]
-            words = {words: [what for what in said if said[what] == words] for words in ("missed", "open")}
-            outcome = "; ".join(f"**{word}**: {', '.join(what)}" for word, what in words.items() if what)
-            outcome = outcome or ("met" if said else "no target")
-        title = f"{setting.words}{', ' * bool(WORDS[kind])}{WORDS[kind]}"
+            lost += missed(setting.words, said)
+            targets = bars(setting), outcome(said) or "no target"
         rows.append(
-            f"| {title} | {tally.runs} | {percent(found['single'])} | {percent(found['least'])} at "
-            f"{worst_place(setting, tally, kind)} | {worst_bias(tally, kind):+.2f} | {percent(found.get('band'))} "
-            f"| {width:.2f} | {bar} | {outcome} |"
+            [
+                f"{setting.words}{', ' * bool(WORDS[kind])}{WORDS[kind]}",
+                tally.runs,
+                percent(*found["single"]),
+                f"{percent(*found['least'])} at {', '.join(f'{number:g}' for number in place)}",
+                f"{error[np.argmax(np.abs(error))]:+.2f}",  # the largest mean error at a place, in standard errors
+                percent(*found["band"]) if "band" in found else "",
+                f"{width:.2f}",
+                *targets,
+            ]
         )
-    return rows, missed
+    return rows, lost
 
 
 NOTES = """\
@@ -123,25 +110,19 @@ an empty pair of brackets.
 
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
     """Write the page, and return the targets that are missed."""
-    rows, missed = [], []
+    rows, lost = [], []
     for name, setting in SETTINGS.items():
         if name in found:
-            some, others = lines(name, found[name])
-            rows += some
-            missed += others
+            some, others = lines(setting, found[name])
+            rows, lost = rows + some, lost + others
         else:
-            why = "not run yet"
-            rows.append(f"| {setting.words} | 0 | | | | | | {bars(setting)} | {why} |")
-    seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
+            rows.append([setting.words, 0, *[""] * 5, bars(setting), "not run yet"])
     refused = {SETTINGS[name].words: int(tally.sums.get("refused", 0)) for name, tally in found.items()}
     told = "; ".join(f"{words}: {count}" for words, count in refused.items() if count)
-    notes = [NOTES]
-    if told:
-        notes.append(
-            "In some samples the search found a bandwidth whose fit passes through every row, so that no residual is "
-            "left\n"
-            f"and the interval refuses; they count as not covered. {told}.\n"
-        )
-    text = "\n".join(["# Coverage of confidence intervals and bands", "", HEAD, "|---" * 9 + "|", *rows, "", *notes])
-    report("coverage", f"{text}\n{runs} runs in all, {seconds / 60:.0f} minutes of one core.", keep=keep)
-    return missed
+    note = (
+        "In some samples the search found a bandwidth whose fit passes through every row, so that no residual is left\n"
+    )
+    note += f"and the interval refuses; they count as not covered. {told}."
+    title = "# Coverage of confidence intervals and bands"
+    report("coverage", title, table(HEAD, rows), NOTES, note if told else "", total(found), keep=keep)
+    return lost

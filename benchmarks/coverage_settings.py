@@ -47,7 +47,6 @@ class Setting:
     each: Bar = None
     band: Bar = None
     stream: int = 0
-    runs: int = 10**9  # at most, before the page counts as complete
 
 
 def peak(X: np.ndarray) -> np.ndarray:
@@ -149,122 +148,67 @@ class Widened:
         return fixed(bandwidth=self.factor * searched().fit(X, y).bandwidth_).fit(X, y)
 
 
-def widened(words: str, factor: float) -> Setting:
-    kinds = {kind: RIVALS[kind] for kind in ("robust", "quadratic", "naive")}
-    draw, model = partial(growing, n=200), partial(Widened, factor)
-    return Setting(
-        f"peak, n = 200, {words} the bandwidth found", draw, model, peak, PLACES[:, None], CURVE, kinds, stream=200
-    )
+def plain(words: str, goal: float | None, stream: int, **changes) -> Setting:
+    """200 rows of the curve with a peak, unless something else is said."""
+    given = {"draw": partial(growing, n=200), "model": searched, "truth": peak}
+    pointwise = None if goal is None else around(goal)
+    return Setting(words, **(given | changes), pointwise=pointwise, stream=stream)
 
 
 def peaked(words: str, n: int, goals: tuple[float, float], **changes) -> Setting:
-    given = {"draw": partial(growing, n=n), "model": searched, "truth": peak, "curve": CURVE}
-    return Setting(words, **(given | changes), pointwise=around(goals[0]), band=around(goals[1]), stream=n)
+    given = {"draw": partial(growing, n=n), "curve": CURVE, "band": around(goals[1])}
+    return plain(words, goals[0], n, **(given | changes))
 
 
+def widened(words: str, factor: float) -> Setting:
+    kinds = {kind: RIVALS[kind] for kind in ("robust", "quadratic", "naive")}
+    words = f"peak, n = 200, {words} the bandwidth found"
+    return plain(words, None, 200, model=partial(Widened, factor), curve=CURVE, kinds=kinds)
+
+
+def clustered(words: str, goal: float, stream: int, **drawn) -> Setting:
+    given = {"draw": partial(clusters, **drawn), "model": partial(fixed, bandwidth=0.1), "truth": gentle}
+    return plain(f"{words}, h = .1", goal, stream, kinds=CLUSTERED, clustered=True, **given)
+
+
+LEVELS = partial(fixed, bandwidth=0.06, smoothing=[0.1], unordered=[1])
 SETTINGS = {
     "peak-50": peaked("peak, n = 50", 50, (0.962, 0.976), each=EDGES),
     "peak-200": peaked("peak, n = 200", 200, (0.954, 0.964), each=EDGES, kinds=RIVALS),
-    "default-200": Setting(
-        "peak, n = 200, parameters as they come",
-        partial(growing, n=200),
-        partial(LocalLinearRegressor, **SMALL),
-        peak,
-        curve=CURVE,
-        stream=200,
-    ),
+    "default-200": plain("peak, n = 200, parameters as they come", None, 200, model=fixed, curve=CURVE),
     "twice-200": widened("twice", 2.0),
     "thrice-200": widened("2.8 times", 2.8),
-    "peak-1000": peaked("peak, n = 1000", 1000, (0.947, 0.95), each=EDGES, runs=500),
+    "peak-1000": peaked("peak, n = 1000", 1000, (0.947, 0.95), each=EDGES),
     "heavy": peaked("Student noise, 5 df, n = 200", 200, (0.956, 0.968), draw=partial(growing, n=200, noise=heavy)),
     "skew": peaked("exponential noise, n = 200", 200, (0.956, 0.95), draw=partial(growing, n=200, noise=skew)),
-    "ccf": Setting(
-        "curve of CCF, n = 500",
-        two_sided,
-        searched,
-        ccf,
-        places=2.0 * PLACES[:, None] - 1.0,
-        curve=2.0 * CURVE - 1.0,
-        pointwise=around(0.944),
-        each=(0.92, 1.0),
-        band=around(0.949),
-        stream=2,
-        runs=1000,
+    "ccf": plain(
+        "curve of CCF, n = 500", 0.944, 2, draw=two_sided, truth=ccf, places=2.0 * PLACES[:, None] - 1.0,
+        curve=2.0 * CURVE - 1.0, each=(0.92, 1.0), band=around(0.949),
     ),
     "constant-50": peaked("model of degree 0, n = 50", 50, (0.974, 0.989), model=constant),
     "constant-200": peaked("model of degree 0, n = 200", 200, (0.961, 0.976), model=constant),
-    "epanechnikov": Setting(
-        "Epanechnikov, h = .1, n = 200",
-        partial(growing, n=200),
-        partial(fixed, "epanechnikov", 0.1),
-        peak,
-        pointwise=around(0.961),
-        stream=3,
+    "epanechnikov": plain("Epanechnikov, h = .1, n = 200", 0.961, 3, model=partial(fixed, "epanechnikov", 0.1)),
+    "biweight": plain("biweight, h = .1, n = 200", 0.964, 4, model=partial(fixed, "biweight", 0.1)),
+    "slope": plain(
+        "slope, h = .05, n = 200", 0.96, 5, model=partial(fixed, bandwidth=0.05), truth=slope_of_peak,
+        options={"quantity": "derivative"},
     ),
-    "biweight": Setting(
-        "biweight, h = .1, n = 200",
-        partial(growing, n=200),
-        partial(fixed, "biweight", 0.1),
-        peak,
-        pointwise=around(0.964),
-        stream=4,
+    "levels": plain(
+        "two levels, lambda = .1, h = .06, n = 200", 0.956, 6, draw=with_levels, model=LEVELS, truth=levels, places=BOTH
     ),
-    "slope": Setting(
-        "slope, h = .05, n = 200",
-        partial(growing, n=200),
-        partial(fixed, bandwidth=0.05),
-        slope_of_peak,
-        options={"of": "derivative"},
-        pointwise=around(0.96),
-        stream=5,
+    "two-columns": plain(
+        "two columns, n = 400", 0.961, 7, draw=partial(growing, n=400, d=2, truth=hill), truth=hill, places=CORNERS
     ),
-    "levels": Setting(
-        "two levels, lambda = .1, h = .06, n = 200",
-        with_levels,
-        partial(fixed, bandwidth=0.06, smoothing=[0.1], unordered=[1]),
-        levels,
-        places=BOTH,
-        pointwise=around(0.956),
-        stream=6,
+    "three-columns": plain(
+        "three columns, n = 500 (known limit)", None, 8, draw=steady, truth=three, places=INSIDE
     ),
-    "two-columns": Setting(
-        "two columns, n = 400",
-        partial(growing, n=400, d=2, truth=hill),
-        searched,
-        hill,
-        places=CORNERS,
-        pointwise=around(0.961),
-        stream=7,
+    "clusters-shock": clustered(
+        "24 clusters of 10 with a shock", 0.951, 9, count=24, size=10, shock=0.3, spread=np.inf
     ),
-    "three-columns": Setting("three columns, n = 500 (known limit)", steady, searched, three, places=INSIDE, stream=8),
-    "clusters-shock": Setting(
-        "24 clusters of 10 with a shock, h = .1",
-        partial(clusters, count=24, size=10, shock=0.3, spread=np.inf),
-        partial(fixed, bandwidth=0.1),
-        gentle,
-        kinds=CLUSTERED,
-        clustered=True,
-        pointwise=around(0.951),
-        stream=9,
+    "clusters-near": clustered(
+        "60 clusters of 4, close in x, with a shock", 0.965, 10, count=60, size=4, shock=0.3, spread=0.02
     ),
-    "clusters-near": Setting(
-        "60 clusters of 4, close in x, with a shock, h = .1",
-        partial(clusters, count=60, size=4, shock=0.3, spread=0.02),
-        partial(fixed, bandwidth=0.1),
-        gentle,
-        kinds=CLUSTERED,
-        clustered=True,
-        pointwise=around(0.965),
-        stream=10,
+    "clusters-quiet": clustered(
+        "24 clusters of 10 without a shock", 0.95, 11, count=24, size=10, shock=0.0, spread=np.inf
     ),
-    "clusters-quiet": Setting(
-        "24 clusters of 10 without a shock, h = .1",
-        partial(clusters, count=24, size=10, shock=0.0, spread=np.inf),
-        partial(fixed, bandwidth=0.1),
-        gentle,
-        kinds=CLUSTERED,
-        clustered=True,
-        pointwise=around(0.95),
-        stream=11,
-    ),
-}
+}  # fmt: skip

@@ -11,22 +11,12 @@ The search for the bandwidth takes nine tenths of a run: some hundred criteria, 
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 from coverage_report import write
 from coverage_settings import SETTINGS, Setting
-from measure import finish
-from monte_carlo import Outcome, arguments, tallies
-
-from kernpool import LocalLinearRegressor
+from monte_carlo import Outcome, study
 
 RUNS = 2000
-
-
-def can_run(setting: Setting) -> bool:
-    """Say whether intervals take clusters, where a setting has them."""
-    return not setting.clustered or "groups" in inspect.signature(LocalLinearRegressor.confidence_interval).parameters
 
 
 def one(name: str, seed: int) -> Outcome:
@@ -54,10 +44,14 @@ def covered(setting: Setting, model, groups) -> Outcome:
         options = setting.options | asked | ({"groups": groups} if setting.clustered and kind != "unclustered" else {})
         single = model.confidence_interval(setting.places, **options)
         held = inside(single, truth)
-        found |= {f"{kind} covered": held, f"{kind} squared": np.mean(held) ** 2, f"{kind} width": mean_width(single)}
+        found |= {
+            f"{kind} covered": held,
+            f"{kind} squared": np.mean(held) ** 2,
+            f"{kind} width": np.nanmean(single.width),
+        }
         with np.errstate(invalid="ignore"):
             error = (np.reshape(single.center, truth.shape) - truth) / np.reshape(single.standard_error, truth.shape)
-        found |= {f"{kind} error": np.nan_to_num(error), f"{kind} squared error": np.nan_to_num(error) ** 2}
+        found[f"{kind} error"] = np.nan_to_num(error)
         if setting.curve is not None and asked.get("variance", "local") == "local":
             band = model.confidence_interval(setting.curve, simultaneous=True, **options)
             found[f"{kind} band"] = bool(np.all(inside(band, setting.truth(setting.curve))))
@@ -68,7 +62,7 @@ def refused(setting: Setting) -> Outcome:
     """Return the outcome of a sample without intervals: nothing is covered."""
     nowhere, found = np.zeros(len(setting.places)), {"refused": 1.0}
     for kind, asked in setting.kinds.items():
-        found |= {f"{kind} {what}": nowhere for what in ("covered", "error", "squared error")}
+        found |= {f"{kind} {what}": nowhere for what in ("covered", "error")}
         found |= {f"{kind} squared": 0.0, f"{kind} width": 0.0}
         if setting.curve is not None and asked.get("variance", "local") == "local":
             found[f"{kind} band"] = False
@@ -81,20 +75,5 @@ def inside(interval, truth: np.ndarray) -> np.ndarray:
     return (lower <= truth) & (truth <= upper)
 
 
-def mean_width(interval) -> float:
-    return float(np.nanmean(interval.width))
-
-
-def main() -> None:
-    names = [name for name, setting in SETTINGS.items() if can_run(setting)]
-    asked = arguments(__doc__, names, RUNS)
-    found = {name: tally for name, tally in tallies(asked, one).items() if name in SETTINGS}
-    enough = set(names) <= {*found} and all(
-        tally.runs >= min(RUNS, SETTINGS[name].runs) for name, tally in found.items()
-    )
-    if asked.page or set(names) <= {*found}:
-        finish(write(found, keep=asked.page or enough))
-
-
 if __name__ == "__main__":
-    main()
+    study(__doc__, SETTINGS, RUNS, one, write)

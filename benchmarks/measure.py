@@ -1,17 +1,20 @@
-"""How we measure: alternating runs in one process, medians, ratios. Shared by the benchmarks."""
+"""How we measure and tell: alternating runs, medians, processes whose peak of memory is their own, pages of tables."""
 
+import argparse
+import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 
-REPORTS_TO_EXTRAPOLATE = 6
 VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}  # the widest first
 
 
@@ -34,33 +37,29 @@ def alternate(
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-class OutOfTime(Exception):
-    """Raised by `Watch` to stop a job."""
+# What a process of its own has: `mebibytes("VmHWM:")` is its peak, which `peak_from_here` begins anew; `tell` ends it.
+PROLOGUE = """
+import json, time
+import numpy as np
+def mebibytes(name):
+    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith(name))) / 1024
+def peak_from_here():
+    open("/proc/self/clear_refs", "w").write("5")
+    return mebibytes("VmRSS:")
+def tell(*found):
+    print(json.dumps(found))
+"""
 
 
-class Watch:
-    """Listens to the progress of a job, stops it after `limit` seconds, and extrapolates to its end."""
-
-    def __init__(self, limit: float) -> None:
-        self.limit, self.reports = limit, []
-
-    def __call__(self, done: int, total: int) -> None:
-        elapsed = time.perf_counter() - self.started
-        self.reports.append((elapsed, max(done / total, 1e-9)))
-        told = len(self.reports) >= REPORTS_TO_EXTRAPOLATE or elapsed > 4.0 * self.limit
-        if elapsed > self.limit and told and done < total:
-            raise OutOfTime
-
-    def time(self, job: Callable[[], object]) -> float:
-        """Return the seconds of a job, or what it would have taken."""
-        self.started = time.perf_counter()
-        try:
-            job()
-        except OutOfTime:
-            # What comes before the first report, such as sorting, happens once.
-            (first, share), (last, done) = self.reports[0], self.reports[-1]
-            return last + (1.0 - done) * ((last - first) / (done - share) if done > share else last / done)
-        return time.perf_counter() - self.started
+def in_process(code: str, *, timeout: float | None = None, **given: object) -> list:
+    """Run a script with these variables in a process of its own, and return what it tells."""
+    variables = "".join(f"{name} = {value!r}\n" for name, value in given.items())
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:  # a file, which processes that it starts can import
+        script.write(PROLOGUE + variables + code)
+        script.flush()
+        command = [sys.executable, script.name]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=timeout)
+    return json.loads(done.stdout)
 
 
 def machine() -> str:
@@ -80,15 +79,23 @@ def machine() -> str:
     return f"{len(os.sched_getaffinity(0))} cores of {model}{vectors}, {python}, {versions}"
 
 
-def busy() -> str:
-    """Say how busy the machine was, if others kept it from this process."""
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    return "" if load < cores + 1.5 else f"Measured with {load:.0f} processes on {cores} cores: times are too long."
+def table(head: str, rows: Iterable[Iterable[object]]) -> str:
+    """Return a table of Markdown; its headings are apart by bars, and None is an empty cell."""
+    lines = ["| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join([f"| {head} |", "|---" * (head.count(" | ") + 1) + "|", *lines])
 
 
-def report(name: str, text: str, *, keep: bool = True) -> None:
-    """Print a report, and keep it in docs/benchmarks/."""
-    text = f"{text.rstrip()}\n\nMachine: {machine()}. Made by `make bench`.\n"
+def tell(*cells: object) -> list[str]:
+    """Print a row, and return it."""
+    row = [str(cell) for cell in cells]
+    print(" | ".join(row), flush=True)
+    return row
+
+
+def report(name: str, *parts: str, keep: bool = True) -> None:
+    """Print a page, whose parts are apart by blank lines, and keep it in docs/benchmarks/."""
+    text = "\n\n".join(part.strip() for part in parts if part.strip())
+    text = f"{text}\n\nMachine: {machine()}. Made by `make bench`.\n"
     if keep:
         REPORTS.mkdir(parents=True, exist_ok=True)
         (REPORTS / f"{name}.md").write_text(text, encoding="utf-8")
@@ -99,3 +106,13 @@ def finish(missed: list[str]) -> None:
     """End the process, saying which targets were missed if any were."""
     if missed:
         sys.exit(f"a target was missed: {'; '.join(missed)}")
+
+
+def flags(document: str, *names: str, **lists: Sequence) -> argparse.Namespace:
+    """Read a command line: what is said or not, and which ones of some lists, by default all."""
+    parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in names:
+        parser.add_argument(f"--{name}", action="store_true")
+    for name, all_of_them in lists.items():
+        parser.add_argument(f"--{name}", nargs="*", type=type(all_of_them[0]), choices=all_of_them, default=all_of_them)
+    return parser.parse_args()

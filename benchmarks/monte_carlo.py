@@ -8,14 +8,13 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from measure import finish
 
 BLOCK = 20  # runs that are lost at most when a job is stopped
 OPEN = 2.0  # errors from a target, up to which a figure beside it does not decide
@@ -35,19 +34,24 @@ class Tally:
         return self.sums[name] / self.runs
 
 
-def arguments(document: str, names: Iterable[str], runs: int) -> argparse.Namespace:
-    """Read a command line: which settings, how many runs of each, and where their sums are kept."""
-    parser = argparse.ArgumentParser(description=document.splitlines()[0])
+def study(document: str, names: Iterable[str], runs: int, one: Callable[[str, int], Outcome], write: Callable) -> None:
+    """Read a command line: which settings, how many runs of each, where their sums are kept; run, and write the page.
+
+    The page is kept if it has all runs of all settings, or is asked for.
+    """
+    names = [*names]
+    parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*names, []], help="settings, by default all")
     parser.add_argument("--runs", type=int, default=runs, help=f"of each setting, by default {runs}")
     parser.add_argument("--parts", type=Path, help="lines of JSON that are read, and that missing runs are added to")
-    parser.add_argument("--processes", type=int, default=1, choices=(1, 2), help="at the same time")
     parser.add_argument("--page", action="store_true", help="no runs; the page of what the parts hold")
     asked = parser.parse_args()
     if asked.page and asked.parts is None:
         parser.error("--page writes what --parts FILE holds; name the file")
-    asked.names = asked.names or [*names]
-    return asked
+    asked.names = asked.names or names
+    found = {name: tally for name, tally in tallies(asked, one).items() if name in names}
+    enough = len(found) == len(names) and min(tally.runs for tally in found.values()) >= runs
+    finish(write(found, keep=asked.page or enough))
 
 
 def tallies(asked: argparse.Namespace, one: Callable[[str, int], Outcome]) -> dict[str, Tally]:
@@ -56,16 +60,17 @@ def tallies(asked: argparse.Namespace, one: Callable[[str, int], Outcome]) -> di
     Parameters
     ----------
     asked : Namespace
-        Of `arguments`.
+        Of the command line of a `study`.
     one : callable
-        Outcome of a run, by setting and seed; a function of a module, since other processes look it up.
+        Outcome of a run, by setting and seed.
     """
     lines = _read(asked.parts)
     if asked.page:
         return _added(lines)
     for name in asked.names:
         blocks = _missing(lines, name, asked.runs)
-        for line in _made(one, name, blocks, asked.processes):
+        for block in blocks:
+            line = _block(one, name, block)
             lines.append(line)
             if asked.parts is not None:
                 with open(asked.parts, "a", encoding="utf-8") as parts:
@@ -97,15 +102,6 @@ def _missing(lines: list[dict], name: str, runs: int) -> list[range]:
         else:
             blocks.append(range(seed, seed + 1))
     return blocks
-
-
-def _made(one: Callable[[str, int], Outcome], name: str, blocks: list[range], processes: int) -> Iterator[dict]:
-    if processes == 1 or len(blocks) < 2:
-        yield from (_block(one, name, block) for block in blocks)
-        return
-    # A fresh interpreter for each: compiled loops run threads, which a fork would not take along.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_block, [one] * len(blocks), [name] * len(blocks), blocks)
 
 
 def _block(one: Callable[[str, int], Outcome], name: str, seeds: range) -> dict:
@@ -149,3 +145,25 @@ def judged(value: float, error: float, bar: tuple[float, float] | None) -> str:
         return ""
     beyond = max(bar[0] - value, value - bar[1])
     return "met" if beyond <= 0 else "open" if beyond <= OPEN * error else "missed"
+
+
+def outcome(said: dict[str, str]) -> str:
+    """Name what was missed or is open, or say that all targets are met."""
+    words = {word: [what for what in said if said[what] == word] for word in ("missed", "open")}
+    told = "; ".join(f"**{word}**: {', '.join(what)}" for word, what in words.items() if what)
+    return told or ("met" if any(said.values()) else "")
+
+
+def missed(words: str, said: dict[str, str]) -> list[str]:
+    """Name the targets of a row that are missed."""
+    return [f"{words}: {what}" for what, word in said.items() if word == "missed"]
+
+
+def percent(mean: float, error: float | None = None, digits: int = 1, more: int = 0) -> str:
+    """Write a share in percent, and its error with so many digits more."""
+    return f"{100 * mean:.{digits}f}" + ("" if error is None else f" ± {100 * error:.{digits + more}f}")
+
+
+def total(found: Mapping[str, Tally]) -> str:
+    seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
+    return f"{runs} runs in all, {seconds / 60:.0f} minutes of one core."

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 from cases import SUPPORT, Case
@@ -22,7 +21,6 @@ class Peer:
 
     name: str
     run: Callable[[Case], np.ndarray]
-    needs: str | None = None
     kernels: tuple[str, ...] = ("gaussian", "epanechnikov", "laplace")
     single: bool = True  # whether it computes in float32
     bytes_per_pair: float = 0.0
@@ -31,8 +29,6 @@ class Peer:
 
     def cannot(self, case: Case) -> str | None:
         """Say why this case is not for this peer, or None."""
-        if self.needs is not None and find_spec(self.needs) is None:
-            return f"{self.needs} is not installed"
         if case.kernel not in self.kernels:
             return "has no such kernel"
         if case.key.dtype == np.float32 and not self.single:
@@ -164,16 +160,9 @@ def scipy_kd_tree(case: Case) -> np.ndarray:
 
 PEERS = (
     Peer("dense NumPy", dense_numpy, bytes_per_pair=24),
-    Peer("torch attention", torch_attention, needs="torch", kernels=("gaussian",)),
-    Peer("KeOps", keops, needs="pykeops"),
-    Peer(
-        "statsmodels KernelReg",
-        statsmodels_kernel_reg,
-        needs="statsmodels",
-        kernels=("gaussian",),
-        single=False,
-        most_rows=1000,
-    ),
-    Peer("scikit-learn radius", scikit_learn_radius, needs="sklearn", single=False, bytes_per_neighbour=40),
+    Peer("torch attention", torch_attention, kernels=("gaussian",)),
+    Peer("KeOps", keops),
+    Peer("statsmodels KernelReg", statsmodels_kernel_reg, kernels=("gaussian",), single=False, most_rows=1000),
+    Peer("scikit-learn radius", scikit_learn_radius, single=False, bytes_per_neighbour=40),
     Peer("scipy cKDTree", scipy_kd_tree, single=False),
 )

@@ -11,8 +11,7 @@ between runs, since the fresh rows of a run have the same fit. The guarantees ar
 from __future__ import annotations
 
 import numpy as np
-from measure import finish
-from monte_carlo import Outcome, arguments, tallies
+from monte_carlo import Outcome, study
 from prediction_report import write
 from prediction_settings import FRESH, LEVEL, SETTINGS, Kind, Setting
 from set_coverage import SET_SETTINGS, one_of_classes
@@ -70,14 +69,5 @@ def summed(key: str, held: np.ndarray, x: np.ndarray, width: np.ndarray) -> dict
     }
 
 
-def main() -> None:
-    asked = arguments(__doc__, [*SETTINGS, *SET_SETTINGS], RUNS)
-    found = tallies(asked, one)
-    names = {*SETTINGS, *SET_SETTINGS}
-    enough = names <= {*found} and all(tally.runs >= RUNS for tally in found.values())
-    if asked.page or names <= {*found}:
-        finish(write(found, keep=asked.page or enough))
-
-
 if __name__ == "__main__":
-    main()
+    study(__doc__, [*SETTINGS, *SET_SETTINGS], RUNS, one, write)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from measure import report
-from monte_carlo import Tally, judged
-from prediction_settings import LEVEL, SETTINGS, Kind, Setting, exact
-from set_coverage import SET_SETTINGS, SetKind, SetSetting
+from measure import report, table
+from monte_carlo import Tally, judged, missed, outcome, percent, total
+from prediction_settings import LEVEL, SETTINGS, Kind, exact
+from set_coverage import SET_SETTINGS, SetKind
 
-HEAD = (
-    "| setting | interval | runs | held, % | by thirds of x, % | width | infinite, % | targets: all, a third "
-    "| outcome |"
-)
-SET_HEAD = "| setting | sets | runs | held, % | by class, % | classes | empty, % | target | outcome |"
+HEAD = "setting | interval | runs | held, % | by thirds of x, % | width | infinite, % | targets: all, a third | outcome"
+SET_HEAD = "setting | sets | runs | held, % | by class, % | classes | empty, % | target | outcome"
 
 
 def shares(tally: Tally, key: str) -> tuple[np.ndarray, np.ndarray]:
@@ -22,86 +19,51 @@ def shares(tally: Tally, key: str) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(variance / max(tally.runs - 1, 1))
 
 
-def percent(mean: float, error: float | None = None, digits: int = 1) -> str:
-    return f"{100 * mean:.{digits}f}" + ("" if error is None else f" ± {100 * error:.{digits + 1}f}")
-
-
 def shown(bar: tuple[float, float] | None) -> str:
     if bar is None:
         return ""
     return f"{100 * bar[0]:.1f} to {100 * bar[1]:.1f}" if bar[1] < 1.0 else f"from {100 * bar[0]:.1f}"
 
 
-def outcome(said: dict[str, str]) -> str:
-    """Name what was missed or is open, or say that all targets are met."""
-    said = {what: words for what, words in said.items() if words}
-    words = {word: [what for what in said if said[what] == word] for word in ("missed", "open")}
-    told = "; ".join(f"**{word}**: {', '.join(what)}" for word, what in words.items() if what)
-    return told or ("met" if said else "")
-
-
-def row(setting: Setting, key: str, kind: Kind, tally: Tally) -> tuple[str, list[str]]:
-    """Return the row of a kind of interval, and which of its targets are missed."""
-    mean, error = shares(tally, key)
+def row(kind: Kind, key: str, tally: Tally, mean, error) -> tuple[list, dict[str, str]]:
+    """Return width and targets of a kind of interval, and what became of these."""
     least = 1 + int(np.argmin(mean[1:]))
     said = {"all": judged(mean[0], error[0], kind.bar), "a third": judged(mean[least], error[least], kind.third)}
     width = float(tally.sums[f"{key} width"] / max(float(tally.sums[f"{key} bounded"]), 1.0))
     infinite = float(tally.share(f"{key} infinite"))
     bars = "; ".join(words for words in (shown(kind.bar), shown(kind.third)) if words)
-    cells = [
-        setting.words,
-        kind.title,
-        str(tally.runs),
-        percent(mean[0], error[0]),
-        " / ".join(percent(value) for value in mean[1:]),
-        f"{width:.2f}",
-        percent(infinite) if infinite else "",
-        bars,
-        outcome(said),
-    ]
-    missed = [f"{setting.words}, {kind.title}: {what}" for what, words in said.items() if words == "missed"]
-    return f"| {' | '.join(cells)} |", missed
+    return [f"{width:.2f}", percent(infinite) if infinite else "", bars], said
 
 
-def set_row(setting: SetSetting, key: str, kind: SetKind, tally: Tally) -> tuple[str, list[str]]:
-    """Return the row of a kind of sets, and which of its targets are missed."""
-    mean, error = shares(tally, key)
+def set_row(kind: SetKind, key: str, tally: Tally, mean, error) -> tuple[list, dict[str, str]]:
+    """Return size and targets of a kind of sets, and what became of these."""
     size = float(tally.share(f"{key} size"))
     said = {"held": judged(mean[0], error[0], kind.bar)}
     if kind.each is not None:
         worst = 1 + int(np.argmax(np.maximum(kind.each[0] - mean[1:], mean[1:] - kind.each[1])))
         said["a class"] = judged(mean[worst], error[worst], kind.each)
-    if kind.beside in setting.kinds and f"{kind.beside} size" in tally.sums:
+    if f"{kind.beside} size" in tally.sums:
         theirs = float(tally.share(f"{kind.beside} size"))
         said["size"] = "met" if size <= theirs * (1.0 + 1e-9) else "missed"
-    cells = [
-        setting.words,
-        kind.title,
-        str(tally.runs),
-        percent(mean[0], error[0]),
-        " / ".join(percent(value) for value in mean[1:]),
-        f"{size:.3f}",
-        percent(float(tally.share(f"{key} empty"))),
-        shown(kind.bar) + (f"; each class {shown(kind.each)}" if kind.each else ""),
-        outcome(said),
-    ]
-    missed = [f"{setting.words}, {kind.title}: {what}" for what, words in said.items() if words == "missed"]
-    return f"| {' | '.join(cells)} |", missed
+    bars = shown(kind.bar) + (f"; each class {shown(kind.each)}" if kind.each else "")
+    return [f"{size:.3f}", percent(float(tally.share(f"{key} empty"))), bars], said
 
 
-def table(settings: dict, found: dict[str, Tally], make) -> tuple[list[str], list[str]]:
+def rows_of(settings: dict, found: dict[str, Tally], make) -> tuple[list, list[str]]:
     """Rows of all kinds of the settings that were run, and the targets they miss."""
-    rows, missed = [], []
+    rows, lost = [], []
     for name, setting in settings.items():
         if name not in found:
-            rows.append(f"| {setting.words} | | 0 | | | | | | not run yet |")
+            rows.append([setting.words, "", 0, *[""] * 5, "not run yet"])
             continue
         for key, kind in setting.kinds.items():
             if f"{key} held" in found[name].sums:
-                line, others = make(setting, key, kind, found[name])
-                rows.append(line)
-                missed += others
-    return rows, missed
+                mean, error = shares(found[name], key)
+                cells, said = make(kind, key, found[name], mean, error)
+                held = percent(mean[0], error[0], more=1), " / ".join(percent(value) for value in mean[1:])
+                rows.append([setting.words, kind.title, found[name].runs, *held, *cells, outcome(said)])
+                lost += missed(f"{setting.words}, {kind.title}", said)
+    return rows, lost
 
 
 NOTES = f"""\
@@ -135,11 +97,9 @@ of the same kind.
 
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
     """Write the page, and return the targets that are missed."""
-    rows, missed = table(SETTINGS, found, row)
-    of_sets, others = table(SET_SETTINGS, found, set_row)
-    seconds, runs = (sum(getattr(tally, of) for tally in found.values()) for of in ("seconds", "runs"))
-    lines = ["# Coverage of prediction intervals and prediction sets", "", HEAD, "|---" * 9 + "|", *rows, "", NOTES]
-    lines += ["## Sets of classes", "", SET_HEAD, "|---" * 9 + "|", *of_sets, "", SET_NOTES]
-    text = "\n".join([*lines, f"{runs} runs in all, {seconds / 60:.0f} minutes of one core."])
-    report("prediction-coverage", text, keep=keep)
-    return missed + others
+    rows, lost = rows_of(SETTINGS, found, row)
+    of_sets, others = rows_of(SET_SETTINGS, found, set_row)
+    title = "# Coverage of prediction intervals and prediction sets"
+    parts = table(HEAD, rows), NOTES, "## Sets of classes", table(SET_HEAD, of_sets), SET_NOTES, total(found)
+    report("prediction-coverage", title, *parts, keep=keep)
+    return lost + others

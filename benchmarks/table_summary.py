@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 from scipy.stats import rankdata
-from table_list import HALF, TABLES
-from table_models import CLASSIFIERS, REGRESSORS, Model
+from table_data import HALF, TABLES
+from table_models import CLASSIFIERS, REGRESSORS
 
 TRAIN_TO_TEST = 2.0  # rows trained on per row tested
 
@@ -22,22 +22,11 @@ class Summary:
     records : mapping of (table, model, seed) to dict
     half : {"choose", "report"}
     classes : bool
-    models : mapping of str to Model, optional
-        By default those that answer numbers, or classes.
-    score : tuple of str and float, optional
-        Name of the figure that is compared, and 1 if it is the better the larger, or -1.
     """
 
-    def __init__(
-        self,
-        records: Mapping[tuple[str, str, int], dict],
-        half: str,
-        classes: bool,
-        models: Mapping[str, Model] | None = None,
-        score: tuple[str, float] | None = None,
-    ) -> None:
-        self.models = models or (CLASSIFIERS if classes else REGRESSORS)
-        self.score, self.sign = score or (("log_loss", -1.0) if classes else ("r2", 1.0))
+    def __init__(self, records: Mapping[tuple[str, str, int], dict], half: str, classes: bool) -> None:
+        self.models = CLASSIFIERS if classes else REGRESSORS
+        self.score, self.sign = ("log_loss", -1.0) if classes else ("r2", 1.0)  # 1: the larger, the better
         self.fits: dict[tuple[str, str], dict[int, dict]] = defaultdict(dict)
         self.failed: list[dict] = []
         for (table, model, seed), record in sorted(records.items(), key=lambda item: item[0]):

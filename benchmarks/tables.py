@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 from measure import finish
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-from table_data import Table, read
-from table_list import HALF, TABLES
+from table_data import HALF, TABLES, Table, read
 from table_models import CLASSIFIERS, REGRESSORS, Model
 from table_scores import class_scores, number_scores
 
@@ -84,8 +83,7 @@ def measure(options: argparse.Namespace) -> None:
         models = CLASSIFIERS if table.classes else REGRESSORS
         X, y = read(table)
         for who, model in models.items():
-            asked = who in options.models if options.models else not (model.ours and options.peers)
-            if not (asked and model.installed()):
+            if who not in (options.models or models) or not model.installed():
                 continue
             fed = model.encode(X)
             if not model.takes(*fed.shape):
@@ -111,12 +109,11 @@ def main() -> None:
     parser.add_argument("--half", choices=["choose", "report"])
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], metavar="TABLE")
     parser.add_argument("--models", nargs="+", choices=[*(REGRESSORS | CLASSIFIERS)], metavar="MODEL")
-    parser.add_argument("--peers", action="store_true", help="no model of kernpool")
     parser.add_argument("--seeds", type=int, help="at most so many splits")
     parser.add_argument("--redo", action="store_true", help="fit again what the results hold")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
-    if options.page or not (options.half or options.tables or options.models or options.peers or options.seeds):
+    if options.page or not (options.half or options.tables or options.models or options.seeds):
         from table_report import write
 
         if not options.page:

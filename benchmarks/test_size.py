@@ -5,11 +5,11 @@ python benchmarks/test_size.py --parts FILE NAME ...  some settings, or what FIL
 python benchmarks/test_size.py --parts FILE --page    the page of what FILE holds, however many runs these are
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
-from measure import finish, report
-from monte_carlo import Tally, arguments, binomial_error, judged, tallies
+from measure import report, table
+from monte_carlo import Tally, binomial_error, judged, study
 
 from kernpool import NadarayaWatsonRegressor, compare_curves, monotonicity_test, specification_test
 
@@ -58,71 +58,47 @@ def monotone(seed, bend):
     return monotonicity_test(x, y, n_resamples=RESAMPLES, random_state=seed).p_value
 
 
-# What is tested, whether the null hypothesis is true, and a p-value of a seed.
-SETTINGS = {
-    "residual-size": ("`significance_test`, residual", True, lambda seed: significance(seed, 0.0)),
-    "residual-power": ("`significance_test`, residual", False, lambda seed: significance(seed, EFFECT)),
-    "gradient-size": ("`significance_test`, gradient", True, lambda seed: significance(seed, 0.0, method="gradient")),
-    "gradient-power": (
-        "`significance_test`, gradient",
-        False,
-        lambda seed: significance(seed, EFFECT, method="gradient"),
-    ),
-    "specification-size": ("`specification_test`", True, lambda seed: specification(seed, 0.0)),
-    "specification-power": ("`specification_test`", False, lambda seed: specification(seed, 0.15)),
-    "equal-size": ("`compare_curves`, equal", True, lambda seed: curves(seed, 0.0)),
-    "equal-power": ("`compare_curves`, equal", False, lambda seed: curves(seed, 0.8)),
-    "parallel-size": ("`compare_curves`, parallel", True, lambda seed: curves(seed, 0.0, "parallel", 0.5)),
-    "parallel-power": ("`compare_curves`, parallel", False, lambda seed: curves(seed, 0.8, "parallel", 0.5)),
-    "monotone-size": ("`monotonicity_test`", True, lambda seed: monotone(seed, 0.0)),
-    "monotone-power": ("`monotonicity_test`", False, lambda seed: monotone(seed, 0.3)),
+# What is tested, a p-value of a seed and of how far from the null hypothesis rows are, and how far for the power.
+TESTS = {
+    "residual": ("`significance_test`, residual", significance, EFFECT),
+    "gradient": ("`significance_test`, gradient", partial(significance, method="gradient"), EFFECT),
+    "specification": ("`specification_test`", specification, 0.15),
+    "equal": ("`compare_curves`, equal", curves, 0.8),
+    "parallel": ("`compare_curves`, parallel", partial(curves, null="parallel", shift=0.5), 0.8),
+    "monotone": ("`monotonicity_test`", monotone, 0.3),
 }
+SETTINGS = [f"{name}-{what}" for name in TESTS for what in ("size", "power")]
 WITHOUT_BAR = {"gradient-size"}  # np's method, for comparison
 
 
 def one(name: str, seed: int) -> dict[str, bool]:
     """Say whether a test rejects in one run."""
-    return {"rejected": SETTINGS[name][2](seed) <= LEVEL}
+    test, what = name.split("-")
+    _, p_value, effect = TESTS[test]
+    return {"rejected": p_value(seed, effect if what == "power" else 0.0) <= LEVEL}
 
 
-def rate(found: dict[str, Tally], name: str) -> float:
-    return float(found[name].share("rejected"))
-
-
-def outcome(found: dict[str, Tally], name: str) -> str:
-    share = rate(found, name)
-    return judged(share, float(binomial_error(share, found[name].runs)), SIZE)
-
-
-def missed_bars(found: dict[str, Tally]) -> list[str]:
-    """Return which targets the rates miss."""
-    sizes = [name for name in found if name.endswith("-size") and name not in WITHOUT_BAR]
-    rates = {name: rate(found, name) for name in sizes}
-    missed = [f"{name} {100 * rate:.1f} %" for name, rate in rates.items() if outcome(found, name) == "missed"]
-    if {"residual-power", "gradient-power"} <= {*found}:
-        ratio = rate(found, "residual-power") / rate(found, "gradient-power")
-        if ratio < POWER_RATIO:
-            missed.append(f"power of the residual test {ratio:.2f} times that of the gradient test, not {POWER_RATIO}")
-    return missed
+def rate(found: dict[str, Tally], name: str) -> tuple[float, float]:
+    """Return the share of rejections, and its error."""
+    share = float(found[name].share("rejected"))
+    return share, float(binomial_error(share, found[name].runs))
 
 
 def cell(found: dict[str, Tally], name: str) -> str:
-    if name not in found:
-        return "not run"
-    share, runs = rate(found, name), found[name].runs
-    return f"{share:.1%} ± {binomial_error(share, runs):.1%} ({runs})"
+    return "{:.1%} ± {:.1%} ({})".format(*rate(found, name), found[name].runs) if name in found else "not run"
 
 
 def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
     """Write the page, and return the targets that are missed."""
-    rows = []
-    for size in (name for name in SETTINGS if name.endswith("-size")):
-        power = size.replace("-size", "-power")
+    rows, lost = [], []
+    for name, (title, *_) in TESTS.items():
+        size, power = f"{name}-size", f"{name}-power"
         bar = "none" if size in WITHOUT_BAR else "3.5 to 6.5 %"
         if size in found and size not in WITHOUT_BAR:
-            said = outcome(found, size)
+            said = judged(*rate(found, size), SIZE)
+            lost += [f"{size} {100 * rate(found, size)[0]:.1f} %"] if said == "missed" else []
             bar += f", {said}" if said == "met" else f", **{said}**"
-        rows.append(f"| {SETTINGS[size][0]} | {cell(found, size)} | {bar} | {cell(found, power)} |")
+        rows.append([title, cell(found, size), bar, cell(found, power)])
     notes = [
         f"Rejections with their binomial errors, and in brackets the number of runs; {RESAMPLES} resamples, n = 100. "
         f"With {RUNS} runs a size of 5 % is measured with a standard deviation of "
@@ -138,24 +114,17 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
         "up to .5, then a line of slope 1, and a dip of `.3 exp(-50 (x - .7)^2)`.",
     ]
     if {"residual-power", "gradient-power"} <= {*found}:
-        ratio = rate(found, "residual-power") / rate(found, "gradient-power")
-        met = "met" if ratio >= POWER_RATIO else "**missed**"
-        notes.insert(
-            1, f"The residual test has {ratio:.2f} times the power of the gradient test (target: {POWER_RATIO}, {met})."
+        ratio = rate(found, "residual-power")[0] / rate(found, "gradient-power")[0]
+        word = "met" if ratio >= POWER_RATIO else "**missed**"
+        told = (
+            f"The residual test has {ratio:.2f} times the power of the gradient test (target: {POWER_RATIO}, {word})."
         )
-    head = ["# Size and power of the hypothesis tests", "", "| test | size at 5 % | target | power |"]
-    text = "\n".join([*head, "|---|---|---|---|", *rows, "", "\n\n".join(notes)])
-    report("test-size", text, keep=keep)
-    return missed_bars(found)
-
-
-def main() -> None:
-    asked = arguments(__doc__, SETTINGS, RUNS)
-    found = {name: tally for name, tally in tallies(asked, one).items() if name in SETTINGS}
-    enough = len(found) == len(SETTINGS) and min(tally.runs for tally in found.values()) >= RUNS
-    if asked.page or len(found) == len(SETTINGS):
-        finish(write(found, keep=asked.page or enough))
+        notes.insert(1, told)
+        lost += [told] if ratio < POWER_RATIO else []
+    head = "test | size at 5 % | target | power"
+    report("test-size", "# Size and power of the hypothesis tests", table(head, rows), *notes, keep=keep)
+    return lost
 
 
 if __name__ == "__main__":
-    main()
+    study(__doc__, SETTINGS, RUNS, one, write)

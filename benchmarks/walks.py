@@ -14,11 +14,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import numpy as np
-from measure import report
+import torch
+from measure import report, table
 
 import kernpool
 from kernpool import LocalLinearRegressor, pool
 from kernpool.cli import main
+from kernpool.torch import AttentionPooling, GaussianSimilarity
 
 SOURCES = str(Path(kernpool.__file__).parent) + os.sep
 
@@ -49,11 +51,11 @@ class Walk:
         return files
 
     @property
-    def row(self) -> str:
+    def row(self) -> tuple[int, int, int, int]:
         """Files, functions, calls, and calls that change the file, as cells of a table."""
         names = [code.co_filename for code in self.calls]
         changes = sum(a != b for a, b in pairwise(names))
-        return f"{len(self.files)} | {sum(map(len, self.files.values()))} | {len(names)} | {changes}"
+        return len(self.files), sum(map(len, self.files.values())), len(names), changes
 
 
 def calls(folder: Path) -> dict[str, Callable[[], object]]:
@@ -76,12 +78,6 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
             ["fit", str(table), "--target", "y", "--model", str(folder / "model"), "--force", "--quiet"]
         ),
     }
-    try:
-        import torch
-
-        from kernpool.torch import AttentionPooling, GaussianSimilarity
-    except ImportError:
-        return found
     layer = AttentionPooling(GaussianSimilarity(0.1))
     tensors = [torch.as_tensor(array, dtype=torch.float32) for array in (X, X, y[:, None])]
     return found | {"torch layer": lambda: layer(*tensors)}
@@ -94,12 +90,11 @@ def benchmark(shown: list[str]) -> None:
     for name in shown:
         for file, functions in walks[name].files.items():
             print(f"{name}: {file}: {', '.join(sorted(functions))}")
-    rows = "\n".join(f"| `{name}` | {walk.row} |" for name, walk in walks.items())
     report(
         "walks",
         "# What a call passes\n\nFiles and functions of the package that a call enters, calls in all, and calls that "
-        "change the file: in the second call of a process, of 500 rows of two columns, predictions at 50.\n\n"
-        f"| call | files | functions | calls | changes of file |\n|---|---|---|---|---|\n{rows}",
+        "change the file: in the second call of a process, of 500 rows of two columns, predictions at 50.",
+        table("call | files | functions | calls | changes of file", [(f"`{n}`", *w.row) for n, w in walks.items()]),
     )
 
 

@@ -5,24 +5,18 @@ Each has a script of its own. `PICTURES` says which, and what else it is made of
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import re
 import runpy
 import shutil
 import sys
-import warnings
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from docutils import nodes
 from site_cache import DOCS, ROOT, made
-
-from kernpool import RankDeficiencyWarning
 
 BENCHMARKS = ROOT / "benchmarks"
 DRAWN = "_build/drawn"  # relative to the sources, as Sphinx wants it
@@ -46,33 +40,22 @@ def _subpackages(folder: Path) -> None:
     (folder / "subpackages.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
 
 
-def _overfitting(folder: Path) -> None:
-    with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
-        import overfitting
-
-        there = patch.object(overfitting, "PICTURE", folder / "overfitting.png")
-        with there, redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RankDeficiencyWarning)  # bandwidths beyond the minimum, on purpose
-            overfitting.main()
-
-
 def _peers(folder: Path) -> None:
     """Draw the comparison with peers from the stored measurements."""
-    script = (BENCHMARKS / "compare.py").read_text(encoding="utf-8")  # importing it needs all of the peers
-    limit, patience = (float(re.search(rf"^{name} = ([\d.]+)", script, re.M)[1]) for name in ("LIMIT", "PATIENCE"))
     with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
         import compare_report
 
-        results = json.loads((DOCS / "benchmarks" / "peers.json").read_text(encoding="utf-8"))
+        results = json.loads(compare_report.RESULTS.read_text(encoding="utf-8"))
         with patch.object(compare_report, "REPORTS", folder):
-            compare_report.draw(results, limit, patience * limit)
+            compare_report.draw(results)
 
 
 PICTURES = {
     "start": Picture((DOCS / "start_picture.py",), _start),
     "subpackages": Picture((DOCS / "subpackages.py", ROOT / "pyproject.toml"), _subpackages),
-    "overfitting": Picture((BENCHMARKS / "overfitting.py",), _overfitting),
-    "peers": Picture((BENCHMARKS / "compare_report.py", DOCS / "benchmarks" / "peers.json"), _peers),
+    "peers": Picture(
+        (BENCHMARKS / "compare_report.py", BENCHMARKS / "cases.py", DOCS / "benchmarks" / "peers.json"), _peers
+    ),
 }
 
 
