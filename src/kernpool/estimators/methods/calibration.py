@@ -192,7 +192,7 @@ def _left_out(model: Any, smoother: Smoother, code: Integers | None) -> Array:
     They are computed again only for other clusters or another policy for empty windows.
     """
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(model, smoother))
+    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(smoother))
     return prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
 
 

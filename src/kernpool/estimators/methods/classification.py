@@ -370,7 +370,7 @@ def probabilities_of(model: Any) -> Probabilities:
         recipe.empty,
         recipe.n_jobs,
         float(model.prior_share_),
-        *training_fit_key(model, smoother),
+        *training_fit_key(smoother),
     )
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
     return prepared.get("probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group))

@@ -54,7 +54,7 @@ def y_bandwidths(model: Any, y_bandwidth: Any) -> Array:
         return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
 
     prepared: Prepared = vars(model).setdefault("_prepared", Prepared())
-    of = (method, *training_fit_key(model, smoother_of(model)))
+    of = (method, *training_fit_key(smoother_of(model)))
     found: Array = prepared.get("y bandwidth", of, make)
     return found.copy()
 
