@@ -39,39 +39,13 @@ def test_a_model_on_a_cluster():
     query = query.clip(-1.2, 1.2)  # within two bandwidths of the rows
     X, y = da.from_array(key, chunks=(120, 1)), da.from_array(value, chunks=120)
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
-    local = NadarayaWatsonRegressor(bandwidth=0.2).fit(key, value)
-    for ask in (
-        lambda one: one.conditional_distribution(query).cdf(THRESHOLDS),
-        lambda one: one.conditional_distribution(query).cdf(0.2),
-        lambda one: one.conditional_distribution(query, y_bandwidth=0.3).cdf(THRESHOLDS),
-        lambda one: one.conditional_distribution(query, y_bandwidth=0.3).pdf(THRESHOLDS),
-        lambda one: one.conditional_distribution(query).pit(query[:, 0], random_state=0),
-        lambda one: one.conditional_distribution(query, y_bandwidth=0.3).pit(query[:, 0]),
-        lambda one: one.conditional_distribution(query).quantile([0.1, 0.9]),
-        lambda one: one.conditional_distribution(query).interval(0.8)[1],
-    ):
-        found, expected = ask(model), ask(local)
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     computed = model.conditional_distribution(X).cdf(0.0)  # queries on Dask are computed
     np.testing.assert_array_equal(computed, model.conditional_distribution(key).cdf(0.0))
-    with pytest.raises(TypeError, match="y_bandwidth must be a number where rows are not in memory"):
-        model.conditional_distribution(query, y_bandwidth="rule").pdf(0.0)
-    with pytest.raises(TypeError, match="leave-one-out distributions of its training rows need the rows themselves"):
-        model.conditional_distribution(None)
     changing = query.copy()
     y_at = model.conditional_distribution(changing)
     before = y_at.cdf(THRESHOLDS)
     changing[:] = 0.5
     np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
-    for ask, what in (
-        (y_at.sample, "draws need"),
-        (y_at.quantile_interval, "intervals of quantiles need"),
-        (lambda: y_at.crps(query[:, 0]), "scores need"),
-        (model.conditional_distribution(query, y_bandwidth=0.3).quantile, "smoothed quantiles need"),
-    ):
-        with pytest.raises(TypeError, match=f"rows that are not in memory, and {what} the rows themselves"):
-            ask()
 
 
 def test_what_is_refused():

@@ -192,9 +192,9 @@ def test_what_has_no_band(rows, model):
         KernelCurveDisplay.from_estimator(classifier, X, y, band="confidence")
     chunked = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
     with pytest.raises(
-        TypeError, match="was fitted to rows that are not in memory, and standard errors need the rows themselves"
+        TypeError, match="was fitted to rows that are not in memory, and simultaneous bands need the rows themselves"
     ):
-        KernelCurveDisplay.from_estimator(chunked, X, y, band="confidence")
+        KernelCurveDisplay.from_estimator(chunked, X, y, band="simultaneous")
     for display in (ResidualDisplay, SiZerDisplay):
         with pytest.raises(TypeError, match="was fitted to rows that are not in memory"):
             display.from_estimator(chunked)

@@ -3,12 +3,10 @@
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from kernpool import (
     EmptyWindowWarning,
-    LocalLinearRegressor,
     NadarayaWatsonRegressor,
     kernel_names,
     make_kernel,
@@ -143,27 +141,6 @@ def test_models_of_chunks_are_those_of_arrays(outputs):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-13)
 
 
-def test_models_of_parquet_files(tmp_path):
-    pa, parquet = (
-        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
-        pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'"),
-    )
-    query, key, value, generator = make_rows(d=2)
-    table = pa.table({"a": key[:, 0], "b": key[:, 1], "y": value})
-    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
-    found = NadarayaWatsonRegressor(bandwidth=0.5).fit(tmp_path / "rows.parquet", "y")
-    expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(pd.DataFrame(key, columns=["a", "b"]), value)
-    query = pd.DataFrame(query, columns=["a", "b"])
-    seen = generator.normal(size=30)
-    for ask in (
-        lambda model: model.conditional_distribution(query).cdf(THRESHOLDS),
-        lambda model: model.conditional_distribution(query, y_bandwidth=0.2).cdf(seen[:, None]),
-        lambda model: model.conditional_distribution(query, y_bandwidth=0.2).pdf(THRESHOLDS),
-        lambda model: model.conditional_distribution(query).pit(seen),
-    ):
-        np.testing.assert_allclose(ask(found), ask(expected), rtol=0, atol=1e-12)
-
-
 def test_what_is_refused():
     query, key, value, _ = make_rows()
     two = np.column_stack([value, value])
@@ -184,13 +161,3 @@ def test_what_is_refused():
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(cut(key, value))
     with pytest.raises(TypeError, match=r"where rows are not in memory, got 'rule'.*sample"):
         model.conditional_distribution(query, y_bandwidth="rule").pdf(0.0)
-    with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
-        model.conditional_distribution().cdf(0.0)
-    planes = LocalLinearRegressor(bandwidth=0.4).fit(cut(key, value))
-    for ask in (
-        lambda: planes.conditional_distribution(query).cdf(0.0),
-        lambda: planes.conditional_distribution(query, y_bandwidth="rule").pdf(0.0),
-        lambda: planes.conditional_distribution(query).pit(value),
-    ):
-        with pytest.raises(TypeError, match=r"residuals of planes.*fit it to arrays"):
-            ask()

@@ -515,24 +515,6 @@ def test_what_is_of_another_type():
         distribution_bandwidth(LocalLinearRegressor(bandwidth=0.4).fit(X, y))
 
 
-def test_chunks_are_refused_with_the_remedy():
-    X, y, _ = make_rows()
-    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    for ask in (
-        lambda: model.conditional_distribution().cdf(0.0),
-        lambda: model.conditional_distribution().pit(),
-        lambda: model.conditional_distribution().crps(),
-        lambda: model.conditional_distribution(X).crps(y),
-        lambda: model.conditional_distribution(X).sample(),
-        lambda: model.quantile(X, y_bandwidth=0.1),
-        lambda: model.conditional_distribution(X).quantile_interval(),
-        lambda: model.conditional_distribution(y_bandwidth="rule"),
-        lambda: distribution_bandwidth(model),
-    ):
-        with pytest.raises(TypeError, match="fit it to arrays, such as a sample of the rows"):
-            ask()
-
-
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_draws_and_transforms_of_a_smoothed_distribution_follow_it(make):
     X, y, _ = make_rows()

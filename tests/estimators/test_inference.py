@@ -15,7 +15,6 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     load_model,
-    open_chunks,
     save_model,
 )
 from kernpool.estimators.fitted_model import scale_of
@@ -176,18 +175,6 @@ def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
     Z = g.uniform(size=(50, 2))
     model = NadarayaWatsonRegressor(bandwidth=0.3, algorithm="nufft").fit(Z, Z[:, 0] + 0.1 * g.normal(size=50))
     assert np.all(model.confidence_interval(Z[:3]).width > 0)
-
-
-@pytest.mark.parametrize("regressor", BOTH)
-def test_models_on_chunks_say_the_remedy(regressor):
-    model = regressor(bandwidth=0.1).fit(open_chunks([(X[:100, 0], Y[:100]), (X[100:, 0], Y[100:])]))
-    for ask in (
-        lambda q: model.get_prediction(q).standard_error, model.confidence_interval,
-        lambda q: model.predict(q, return_std=True),
-    ):  # fmt: skip
-        with pytest.raises(TypeError, match=r"fitted to rows that are not in memory.*a sample of the rows"):
-            ask(Q)
-    assert model.predict(Q).shape == (7,)
 
 
 def test_what_is_not_there_is_not_accepted():

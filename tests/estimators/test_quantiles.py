@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks, pool_quantile
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, pool_quantile
 from tests.support.dense_quantiles import assert_quantiles
 
 LEVELS = [0.9, 0.1, 0.5]
@@ -126,22 +126,3 @@ def test_what_is_refused():
         model.conditional_distribution(X).sample(0)
     with pytest.raises(ValueError, match="features"):
         model.quantile(np.ones((2, 3)))
-    chunked = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match="leave-one-out distributions of its training rows need the rows themselves"):
-        chunked.quantile(None)
-    planes = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(
-        TypeError, match="residuals of planes, which conditional distributions are made of, need the rows themselves"
-    ):
-        planes.quantile(X)
-    with pytest.raises(TypeError, match="draws need the rows themselves"):
-        chunked.conditional_distribution(X).sample()
-
-
-def test_rows_in_chunks_have_the_quantiles_of_rows_in_memory():
-    X, y, generator = make_rows(d=2)
-    query = generator.uniform(-1, 1, (40, 2))
-    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y)
-    chunked = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks([(X[:60], y[:60]), (X[60:], y[60:])]))
-    np.testing.assert_array_equal(chunked.quantile(query, LEVELS), model.quantile(query, LEVELS))
-    assert chunked.quantile(query).shape == (40,)

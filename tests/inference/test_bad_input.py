@@ -12,7 +12,6 @@ from kernpool import (
     RankDeficiencyWarning,
     compare_curves,
     monotonicity_test,
-    open_chunks,
     slope_map,
     specification_test,
 )
@@ -194,18 +193,6 @@ def test_columns_without_a_slope_beside_one_that_has_it():
         warnings.simplefilter("error")
         found = 1e8 * wide.get_prediction(1e8 * Q).slope_standard_error
     np.testing.assert_allclose(found, steep.get_prediction(Q).slope_standard_error, rtol=1e-9)
-
-
-@pytest.mark.parametrize("regressor", BOTH)
-def test_models_without_rows_name_the_remedy(regressor):
-    model = regressor(bandwidth=0.2).fit(open_chunks([(X[:20], Y[:20]), (X[20:], Y[20:])]))
-    for name, ask in asked(model):
-        if name == "poisson":
-            assert np.all(ask() > 0)
-            continue
-        error = ValueError if name in ("wild", "mammen", "gaussian", "residual", "pairs") else TypeError
-        with pytest.raises(error, match=r"not in memory.*a sample of the rows"):
-            ask()
 
 
 @pytest.mark.parametrize("regressor", BOTH)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernpool
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
 from kernpool.core import Factors
 from kernpool.execution import report_progress
 from kernpool.inference.hypothesis_tests.significance import SlopeStatistic, ZhengStatistic, slope_norms
@@ -322,8 +322,6 @@ def test_rows_that_are_refused():
         model.fit(X, Y, np.full(60, 0.5)).significance_test(0)
     with pytest.raises(ValueError, match="column 1 does not vary"):
         model.fit(np.column_stack([X[:, 0], np.ones(60)]), Y).significance_test(1)
-    with pytest.raises(TypeError, match="a sample of the rows"):
-        model.fit(open_chunks([(X, Y)])).significance_test(0)
     table, y, _, _ = frame()
     with pytest.raises(ValueError, match=r"positions 0 to 2, or \['x', 'site', 'idle'\]"):
         NadarayaWatsonRegressor(bandwidth="loo").fit(table, y).significance_test("sight")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan
 from kernpool.inference import fit_training, summarise
 from kernpool.smoother import value_shares
 from tests.support.inference_cases import bend, pair
@@ -133,10 +133,8 @@ def test_two_clusters_are_enough_for_a_summary():
     assert found.clusters.sizes == (30.0, 30.0, 30.0)
 
 
-def test_chunks_and_few_rows_are_refused():
+def test_few_rows_are_refused():
     x, y = bend(60)
-    with pytest.raises(TypeError, match="fitted to rows that are not in memory"):
-        LocalLinearRegressor(bandwidth=0.1).fit(open_chunks([(x, y)])).summary()
     with pytest.raises(ValueError, match="at least 5 rows"):
         NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:4, None], y[:4]).summary()
 

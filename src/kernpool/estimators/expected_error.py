@@ -40,7 +40,7 @@ from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_ro
 from kernpool.core.input_validation import Keys, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
-from kernpool.estimators.fitted_model import recipe_of, scaled_keys
+from kernpool.estimators.fitted_model import need_rows, recipe_of, scaled_keys
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, Recipe, finalize
@@ -71,6 +71,7 @@ def expected_error(model: FittedModel) -> float:
     ValueError
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
+    need_rows(model, "expected errors need")
     X, value = scaled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
     rows = canonical_rows(TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_))
     copies = rows.group is None and count_copies(rows, rows.weight) > 0

@@ -22,6 +22,7 @@ from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.encoding import Encoding
 from kernpool.data.rank_transform import Scale, ranked_columns
+from kernpool.estimators.bandwidth import seed_of
 from kernpool.estimators.extrapolation import (
     Ranges,
     Reach,
@@ -39,7 +40,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.smoother import EvaluationPoints, Smoother, StoredSmoother
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -155,7 +156,7 @@ def new_scale(model: FittedModel, key: NDArray[Any], weight: Array | None, encod
 
 def scale_of(model: FittedModel) -> Scale:
     """Return the `Scale` of a fitted model: the transformation that replaces numeric columns by ranks, if asked for."""
-    return _scale_and_keys(model)[0]
+    return Scale((None,) * len(model.bandwidth_)) if source_of(model) is not None else _scale_and_keys(model)[0]
 
 
 def scaled_keys(model: FittedModel) -> NDArray[Any]:
@@ -197,6 +198,7 @@ def problem_of(model: FittedModel, X: ArrayLike | None, *, exclude_self: bool = 
 
 def left_out_problem(model: FittedModel) -> Problem:
     """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
+    need_rows(model, "leave-one-out fits need")
     group = model.key_group_
     problem = problem_of(model, None, exclude_self=group is None)
     return problem if group is None else problem.with_groups(group, group)
@@ -210,7 +212,13 @@ def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
     """
     scale = scale_of(model)
     slopes = slopes * scale.slope(query)[:, :, None] if any(scale.ranked) else slopes
-    return slopes[:, :, 0] if model.value_.ndim == 1 else slopes
+    return slopes[:, :, 0] if has_one_output(model) else slopes
+
+
+def has_one_output(model: FittedModel) -> bool:
+    """Return whether y had one dimension, so that predictions have no axis of outputs."""
+    source = source_of(model)
+    return bool(model.value_.ndim == 1 if source is None else source.flat)
 
 
 def fit_of(model: FittedModel, problem: Problem) -> LocalFit:
@@ -420,9 +428,29 @@ def smoother_of(model: FittedModel) -> Smoother:
     )
 
 
+NOISE_ROWS = 4000  # whose residuals say how large the noise is, where rows are not in memory
+
+
+def inference_smoother(model: FittedModel) -> Smoother:
+    """Return a fitted model as the linear smoother of its standard errors, whether its rows are in memory or not.
+
+    Of rows that are not in memory a sample is drawn, once per fit, at which the noise is estimated.
+    """
+    source = source_of(model)
+    if source is None:
+        return smoother_of(model)
+    recipe = recipe_of(model)
+
+    def make() -> StoredSmoother:
+        sample = source.draw_sample(NOISE_ROWS, seed_of(model.random_state), current_progress())
+        return StoredSmoother.of(source, sample, recipe)
+
+    return replace(model._prepared.get("stored smoother", (source,), make), recipe=recipe)
+
+
 def training_of(model: FittedModel, smoother: Smoother) -> Training:
     """Return the fitted and leave-one-out values of the training rows, computed once per fit."""
-    return model._prepared.get("training", training_fit_key(model, smoother), lambda: fit_training(smoother))
+    return model._prepared.get("training", training_fit_key(smoother), lambda: fit_training(smoother))
 
 
 def training_with_shares(model: FittedModel, smoother: Smoother) -> Training:
@@ -431,7 +459,7 @@ def training_with_shares(model: FittedModel, smoother: Smoother) -> Training:
     The weights are as large as the rows and are not cached.
     """
     made = fit_training(smoother, with_shares=True)
-    model._prepared.get("training", training_fit_key(model, smoother), lambda: replace(made, shares=None))
+    model._prepared.get("training", training_fit_key(smoother), lambda: replace(made, shares=None))
     return made
 
 
@@ -455,16 +483,16 @@ def clusters_of_fit(model: FittedModel, smoother: Smoother) -> Clusters | None:
 
 def _left_out(model: FittedModel, smoother: Smoother, code: NDArray[np.int64]) -> Clusters:
     # By the numbers themselves: an array of labels may be changed by the caller, and is the same array then.
-    of = hashlib.sha256(code.tobytes()).digest(), *training_fit_key(model, smoother)
+    of = hashlib.sha256(code.tobytes()).digest(), *training_fit_key(smoother)
     return model._prepared.get("clusters", of, lambda: fit_clusters(smoother, code))
 
 
-def training_fit_key(model: FittedModel, smoother: Smoother) -> tuple[Any, ...]:
+def training_fit_key(smoother: Smoother) -> tuple[Any, ...]:
     """Return a cache key: everything that the local fits at the training rows depend on."""
     recipe = smoother.recipe
     return (
-        smoother.keys.rows.array, model.value_, model.key_weight_, model.key_code_, recipe.kernel, recipe.composition,
-        recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
+        smoother.keys.rows.array, smoother.keys.value, smoother.keys.weight, smoother.key_code, recipe.kernel,
+        recipe.composition, recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
     )  # fmt: skip
 
 
@@ -482,14 +510,15 @@ def rank_reporter(model: FittedModel) -> ReportRank:
     if recipe_of(model).degree:
         return model._report_rank
 
-    said: list[bool] = model._prepared.get("said of slopes", (model.value_, model.bandwidth_), lambda: [])
+    said: list[bool] = model._prepared.get("said of slopes", (model.bandwidth_,), lambda: [])
 
     def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         if said or not np.any(occupied & (rank < columns)):
             return
         # Constants and dependent columns take nothing from the correction in the other directions.
-        weight, key = model.key_weight_, scaled_keys(model)
-        columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
+        if source_of(model) is None:
+            weight, key = model.key_weight_, scaled_keys(model)
+            columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
         (few,) = np.nonzero(occupied & (rank < columns))
         if few.size:
             said.append(True)
@@ -506,7 +535,7 @@ def shaped(model: FittedModel, query: Array, values: Array) -> Array:
     """Return values of a fit (m, c) in the shape of predictions, or those of slopes (m, d, c) as by `per_unit`."""
     if values.ndim == 3:
         return per_unit(model, query, values)
-    return values[:, 0] if model.value_.ndim == 1 else values
+    return values[:, 0] if has_one_output(model) else values
 
 
 def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:

@@ -38,7 +38,7 @@ class RowAttribute:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         raise AttributeError(
             f"this {owner.__name__} was fitted to rows that are not in memory, so there is no {self._name}; fit it to "
-            "arrays, such as a sample of the rows"
+            "arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
         )
 
 

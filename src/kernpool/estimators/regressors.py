@@ -16,7 +16,7 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import RankNotes, need_rows, scaled_keys
+from kernpool.estimators.fitted_model import RankNotes, scaled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -116,8 +116,9 @@ class KernelRegressor(
 
         For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
-        `loo_error_` is that of the sample. With a number the rows are not read before `predict`. `attention_weights`,
-        `leave_one_out` and what else needs the rows themselves is for arrays only.
+        `loo_error_` is that of the sample. With a number the rows are not read before `predict`. Standard errors
+        take the noise from residuals of up to 4000 rows (`Prediction`). `attention_weights`, `leave_one_out` and what
+        else needs the rows themselves is for arrays only.
 
         Examples
         --------
@@ -267,10 +268,8 @@ class KernelRegressor(
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
         check_flag("return_std", return_std)
-        if return_std:
-            need_rows(self, "return_std needs")
         source = source_of(self)
-        if source is not None and not isinstance(source, ChunkPairs) and is_on_dask(X):
+        if not (return_std or source is None or isinstance(source, ChunkPairs)) and is_on_dask(X):
             return predict_lazily(self, source, X)  # type: ignore[no-any-return]  # a Dask array
         prediction = self.get_prediction(X)
         mean = prediction.mean.copy()  # the caller's to change

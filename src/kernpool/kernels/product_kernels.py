@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -164,6 +165,16 @@ def _named() -> dict[tuple[int, int], Kernel]:
     return known
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ProductKernel(Kernel):
+    """Product ``K(u) K(u / ratio)`` as a single kernel, which is pickled as its kernel and ratio, `of`."""
+
+    of: tuple[Kernel, float] = (get_kernel("constant"), 1.0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_profiles, self.of
+
+
 def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
     """Return the product ``K(u) K(u / ratio)`` as a single kernel that compiled loops do not support.
 
@@ -173,7 +184,7 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
     def both(one: Profile, combine: Callable[[Array, Array], Array]) -> Profile:
         return lambda u: combine(one(u), one(u / ratio))
 
-    return Kernel(
+    return ProductKernel(
         name=f"{kernel.name} times itself at {ratio:.17g}",
         profile=both(kernel.profile, np.multiply),
         log_profile=both(kernel.log_profile, np.add),
@@ -182,6 +193,7 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
         integral=math.nan,
         roughness=math.nan,
         second_moment=math.nan,
+        of=(kernel, ratio),
     )
 
 

@@ -2,7 +2,8 @@
 
 Read `linear_smoother.py` first: the training rows, how they are pooled, and the cache of their sums.
 `quadratic_forms.py` has inner products of linear weights, of which variances are made; `bias_correction.py` the
-estimates, plain or bias-corrected, of the curve and its slopes.
+estimates, plain or bias-corrected, of the curve and its slopes. `stored_rows.py` has the smoother of rows that are not
+in memory.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
@@ -16,20 +17,24 @@ from kernpool.smoother.linear_smoother import (
     report_empty,
 )
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, squared_norm
+from kernpool.smoother.stored_rows import MeanSlopes, StoredSmoother, mean_slopes
 
 __all__ = [
     "Estimate",
     "EvaluationPoints",
     "Fitted",
     "LinearWeights",
+    "MeanSlopes",
     "SharedSums",
     "Smoother",
+    "StoredSmoother",
     "WeightTables",
     "estimate",
     "estimates",
     "fill_in_silence",
     "inner",
     "log_mass",
+    "mean_slopes",
     "report_empty",
     "squared_norm",
     "value_shares",

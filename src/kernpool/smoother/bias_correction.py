@@ -285,7 +285,7 @@ def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
         return [(1.0, smoother)]
     planes = smoother.of_degree(1)
     if method == "undersmoothed":
-        return [(1.0, planes.widened(float(smoother.weight.sum()) ** RATE))]
+        return [(1.0, planes.widened(smoother.rows**RATE))]
     if method == "quadratic":
         if smoother.columns > MOST_COLUMNS:
             raise ValueError(

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, center_of_values, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Fill, PoolState
-from kernpool.execution.text_table import ROWS
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, effective_rows, limit_values, sum_problem
-from kernpool.smoother.quadratic_forms import Summed
+from kernpool.smoother.quadratic_forms import Summed, Terms, norms_by_rows
 
 Array = NDArray[np.float64]
 Known = tuple[Problem, PoolState]
@@ -189,6 +188,11 @@ class Smoother:
         return np.ones(n) if weight is None else weight * self.keys.unit
 
     @property
+    def rows(self) -> float:
+        """Number of training rows, each counted by its frequency weight."""
+        return float(self.weight.sum())
+
+    @property
     def value(self) -> Array:
         """Outputs of the training rows, of shape (n, c)."""
         return np.asarray(self.keys.value + self.keys.center)
@@ -199,8 +203,16 @@ class Smoother:
         return EvaluationPoints(self.keys.rows.array, self.key_code)
 
     def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes at the first six evaluation points, those that a printed table shows."""
-        return effective_rows(self.problem(places.rows(slice(0, ROWS))), self.weight)
+        """Return the effective sample sizes at evaluation points."""
+        return effective_rows(self.problem(places), self.weight)
+
+    def of_residuals(self) -> Smoother:
+        """Return the smoother of the rows whose residuals are known, which are all of them here."""
+        return self
+
+    def norms_by_rows(self, terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
+        """Return the squared norms of linear weights at some queries, by the weight of every row."""
+        return norms_by_rows(terms, rows, psi)
 
     def of_degree(self, degree: int) -> Smoother:
         """Return the smoother with another polynomial degree and the same bandwidths; only degree 1 keeps the ridge."""

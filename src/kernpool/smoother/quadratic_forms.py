@@ -60,6 +60,12 @@ class LinearWeights:
     base: Array
     tilt: Array
 
+    def over(self, key: Array, weight: Array | None) -> LinearWeights:
+        """Return the linear weights of other keys, with these frequencies, in the same fits."""
+        nothing = np.zeros((len(key), 1))
+        problem = replace(self.problem, key=key, value=nothing, value_center=np.zeros(1), prepared=None)
+        return replace(self, problem=replace(problem, key_weight=weight, weight_unit=1.0))
+
     def scaled(self, layout: Layout, width: float) -> tuple[Array, Array]:
         """Return base and tilt for offsets in bandwidths of a state, which are `width` of the own bandwidths."""
         return self.base, in_other_bandwidths(self.tilt, layout, width)
@@ -99,7 +105,7 @@ class WeightTables:
     @property
     def places(self) -> int:
         """Number of queries per block, so that the weight matrix of a block holds at most about two million numbers."""
-        return max(1, PAIRS // len(self.kept))
+        return max(1, PAIRS // max(1, len(self.kept)))
 
     def summed(self, product: Array, psi: Array | None = None) -> Array:
         """Return, for each query, the sum over keys of products of linear weights, each divided by the key's frequency.
@@ -164,7 +170,20 @@ def inner(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | N
     return total
 
 
-def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi: Array | None = None) -> Array:
+def norms_by_rows(terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
+    """Return the squared norms of linear weights at some queries, by the weight of every key."""
+    tables, total = WeightTables.of(terms), np.empty(len(rows))
+    for which in cut(len(rows), tables.places):
+        total[which] = tables.summed(tables.rows(rows[which]) ** 2, psi)
+    return total
+
+
+def squared_norm(
+    terms: Terms,
+    sums: Summed,
+    psi: Array | None = None,
+    by_rows: Callable[[Terms, NDArray[np.intp], Array | None], Array] = norms_by_rows,
+) -> Array:
     """Return, for each query, the squared norm of a linear combination of linear weights.
 
     Parameters
@@ -173,6 +192,8 @@ def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi
         Coefficients and linear weights.
     sums, psi
         As of `inner`.
+    by_rows : callable
+        Computes norms that moments do not give; `Smoother.norms_by_rows`.
 
     Returns
     -------
@@ -188,9 +209,7 @@ def squared_norm(terms: Sequence[tuple[float, LinearWeights]], sums: Summed, psi
             error += abs(factor) * rounding
     doubtful = np.flatnonzero(error > DOUBT * total)
     if doubtful.size:
-        tables = WeightTables.of(terms)
-        for which in cut(doubtful.size, tables.places):
-            total[doubtful[which]] = tables.summed(tables.rows(doubtful[which]) ** 2, psi)
+        total[doubtful] = by_rows(terms, doubtful, psi)
     return np.maximum(total, 0.0)
 
 

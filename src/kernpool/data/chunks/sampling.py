@@ -30,6 +30,8 @@ class RowSample(NamedTuple):
         The numbers of the rows, by which samples join.
     key_range : ndarray of shape (2, d)
         Minimum and maximum of each key column over all rows of positive weight.
+    place : ndarray of int
+        Index of each row among all.
     """
 
     key: Array
@@ -38,6 +40,7 @@ class RowSample(NamedTuple):
     rows: int
     lot: Array
     key_range: Array
+    place: NDArray[np.intp]
 
 
 def generator_at(seed: int, first: int) -> np.random.Generator:
@@ -102,9 +105,10 @@ def draw_sample(
         taken = taken[_smallest(lots[taken], size)]
         part = RowSample(
             chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken],
-            range_of(chunk.key[weight > 0]),
+            range_of(chunk.key[weight > 0]), first + taken,
         )  # fmt: skip
         sample = join_samples([sample, part], size)
+        first += len(lots)
     return sample
 
 
@@ -116,8 +120,9 @@ def join_samples(samples: Sequence[RowSample | None], size: int) -> RowSample | 
     lot = np.concatenate([sample.lot for sample in some])
     stay = _smallest(lot, size)
     key, value, weight = (np.concatenate([sample[i] for sample in some])[stay] for i in range(3))
+    place = np.concatenate([sample.place for sample in some])[stay]
     key_range = joined_ranges([sample.key_range for sample in some])
-    return RowSample(key, value, weight, sum(sample.rows for sample in some), lot[stay], key_range)
+    return RowSample(key, value, weight, sum(sample.rows for sample in some), lot[stay], key_range, place)
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:

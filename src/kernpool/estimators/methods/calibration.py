@@ -191,7 +191,7 @@ def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> 
 
     They are computed again only for other clusters or another policy for empty windows.
     """
-    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(model, smoother))
+    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(smoother))
     return model._prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
 
 

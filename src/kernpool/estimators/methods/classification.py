@@ -387,7 +387,7 @@ def probabilities_of(model: FittedClassifier) -> Probabilities:
         recipe.empty,
         recipe.n_jobs,
         float(model.prior_share_),
-        *training_fit_key(model, smoother),
+        *training_fit_key(smoother),
     )
     return model._prepared.get(
         "probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group)

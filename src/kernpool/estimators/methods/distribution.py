@@ -53,7 +53,7 @@ def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
         columns = zip(outcomes.value.T, output.T, fitted.T, center.T, strict=True)
         return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
 
-    of = (method, *training_fit_key(model, smoother_of(model)))
+    of = (method, *training_fit_key(smoother_of(model)))
     found: Array = model._prepared.get("y bandwidth", of, make)
     return found.copy()
 

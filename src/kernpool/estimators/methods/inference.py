@@ -22,6 +22,7 @@ from kernpool.core import MOST_COLUMNS, LocalFit, Prepared, Problem, fill_empty
 from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
+    inference_smoother,
     need_rows,
     pairs_of,
     per_unit,
@@ -38,7 +39,7 @@ from kernpool.estimators.fitted_model import (
     training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, source_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
@@ -58,8 +59,8 @@ from kernpool.inference.variance.standard_errors import (
     warn_of_ranks,
 )
 from kernpool.kernels import get_kernel
-from kernpool.pooling import Recipe, Sums, choose, effective_rows, weight_tables
-from kernpool.smoother import Estimate, EvaluationPoints, Smoother, estimates
+from kernpool.pooling import Recipe, Sums, choose, weight_tables
+from kernpool.smoother import Estimate, EvaluationPoints, MeanSlopes, Smoother, estimates, mean_slopes
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -174,8 +175,7 @@ class PredictionBase(NamedCalls):
         Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
         outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        need_rows(self.model, "effective sample sizes need")
-        return effective_rows(self._problem, self.model.key_weight_)
+        return inference_smoother(self.model).effective_rows(self._places)
 
     def weights(self, *, max_bytes: int = 1 << 30) -> Array:
         r"""Compute the weight of every training output in each prediction: the equivalent kernel.
@@ -246,7 +246,9 @@ class Prediction(PrintedResult, PredictionBase):
     Each property is computed when it is first used, and kept; arrays are read-only. The mean, the slopes of local
     planes and their weights come from one pass over the training rows, which the standard error shares where it is made
     of the same sums. The object holds on to the rows of the model at that time, never changes, and may be shared among
-    threads. For a model fitted to chunks it has `mean` and `has_support`; all else needs the rows themselves.
+    threads. For a model fitted to chunks or on Dask sums go through all rows, and the noise is that of leave-one-out
+    residuals of at most 4000 rows, drawn at random by `random_state`; weights, simultaneous bands, groups and other
+    variances need the rows themselves.
 
     Weights are frequencies: a weight of 3 is three equal rows. With ``extrapolate="clip"`` standard errors and slopes
     are those of the planes. The first standard error leaves out each training row once, one pass over pairs of them,
@@ -281,7 +283,9 @@ class Prediction(PrintedResult, PredictionBase):
 
     @computed_once
     def _smoother(self) -> Smoother:
-        return smoother_of(self.model)
+        if self.variance != "local":
+            need_rows(self.model, f"variance={self.variance!r} needs")
+        return inference_smoother(self.model)
 
     @computed_once
     def _clusters(self) -> Clusters | None:
@@ -357,30 +361,29 @@ class Prediction(PrintedResult, PredictionBase):
         rows are denser on one side. NaN where the window is empty and ``empty="nan"``; zero there with the other
         policies, whose values do not depend on the place. A user-defined kernel without `log_slope` raises ValueError.
         """
-        need_rows(self.model, "slopes need")
         slopes = self._slopes_of_planes() if self.model._degree else self._slopes_of_constants()
         return per_unit(self.model, self.query, slopes)
 
     def _slopes_of_planes(self) -> Array:
         fit = self._planes
-        slopes: Array = fit.slope / self._problem.similarity.bandwidth[:, None]
+        slopes: Array = fit.slope / np.broadcast_to(self._recipe.bandwidth, fit.slope.shape[1])[:, None]
         fill_empty(slopes.reshape(len(slopes), -1), fit.occupied, "nan")
         return slopes
 
     def _slopes_of_constants(self) -> Array:
         """Return the slopes of weighted means: those of the sums, one output after the other."""
-        problem, progress, n_jobs = self._problem, current_progress(), self.model.n_jobs
-        plan = choose(problem, self.model.algorithm, reuse=True)
-        state = self._sums.state if self._sums.center is None else plan.reduce(problem, n_jobs=n_jobs)
-        (m, d), c = problem.query.shape, problem.value.shape[1]
-        slopes = np.empty((m, d, c))
-        for b in range(c):
-            cotangent = np.zeros((m, c))
-            cotangent[:, b] = 1.0
-            found = plan.pullback(problem, state, cotangent, ["query"], n_jobs=n_jobs, progress=progress)
-            slopes[:, :, b] = found.query
-        flat = self._recipe.fill_empty(
-            slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), d * c))
+        source, recipe, progress = source_of(self.model), self._recipe, current_progress()
+        state = self._sums.state
+        if source is None:
+            problem = self._problem
+            if self._sums.center is not None:
+                state = choose(problem, recipe.algorithm, reuse=True).reduce(problem, n_jobs=recipe.n_jobs)
+            slopes = mean_slopes(problem, state, recipe.algorithm, recipe.n_jobs, progress)
+        else:
+            slopes = source.ask(MeanSlopes(source.asked(recipe, self.query), state), progress)
+        m = len(slopes)
+        flat = recipe.fill_empty(
+            slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), slopes[0].size))
         )
         return flat.reshape(slopes.shape)
 
@@ -408,6 +411,8 @@ class Prediction(PrintedResult, PredictionBase):
         """
         level = as_level(level)
         check_options(method, self.variance, simultaneous, ("auto", *METHODS))
+        if simultaneous:
+            need_rows(self.model, "simultaneous bands need")
         check_choice("quantity", quantity, QUANTITIES)
         options = {
             "level": level,
@@ -438,12 +443,12 @@ class Prediction(PrintedResult, PredictionBase):
             for values in (found.center, found.lower, found.upper, found.standard_error)
         )
         critical = found.critical
-        if isinstance(critical, np.ndarray) and self.model.value_.ndim == 1:
-            critical = critical[:, 0]
+        if isinstance(critical, np.ndarray):
+            critical = shaped(self.model, self.query, critical)
         axes = ("output",) if quantity == "fit" else ("column", "output")
         return replace(
             found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
-            effective_rows=smoother.effective_rows(places),
+            effective_rows=smoother.effective_rows(places.rows(slice(0, ROWS))),
         )  # fmt: skip
 
     def to_frame(self, level: float = 0.95) -> Any:
@@ -502,7 +507,7 @@ class Prediction(PrintedResult, PredictionBase):
         facts, names = {"rows": f"{len(self)}"}, ["row", "output"][: mean.ndim]
         try:
             found, se = few.confidence_interval(), few.standard_error
-        except (TypeError, ValueError):  # rows in chunks, or too few of them: only the mean is known
+        except (TypeError, ValueError):  # another variance of rows in chunks, or too few rows: only the mean is known
             names, rows = [*names, "mean"], [[*map(str, i), f"{mean[i]:.4g}"] for i in at]
         else:
             facts |= {"level": f"{found.level:g}, pointwise", "method": found.method}
@@ -540,14 +545,16 @@ class Inference(FittedModel):
         Returns
         -------
         Prediction
-            Nothing is computed before it is used, and nothing twice. Of a model fitted to chunks it has `mean` and
-            `has_support`; all else raises a TypeError.
+            Nothing is computed before it is used, and nothing twice.
 
         Raises
         ------
         ValueError
             If `variance` or the groups are invalid. Standard errors raise it if there are fewer than five rows or
             clusters, or the fit takes all degrees of freedom; and slopes of weighted means for some kernels.
+        TypeError
+            If the model was fitted to chunks, and there are groups. Standard errors by another `variance` than
+            ``"local"`` raise it then.
 
         Warns
         -----
@@ -567,6 +574,8 @@ class Inference(FittedModel):
         array([[2.]])
         """
         check_variance(variance)
+        if groups is not None:
+            need_rows(self, "groups need")
         code = None if groups is None else number_clusters(groups, smoother_of(self).weight)
         return prediction_at(Prediction, self, X, variance=variance, groups=code)
 

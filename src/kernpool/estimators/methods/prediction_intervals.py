@@ -42,6 +42,7 @@ from kernpool.estimators.methods.calibration import (
 )
 from kernpool.estimators.model import FittedModel, source_of
 from kernpool.execution.progress import current_progress
+from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.pooling import Recipe, StoredPairs, Sums
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, fill_in_silence, report_empty
@@ -465,4 +466,10 @@ class PredictionIntervals(FittedModel):
             method,
         )
         center, lower, upper = (shaped(self, places.query, end) for end in (found.center, found.lower, found.upper))
-        return replace(found, center=center, lower=lower, upper=upper, effective_rows=smoother.effective_rows(places))
+        return replace(
+            found,
+            center=center,
+            lower=lower,
+            upper=upper,
+            effective_rows=smoother.effective_rows(places.rows(slice(0, ROWS))),
+        )

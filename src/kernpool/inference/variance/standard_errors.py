@@ -123,13 +123,14 @@ def errors_of(
         return errors
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums = SharedSums(smoother.sums, [pair for one in found for pair in one.known])
-    noise = local_noise(smoother, places, squared, sums)
+    known = smoother.of_residuals()
+    noise = local_noise(known, places, squared, sums if known is smoother else None)
     quiet = noise.variance <= training.rounding**2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     for one in found:
         size = np.empty(0)
         if variance == "local" or one.column is not None:
-            size = np.sqrt(squared_norm(one.terms, sums))
+            size = np.sqrt(squared_norm(one.terms, sums, None, smoother.norms_by_rows))
         if variance == "local":
             residual, spread = np.ones((len(squared), 1)), size[:, None]
             error = np.sqrt(noise.variance) * spread

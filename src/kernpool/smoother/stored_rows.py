@@ -1,0 +1,187 @@
+"""The linear smoother of rows that are not in memory: sums over all of them, residuals of a sample.
+
+`StoredSmoother` is a `Smoother` for inference, with the same formulas: kernel sums go through all rows, part by part,
+as predictions do. What there would be for every row, its leave-one-out residual, there is for the rows of a sample.
+Where the sample is all rows, standard errors are those of the rows in memory.
+
+`mean_slopes` are derivatives of weighted means by the queries, with any kernel: sums over rows, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.rules_of_thumb import rate_factor
+from kernpool.core import Keys, PoolState, Problem, empty_state
+from kernpool.data.chunks.base import Chunk
+from kernpool.data.chunks.sampling import RowSample
+from kernpool.execution.progress import Progress
+from kernpool.pooling import Recipe, StoredPairs, choose
+from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, merge_states
+from kernpool.smoother.bias_correction import value_shares
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.smoother.quadratic_forms import Terms, norms_by_rows, squared_norm
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StoredSmoother(Smoother):
+    """Linear smoother of rows that are not in memory, with a sample of them in `keys`.
+
+    Parameters
+    ----------
+    source : StoredPairs
+        All rows.
+    place : ndarray of int, shape (k,)
+        Index among all rows of each row of the sample.
+    total : float
+        Number of rows, each counted by its frequency.
+    sample_factor : float
+        Bandwidths for the rows of the sample alone, in units of those for all rows.
+    """
+
+    source: StoredPairs
+    place: NDArray[np.intp]
+    total: float
+    sample_factor: float
+
+    @classmethod
+    def of(cls, source: StoredPairs, sample: RowSample | None, recipe: Recipe) -> StoredSmoother:
+        """Build the smoother of stored pairs from a sample of them; raise ValueError if none has a weight."""
+        if sample is None or not sample.rows:
+            raise ValueError(NO_PAIRS)
+        keys = Keys.read(sample.key, sample.value, sample.weight)
+        factor = 1.0 / rate_factor(len(sample.key), sample.rows, sample.key.shape[1])
+        total = sample.rows * float(sample.weight.mean())
+        return cls(keys, recipe, source=source, place=sample.place, total=total, sample_factor=factor)
+
+    @property
+    def rows(self) -> float:
+        """Number of all rows; with frequencies that differ, as the sample has them on average."""
+        return self.total
+
+    def of_residuals(self) -> Smoother:
+        """Return the smoother of the sample alone, with bandwidths for its number of rows."""
+        wider = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * self.sample_factor))
+        return Smoother(self.keys, wider, factor=self.factor)
+
+    def sums(self, problem: Problem) -> PoolState:
+        """Return the sums of a pooling problem over all rows, with centred values, in one pass.
+
+        Of the problem only its queries, similarity and degree count, and whether the rows of the sample, which are its
+        queries then, leave themselves out.
+        """
+        similarity = problem.similarity
+        recipe = replace(
+            self.recipe,
+            kernel=similarity.kernel,
+            bandwidth=similarity.bandwidth,
+            degree=problem.degree,
+            tol=None,
+            algorithm="auto",
+        )
+        asked = self.source.asked(recipe, problem.query)
+        place = None if problem.self_index is None else self.place
+        task = partial(_state, asked, self.keys.center[: problem.value.shape[1]], place)
+        state: PoolState = self.source.combine(task, partial(merge_states, limit=None))
+        return state
+
+    def norms_by_rows(self, terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
+        """Return the squared norms of linear weights at some queries, by the weight of every row, in one pass."""
+        assert psi is None  # residuals are those of a sample
+        return self.source.combine(partial(_norms, terms, rows), np.add)
+
+    def effective_rows(self, places: EvaluationPoints) -> Array:
+        """Return the effective sample sizes at evaluation points, from two passes."""
+        share = value_shares(self.of_degree(0).fit(places))
+        return np.where(np.isfinite(share.log_mass), 1.0 / squared_norm([(1.0, share)], self.sums), 0.0)
+
+
+def _state(
+    asked: QueryBatch, center: Array, place: NDArray[np.intp] | None, chunks: Iterable[Chunk], start: int
+) -> PoolState:
+    """Sum chunks of consecutive rows, the first of index `start`; leave out the row in each `place`, if given."""
+    state, own = empty_state(len(asked), asked.layout(len(center)).width), None
+    for chunk in chunks:
+        if place is not None:
+            inside = (place >= start) & (place < start + len(chunk.key))
+            own = np.where(inside, place - start, -1)
+        centred = chunk._replace(value=chunk.value[:, : len(center)] - center)
+        state = merge_states(state, asked.state(centred, np.zeros_like(center), own), None)
+        start += len(chunk.key)
+    return state
+
+
+def _norms(terms: Terms, rows: NDArray[np.intp], chunks: Iterable[Chunk], _start: int) -> Array:
+    """Return the part of chunks in the squared norms of linear weights at some queries."""
+    total = np.zeros(len(rows))
+    for chunk in chunks:
+        if len(chunk.key):
+            total += norms_by_rows([(a, share.over(chunk.key, chunk.weight)) for a, share in terms], rows)
+    return total
+
+
+def mean_slopes(
+    problem: Problem,
+    state: PoolState,
+    algorithm: str,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Return the derivatives of weighted means by the queries.
+
+    Parameters
+    ----------
+    problem : Problem
+        Local constant; of some of the rows, the part of the derivatives that these make.
+    state : PoolState
+        Sums over all rows.
+    algorithm, n_jobs, progress
+        As in `kernpool.pool`.
+
+    Returns
+    -------
+    ndarray of shape (m, d, c)
+        Takes one pass for each output.
+    """
+    plan = choose(problem, algorithm, reuse=True)
+    (m, d), c = problem.query.shape, problem.value.shape[1]
+    slopes = np.empty((m, d, c))
+    for b in range(c):
+        cotangent = np.zeros((m, c))
+        cotangent[:, b] = 1.0
+        found = plan.pullback(problem, state, cotangent, ["query"], n_jobs=n_jobs, progress=progress)
+        slopes[:, :, b] = found.query
+    return slopes
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSlopes:
+    """Map-reduce query for the derivatives of weighted means of rows that are not in memory.
+
+    Parameters
+    ----------
+    asked : QueryBatch
+        The queries.
+    state : PoolState
+        Sums over all rows.
+    """
+
+    asked: QueryBatch
+    state: PoolState
+
+    def of(self, chunk: Chunk) -> Array:
+        """Return what the rows of one chunk add to the derivatives."""
+        recipe = self.asked.recipe
+        problem = recipe.problem(self.asked.query, chunk.key, chunk.value, key_weight=chunk.weight)
+        return mean_slopes(problem, self.state, recipe.algorithm, recipe.n_jobs)
+
+    def joined(self, one: Array, other: Array) -> Array:
+        """Add the derivatives of two disjoint sets of rows."""
+        return one + other
