@@ -24,7 +24,15 @@ from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, weight_left_out
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
 from kernpool.core.similarity import KernelLogits, check_composition
-from kernpool.core.state import EmptyWindowWarning, PoolState, check_empty, empty_state, fill_empty, merge
+from kernpool.core.state import (
+    EmptyWindowWarning,
+    PoolState,
+    check_empty,
+    empty_state,
+    fill_empty,
+    fill_in_silence,
+    merge,
+)
 
 __all__ = [
     "FLOAT64",
@@ -54,6 +62,7 @@ __all__ = [
     "column_range",
     "empty_state",
     "fill_empty",
+    "fill_in_silence",
     "in_unit",
     "merge",
     "monomials",

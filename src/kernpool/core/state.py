@@ -24,6 +24,7 @@ from kernpool.execution.warnings import underflow_is_zero, warn_caller
 Array = NDArray[np.float64]
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
 Fill = Callable[[NDArray[np.intp]], Array]
+CONSTANTS = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # of empty windows; with other policies they have a fit
 
 
 class EmptyWindowWarning(RuntimeWarning):
@@ -119,6 +120,17 @@ def fill_empty(
                 "exclude_self or groups exclude",
                 EmptyWindowWarning,
             )
+    return values
+
+
+def fill_in_silence(values: Array, occupied: NDArray[np.bool_], empty: str, fill: Fill) -> Array:
+    """Fill in place the values of empty windows, without a warning or error: NaN for ``"nan"`` and ``"raise"``.
+
+    `fill` returns the nearest value, or the mean, for the indices of empty windows.
+    """
+    (rows,) = np.nonzero(~occupied)
+    if rows.size:
+        values[rows] = CONSTANTS[empty] if empty in CONSTANTS else fill(rows)
     return values
 
 

@@ -500,7 +500,7 @@ def _lazy(recipe: Recipe, array: Any, partitions: Partitions, limits: tuple[Arra
     for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
         asked = delayed(partial(QueryBatch.of, recipe))(block)
         state, filled = state_tree(asked, partitions, center), None
-        if recipe.empty in ("nearest", "mean"):
+        if recipe.empty_value is None:
             limit = delayed(_empty_windows)(asked, state)
             filled = state_tree(limit, partitions, center, recipe.empty)
         pooled = delayed(_finalized)(asked, state, center, filled, partitions.flat, limits)

@@ -363,7 +363,7 @@ class Outcomes(ABC):
             return self.limit(rows).compute(functional.at(rows))[0].reshape(len(rows), -1)
 
         whole = self.recipe.fill_empty(found.reshape(len(found), -1), occupied, fill).reshape(found.shape)
-        if self.recipe.empty == "zero":
+        if self.recipe.empty_value == 0.0:
             whole[~occupied] = np.broadcast_to(functional.at_zero, whole.shape)[~occupied]
         return whole
 
@@ -483,11 +483,10 @@ class StoredOutcomes(Outcomes):
     def limit(self, rows: Index) -> Outcomes:
         """Return the nearest rows, in arrays, or all rows with equal weights, at some of the queries."""
         self._read_again(f"empty windows, with empty={self.recipe.empty!r},")
-        if self.recipe.empty == "mean":
-            constant = replace(self.recipe, kernel=get_kernel("constant"))
-            return replace(self, asked=replace(self.asked.at(rows), recipe=constant))
-        near = replace(self.recipe, kernel=get_kernel("gaussian"), bandwidth=1e-8 * self.recipe.bandwidth)
-        return self._nearest(rows, near).limit(np.arange(len(rows)))
+        recipe = self.recipe.limit
+        if recipe.kernel.name == "constant":
+            return replace(self, asked=replace(self.asked.at(rows), recipe=recipe))
+        return self._nearest(rows, recipe).limit(np.arange(len(rows)))
 
     def _nearest(self, rows: Index, recipe: Recipe) -> ArrayOutcomes:
         """Return the rows that have weight, by some recipe, for queries far from all rows, read into memory."""

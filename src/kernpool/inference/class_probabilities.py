@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
-from kernpool.core.state import EmptyWindowWarning, fill_empty
+from kernpool.core.state import EmptyWindowWarning
 from kernpool.execution.text_table import IntervalTable
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import fit_squares, need_rows
@@ -105,8 +105,8 @@ class Probabilities:
         An empty window is an error if the recipe's policy is to raise.
         """
         fitted = self.smoother.fit(places)
-        if self.smoother.recipe.empty == "raise":
-            fill_empty(fitted.fit.intercept, fitted.fit.occupied, "raise")
+        if self.smoother.recipe.refuses_empty:
+            self.smoother.recipe.report_empty(fitted.fit.occupied)
         pooled = np.where(fitted.fit.occupied[:, None], np.clip(fitted.fit.intercept, 0.0, 1.0), self.prior)
         return (1.0 - self.share) * pooled + self.share * self.prior, fitted
 

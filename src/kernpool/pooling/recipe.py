@@ -21,7 +21,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
-from kernpool.core.state import Empty, Fill, PoolState, check_empty, fill_empty
+from kernpool.core.state import CONSTANTS, Empty, Fill, PoolState, check_empty, fill_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
@@ -31,6 +31,9 @@ from kernpool.pooling.group_plan import GroupPlan, plan_of_groups
 from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm, name_of_each
 
 Array = NDArray[np.float64]
+
+
+NEAREST = 1e-8  # times the bandwidth: a window in which only the nearest keys have weight
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
@@ -144,6 +147,32 @@ class Recipe:
         Parameters are those of `core.state.fill_empty`.
         """
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
+
+    @property
+    def empty_value(self) -> float | None:
+        """Value of queries without any key of positive weight; None where it is a fit, of the nearest or all keys."""
+        return CONSTANTS.get(self.empty)
+
+    @property
+    def refuses_empty(self) -> bool:
+        """Whether queries without any key of positive weight are an error."""
+        return self.empty == "raise"
+
+    @property
+    def warns_of_empty(self) -> bool:
+        """Whether there is a warning of queries without any key of positive weight."""
+        return self.empty == "nan" or (self.empty == "nearest" and self.warns_of_nearest)
+
+    def report_empty(self, occupied: NDArray[np.bool_]) -> None:
+        """Warn of queries without any key of positive weight, or raise ValueError, if the policy is to do so."""
+        self.fill_empty(np.zeros((len(occupied), 1)), occupied, lambda rows: np.zeros((len(rows), 1)))
+
+    @property
+    def limit(self) -> Recipe:
+        """Recipe of the fit that queries without any key of positive weight get: of the nearest key, or of all."""
+        if self.empty == "nearest":
+            return replace(self, kernel=get_kernel("gaussian"), bandwidth=NEAREST * self.bandwidth)
+        return replace(self, kernel=get_kernel("constant"))
 
     def ridge_weight(self, columns: int) -> Array | None:
         """Return the ridge penalty of each column as a sum of kernel weights; None without a ridge."""
@@ -272,7 +301,7 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
     # A tree for the limit would replace the cached one that the next queries need.
     bare = replace(problem, factors=None, degree=0, prepared=None)
     if empty == "nearest":
-        return bare.with_kernel(get_kernel("gaussian"), factor=1e-8)
+        return bare.with_kernel(get_kernel("gaussian"), factor=NEAREST)
     return bare.with_kernel(get_kernel("constant"))
 
 

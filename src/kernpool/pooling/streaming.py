@@ -116,7 +116,7 @@ class RunningPool:
             empty=empty,
             n_jobs=n_jobs,
         )
-        if empty in ("nearest", "mean"):
+        if recipe.empty_value is None:
             raise ValueError(f"empty={empty!r} needs the pairs, which are not kept; use 'nan', 'zero' or 'raise'")
         asked = QueryBatch.of(recipe, query)
         rows = asked.query.array

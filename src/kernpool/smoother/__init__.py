@@ -12,9 +12,7 @@ from kernpool.smoother.linear_smoother import (
     Fitted,
     SharedSums,
     Smoother,
-    fill_in_silence,
     log_mass,
-    report_empty,
 )
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, squared_norm
 from kernpool.smoother.stored_rows import MeanSlopes, StoredSmoother, mean_slopes
@@ -31,11 +29,9 @@ __all__ = [
     "WeightTables",
     "estimate",
     "estimates",
-    "fill_in_silence",
     "inner",
     "log_mass",
     "mean_slopes",
-    "report_empty",
     "squared_norm",
     "value_shares",
 ]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, center_of_values, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
-from kernpool.core.state import Fill, PoolState
+from kernpool.core.state import PoolState, fill_in_silence
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, effective_rows, limit_values, sum_problem
 from kernpool.smoother.quadratic_forms import Summed, Terms, norms_by_rows
@@ -309,7 +309,8 @@ class Smoother:
     @property
     def fills_empty(self) -> bool:
         """Whether queries without a row in the kernel's support get a value, by the policy for empty windows."""
-        return not np.isnan(CONSTANTS.get(self.recipe.empty, 0.0))
+        value = self.recipe.empty_value
+        return value is None or not np.isnan(value)
 
     def fill_empty(
         self, problem: Problem, values: Array, occupied: NDArray[np.bool_], *, report: bool = False
@@ -334,28 +335,9 @@ class Smoother:
             `values`.
         """
         if report:
-            report_empty(self.recipe, occupied)
+            self.recipe.report_empty(occupied)
         fill = partial(limit_values, problem, empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
         return fill_in_silence(values, occupied, self.recipe.empty, fill)
-
-
-CONSTANTS = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # of empty windows, by policy; others have values by window
-
-
-def fill_in_silence(values: Array, occupied: NDArray[np.bool_], empty: str, fill: Fill) -> Array:
-    """Fill in place the values of empty windows, without a warning or error: NaN for ``"nan"`` and ``"raise"``.
-
-    `fill` returns the nearest value, or the mean, for the indices of empty windows.
-    """
-    (rows,) = np.nonzero(~occupied)
-    if rows.size:
-        values[rows] = CONSTANTS[empty] if empty in CONSTANTS else fill(rows)
-    return values
-
-
-def report_empty(recipe: Recipe, occupied: NDArray[np.bool_]) -> None:
-    """Warn of empty windows, or raise ValueError, as the recipe's policy says; with "mean" and "zero" neither."""
-    recipe.fill_empty(np.zeros((len(occupied), 1)), occupied, lambda rows: np.zeros((len(rows), 1)))
 
 
 @dataclass(frozen=True, eq=False)

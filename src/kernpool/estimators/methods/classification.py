@@ -103,7 +103,7 @@ class ClassPrediction(PredictionBase):
         How much each would vary if the rows were drawn again, bias not counted, as `predict_proba` explains.
         """
         of = _independent(self.model, "standard errors")
-        return standard_errors(of, self._places, warn=self.model.empty not in ("nan", "nearest"))
+        return standard_errors(of, self._places, warn=not self._recipe.warns_of_empty)
 
     @computed_once
     def _frequencies(self) -> tuple[Array, Array]:

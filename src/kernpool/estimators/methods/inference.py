@@ -337,7 +337,7 @@ class Prediction(PrintedResult, PredictionBase):
         observation is of a new cluster: residuals are those of fits without the whole cluster.
         """
         (found,), (errors,) = self._curve
-        if self._recipe.empty not in ("nan", "nearest"):  # with these `mean` warns
+        if not self._recipe.warns_of_empty:  # otherwise `mean` warns
             warn_of_empty(found)
         clusters = self._clusters
         noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)

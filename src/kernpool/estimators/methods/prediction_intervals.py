@@ -27,7 +27,7 @@ from kernpool.conformal import (
     prediction_interval,
 )
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
-from kernpool.core.input_validation import Keys
+from kernpool.core import Keys, fill_in_silence
 from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, seed_of
@@ -45,7 +45,7 @@ from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.pooling import Recipe, StoredPairs, Sums
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother, fill_in_silence, report_empty
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
     rows among the first `queries`, which are not calibration rows.
     """
     fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
-    report_empty(recipe, fit.occupied[:queries])
+    recipe.report_empty(fit.occupied[:queries])
     assert sums.fill is not None
     return fill_in_silence(fit.intercept, fit.occupied, recipe.empty, sums.fill)
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.criteria import leave_one_out
 from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
-from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state
+from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, fill_in_silence
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.encoding import group_codes
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -31,7 +31,6 @@ from kernpool.inference.variance.residuals import nothing_left
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.kernels.product_kernels import square
 from kernpool.pooling import QueryBatch, Recipe, StoredPairs, limit_values, local_fit, merge_states, sum_problem
-from kernpool.smoother.linear_smoother import CONSTANTS, fill_in_silence, report_empty
 
 Array = NDArray[np.float64]
 
@@ -111,7 +110,7 @@ class SmootherMatrix:
 
         With "mean" and "zero" there is neither. `fit` does neither.
         """
-        report_empty(self.recipe, self.local(value[:, :1]).occupied)
+        self.recipe.report_empty(self.local(value[:, :1]).occupied)
 
     def predicted_from_others(self, value: Array) -> Array:
         """Return leave-one-out predictions at the keys; the mean of all others if none is in the kernel's support."""
@@ -260,10 +259,11 @@ def bootstrap(
     cluster = None if groups is None else as_clusters(groups, n)
     seed = random_draws.as_seed(how.random_state)
     if how.kind in ("pairs", "poisson"):
-        policy, others = there.recipe.empty, "'nearest' or 'mean'"
+        others, drawn = "'nearest' or 'mean'", _of_rows(there, value, units, cluster, how, seed)
         # With these two no window is empty, unless all Poisson counts of a resample are zero.
-        remedy = f"use a larger bandwidth, or empty={others}" if policy == "nan" else "kind='pairs' draws rows always"
-        fits = _check_windows(_of_rows(there, value, units, cluster, how, seed), how, policy, others, remedy)
+        is_fit = there.recipe.empty_value is None
+        remedy = "kind='pairs' draws rows always" if is_fit else f"use a larger bandwidth, or empty={others}"
+        fits = _check_windows(drawn, how, there.recipe, others, remedy)
     else:
         fits = _of_values(fit, there, value, units, cluster, how, seed)
     shape = (len(there.problem.query),) if flat and c == 1 else (len(there.problem.query), c)
@@ -362,8 +362,8 @@ def _of_rows(
     there: SmootherMatrix, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
 ) -> Iterator[Array]:
     """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
-    policy = there.recipe.empty
-    if policy == "nearest":  # which leaves no NaN to count
+    constant = there.recipe.empty_value
+    if constant is None:  # which leaves no NaN to count
         there.report_empty(value)
     for number in range(how.n_resamples):
         times = resampled_counts(how.kind, seed, number, len(value), units, cluster)
@@ -372,11 +372,11 @@ def _of_rows(
             problem = replace(there.problem, key_weight=weight, weight_unit=unit, prepared=None)
             yield replace(there, problem=problem).fit(value)
         else:
-            yield np.full((len(there.problem.query), value.shape[1]), CONSTANTS.get(policy, np.nan))
+            yield np.full((len(there.problem.query), value.shape[1]), np.nan if constant is None else constant)
 
 
-def _check_windows(fits: Iterator[Array], how: Resampling, policy: str, others: str, remedy: str) -> Iterator[Array]:
-    """Yield the fits to resamples; with NaN, which an empty window has, raise if `policy` says so, or warn at the end.
+def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe, others: str, remedy: str) -> Iterator[Array]:
+    """Yield the fits to resamples; if one has NaN, of an empty window, raise if the recipe says so, or warn at the end.
 
     `others` names policies for the error, `remedy` is what the warning advises.
     """
@@ -384,7 +384,7 @@ def _check_windows(fits: Iterator[Array], how: Resampling, policy: str, others: 
     for number, fit in enumerate(fits):
         if np.isnan(fit).any():
             empty += 1
-            if policy == "raise":
+            if recipe.refuses_empty:
                 raise ValueError(
                     f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
                     f"empty={others}"
@@ -574,14 +574,15 @@ def _collect_states(
         through the pairs once more for each resample.
     """
     recipe, m = asked.recipe, len(asked)
+    constant = np.nan if recipe.empty_value is None else recipe.empty_value
     ridge = recipe.ridge_weight(asked.query.array.shape[1])
 
     def fits() -> Iterator[Array]:
         for number in range(how.n_resamples):
             part = state.rows(slice(number * m, (number + 1) * m))
             fit = asked.sums(part, center, flat).fit(ridge)
-            values = np.where(fit.occupied[:, None], fit.intercept, CONSTANTS.get(recipe.empty, np.nan))
+            values = np.where(fit.occupied[:, None], fit.intercept, constant)
             yield values[:, 0] if flat else values
 
     remedy = "use a larger bandwidth, or a kernel of infinite support"
-    return how.collect(_check_windows(fits(), how, recipe.empty, "'nan' or 'zero'", remedy), statistic, None)
+    return how.collect(_check_windows(fits(), how, recipe, "'nan' or 'zero'", remedy), statistic, None)

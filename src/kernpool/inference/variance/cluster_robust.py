@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import may_underflow
-from kernpool.core import Problem
+from kernpool.core import Problem, fill_in_silence
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.variance.residuals import Training
 from kernpool.kernels import is_compiled
 from kernpool.pooling.recipe import limit_values
-from kernpool.smoother import Estimate, Smoother, WeightTables, fill_in_silence
+from kernpool.smoother import Estimate, Smoother, WeightTables
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -32,11 +32,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.state import PoolState, merge
+from kernpool.core.state import PoolState, fill_in_silence, merge
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.pooling.recipe import limit_values
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, fill_in_silence, inner, log_mass, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, value_shares
 from kernpool.smoother.quadratic_forms import Summed
 
 Array = NDArray[np.float64]
