@@ -258,7 +258,7 @@ def write(trials: list[Trial], *, keep: bool) -> list[str]:
         keep=keep,
     )
     missed = [f"{np.sum(ratios > BAR)} picks, the worst {ratios.max():.2f} times the fastest"] if within < 1 else []
-    return missed + [f"on average {ratios.mean():.3f} times the fastest"] * (ratios.mean() > MEAN_BAR)
+    return missed + ([f"on average {ratios.mean():.3f} times the fastest"] if ratios.mean() > MEAN_BAR else [])
 
 
 def main() -> None:
