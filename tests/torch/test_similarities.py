@@ -331,6 +331,7 @@ def test_a_model_may_be_built_without_memory_first(form):
         ({"form": "per_feature", "bandwidth": [1.0, -2.0]}, "bandwidth must be positive and finite"),
         ({"form": "per_feature", "bandwidth": []}, "bandwidth must be one number"),
         ({"bandwidth": [1.0, 2.0]}, "one per feature, got .* with form='shared'"),
+        *(({"bandwidth": width}, "bandwidth must be positive") for width in (0.0, -1.0, np.nan, np.inf)),
         ({"output_size": 2}, "belongs to form='linear'"),
         ({"form": "linear", "size": 2, "output_size": 3}, "at most the number of features, 2, got 3"),
         ({"parameterization": "sigma"}, "parameterization must be"),
