@@ -179,17 +179,6 @@ def test_collapsed_nodes_keep_their_digits(kernel, generator):
     assert count_pairs(own) == 200 * 128  # the leaf of the own key, and nothing else
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "boxcar"])
-def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, generator):
-    query, key, value = generator.random((20_000, 2)), generator.random((60_000, 2)), generator.normal(size=60_000)
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.003)
-    states = [choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs) for n_jobs in (1, 2, 8)]
-    for state in states[1:]:
-        assert state.denominator.tobytes() == states[0].denominator.tobytes()
-        assert state.numerator.tobytes() == states[0].numerator.tobytes()
-        assert state.shift.tobytes() == states[0].shift.tobytes()
-
-
 def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
     query, key, value = generator.random((10_000, 2)), generator.random((40_000, 2)), generator.normal(size=40_000)
     everything = len(query) * len(key)
