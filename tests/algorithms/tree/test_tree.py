@@ -1,10 +1,5 @@
 """The tree: what it may leave out, what it must not, and that it leaves out a lot."""
 
-import subprocess
-import sys
-import textwrap
-import time
-
 import numpy as np
 import pytest
 
@@ -232,23 +227,3 @@ def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
             right = getattr(expected, name)
             np.testing.assert_allclose(getattr(found, name), right, rtol=1e-10, atol=1e-13 * np.abs(right).max())
             assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_is_answered(n_jobs):
-    script = f"""
-    import numpy as np, kernpool
-    x = np.random.default_rng(0).normal(size=(300_000, 2))
-    kernpool.pool(x[:2000], x[:2000], x[:2000, 0], algorithm="kd_tree")
-    print("ready", flush=True)
-    kernpool.pool(x, x, x[:, 0], algorithm="kd_tree", n_jobs={n_jobs})
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1.5)
-    process.send_signal(2)
-    _, error = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in error
