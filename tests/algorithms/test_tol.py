@@ -63,10 +63,8 @@ def test_gradients_and_local_linear_fits(algorithm, kernel, degree, tol, generat
     problem = make(algorithm, kernel, tol, degree=degree, exclude_self=True, self_index=np.arange(200))
     problem = problem.block(np.flatnonzero(np.all(np.abs(problem.query) < 2, axis=1)))
     reference, plan, cotangent = (
-        choose(problem, "reference"),
-        choose(problem, algorithm),
-        generator.normal(size=(len(problem.query), 2)),
-    )
+        choose(problem, "reference"), choose(problem, algorithm), generator.normal(size=(len(problem.query), 2)),
+    )  # fmt: skip
     expected, state = reference.reduce(problem), plan.reduce(problem)
     np.testing.assert_allclose(state.finalize(), expected.finalize(), rtol=1e-9, atol=1e-9)
     found, target = (

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool.data.suspect_columns import describe_measures, doubt
+from kernpool.data.suspect_columns import doubt
 from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool
+from tests.support.parquet import write_parquet
 
 FIXED = ("--bandwidth", "1")
 
@@ -69,6 +70,7 @@ def test_one_unknown_level_leaves_the_others_known(coded):
     said = refused("predict", "m", "-", stdin=b"k,x\n0,0.5\n1,0.5\nother,0.5\n")
     assert "row 2 (line 4), column 'k' holds 'other', a level that the model has not seen" in said
     assert "known levels are 0, 1, 2" in said
+    assert "--unseen unlike" in said
 
 
 def test_the_row_of_an_unknown_level_is_that_of_the_file(coded):
@@ -103,11 +105,8 @@ def test_classes_keep_their_zeros():
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_levels_of_integers_in_parquet(ordered):
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    from pyarrow import parquet
-
     sizes, x = [1 + i % 3 for i in range(12)], [i / 4 for i in range(12)]
-    parquet.write_table(pyarrow.table({"size": sizes, "x": x, "y": [i % 5 for i in range(12)]}), "o.parquet")
+    write_parquet("o.parquet", {"size": sizes, "x": x, "y": [i % 5 for i in range(12)]})
     wrote("o.csv", rows("size,x,y", *(f"{s},{x_},{i % 5}" for i, (s, x_) in enumerate(zip(sizes, x, strict=True)))))
     kind = ("--ordered", "size=1:2:3") if ordered else ("--unordered", "size")
     expected = None
@@ -126,10 +125,7 @@ def test_numbers_that_stand_for_missing_cells(mark, suffix):
     cells = [-999.0 if i % 3 == 0 else i * 2.0 for i in range(12)]
     wrote("t.csv", rows("x,y", *(f"{i},{mark if y == -999 else y}" for i, y in enumerate(cells))))
     if suffix == "parquet":
-        pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.table({"x": np.arange(12), "y": cells}), "t.parquet")
+        write_parquet("t.parquet", {"x": np.arange(12), "y": cells})
     said = refused("fit", f"t.{suffix}", "--target", "y", "--na=-999", *FIXED)
     assert "column 'y' holds '-999" in said
     assert "a missing cell" in said
@@ -174,20 +170,6 @@ def test_a_kept_column_of_notes_needs_no_decimal_sign(coded):
     assert lines[1].startswith('"1,234",')
 
 
-def test_large_integers_are_refused_beside_commas_in_text():
-    for cell in ("9007199254740993", '"9,007,199,254,740,993"'):
-        wrote("t.csv", rows("n,x,y", f'"a, b",{cell},1', '"a, c",2,2', '"a, c",3,2'))
-        said = refused("fit", "t.csv", "--target", "y", "--features", "x", *FIXED)
-        assert "row 0 (line 2), column 'x' holds" in said
-        assert "9007199254740993" in said
-
-
-def test_line_ends_within_decimal_commas_make_no_rows():
-    wrote("t.csv", 'x;y\n1,5;1,5\n"2,5\n3,5";"2,5\n3,5"\n4,0;3,5\n')
-    said = refused("fit", "t.csv", "--target", "y", *FIXED)
-    assert r"row 1 (line 3), column 'x' holds '2,5\n3,5', not a finite number" in said
-
-
 @pytest.mark.parametrize("cells", [["1%", "2.5%"], ["$2", "$3"], ["1,5 EUR", "2 EUR"], ["1 234,50", "2 000,50"],
                                    ["1'234.50", "2'000.50"], ["(1.5 kg)", "2 kg"], ["00:15", "04:45"]])  # fmt: skip
 @pytest.mark.parametrize("target", [False, True])
@@ -199,11 +181,6 @@ def test_numbers_with_a_unit_are_no_levels(cells, target):
     assert f"column {column!r} holds {cells[0]!r}: a " in said
     assert f"say --unordered {column}" in said
     done("fit", "t.csv", "--target", "y", "--unordered", column, *([] if target else ["--smoothing", "0"]), *FIXED)
-
-
-@pytest.mark.parametrize("cells", [["1st", "2nd"], ["A1", "A2"], ["5a", "5b"], ["1", "2"], ["5%"], []])
-def test_other_text_has_no_unit(cells):
-    assert describe_measures(cells) is None
 
 
 def test_days_and_codes_that_are_read_as_numbers_are_noted():
@@ -230,11 +207,8 @@ def test_rows_that_are_dropped_are_counted_for_programs(coded):
 
 
 def test_days_of_parquet_are_not_missing():
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    from pyarrow import parquet
-
     days = np.datetime64("2020-01-01") + np.arange(6)
-    parquet.write_table(pyarrow.table({"day": days, "y": [1.0, 2, 3, 2, 1, None]}), "d.parquet")
+    write_parquet("d.parquet", {"day": days, "y": [1.0, 2, 3, 2, 1, None]})
     report = done("fit", "d.parquet", "--target", "y", "--dates", "--missing", "drop", "--json", *FIXED)
     assert json.loads(report.stdout)["rows"] == 5
     np.testing.assert_array_equal(read_table("d.parquet").missing(["day"]), False)
@@ -293,12 +267,9 @@ def test_folds_that_leave_one_class():
 
 def test_days_that_are_levels_in_two_formats():
     """Of Parquet and of text: the same days are the same levels."""
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    from pyarrow import parquet
-
     days = np.repeat(np.datetime64("2020-01-01") + np.arange(3), 4).astype("M8[us]")
     columns = {"day": days, "x": np.arange(12.0), "y": np.arange(12) % 5}
-    parquet.write_table(pyarrow.table(columns), "d.parquet")
+    write_parquet("d.parquet", columns)
     wrote("d.csv", rows("day,x,y", *(f"{str(day)[:10]},{x},{y}" for day, x, y in zip(*columns.values(), strict=True))))
     kind = ("--unordered", "day", "--smoothing", "0.2", "--model", "m")
     done("fit", "d.parquet", "--target", "y", *kind, *FIXED)

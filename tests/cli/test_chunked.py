@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
@@ -16,6 +17,7 @@ from kernpool.cli import main
 from kernpool.cli.terminal import UsageError, bar, parse_memory
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.pooling import Recipe
+from tests.support.parquet import write_parquet
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
 parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
@@ -72,7 +74,7 @@ def tables(tmp_path_factory):
     folder, generator = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
     a, b = generator.normal(size=(2, 5000))
     columns = {"b": b, "y": np.sin(a) + b, "a": a, "note": ["text"] * 5000}
-    parquet.write_table(pa.table(columns), folder / "big.parquet", row_group_size=700)
+    write_parquet(folder / "big.parquet", columns, row_group_size=700)
     queries = generator.normal(size=(5 * FEWEST_ROWS, 2))
     parquet.write_table(
         pa.table({"more": queries[:, 0], "b": queries[:, 1], "a": queries[:, 0]}), folder / "new.parquet"
@@ -196,11 +198,11 @@ def test_what_cannot_be_meant(fitted, capsys):
     says(["fit", "nowhere.parquet", "--target", "y", *memory], 1, "nowhere.parquet does not exist")
     says(["fit", "big.parquet", "--target", "y", "--features", "y", *memory], 2, "cannot predict itself")
     says(["predict", "model", "big.parquet", "--cluster", "here"], 2, "tcp://host:port")
-    parquet.write_table(pa.table({"a": [1.0]}), "one.parquet")
+    write_parquet("one.parquet", {"a": [1.0]})
     says(["predict", "model", "one.parquet", *memory], 1, "no column 'b'")
-    parquet.write_table(pa.table({"a": [1.0, np.nan], "b": [0.0, 0.0]}), "bad.parquet")
+    write_parquet("bad.parquet", {"a": [1.0, np.nan], "b": [0.0, 0.0]})
     says(["predict", "model", "bad.parquet", *memory, "--out", "o.csv"], 1, "row 1, column 'a' is nan")
-    parquet.write_table(pa.table({"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())}), "no.parquet")
+    write_parquet("no.parquet", {"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())})
     says(["predict", "model", "no.parquet", *memory], 1, "has no rows")
     assert not Path("o.csv").exists()
 
@@ -248,7 +250,7 @@ def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, m
         without = LocalLinearRegressor(**PLAIN | lost).fit(X, y, sample_weight=weight).predict(query)
         assert not np.allclose(without, expected, equal_nan=True)
     save_model(model, "saved", features=["a", "b"])
-    parquet.write_table(pa.table({"a": query[:, 0], "b": query[:, 1]}), "asked.parquet")
+    write_parquet("asked.parquet", {"a": query[:, 0], "b": query[:, 1]})
     command = ["predict", "saved", "asked.parquet", "--cluster", scheduler, "--quiet", "--out", "out.npy"]
     assert main(command) == 0
     np.testing.assert_allclose(np.load("out.npy"), expected, rtol=1e-10, atol=1e-12)
@@ -257,7 +259,6 @@ def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, m
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")])
 def test_a_cluster_reads_dates_as_the_model_does(memory, suffix, folder, scheduler, monkeypatch):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     if memory and suffix == "csv":
         return  # chunks are read from Parquet
     monkeypatch.chdir(folder)

@@ -112,34 +112,6 @@ def test_info(fitted):
     assert description["bandwidth"]["income"] == pytest.approx(134.378, rel=1e-5)
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "npy", pytest.param("parquet", marks=needs_pyarrow)])
-def test_other_formats_give_the_same_fit(suffix, tmp_path, fitted):
-    income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
-    path, target = tmp_path / f"engel.{suffix}", "foodexp"
-    if suffix == "tsv":
-        np.savetxt(path, np.c_[income, food], delimiter="\t", header="income\tfoodexp", comments="", fmt="%.17g")
-    elif suffix == "npy":
-        np.save(path, np.c_[income, food])
-        target = "1"
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.table({"income": income, "foodexp": food}), path)
-    done = kernpool("fit", path, "--target", target)
-    assert b"134.378" in done.stderr
-
-
-@needs_pyarrow
-def test_parquet_predictions(fitted, tmp_path):
-    import pyarrow.parquet as pq
-
-    folder, _ = fitted
-    done = kernpool("predict", folder, "-", "--out", tmp_path / "out.parquet", stdin=b"income\n500\n")
-    assert done.returncode == 0, done.stderr
-    assert pq.read_table(tmp_path / "out.parquet").column_names == ["foodexp"]
-
-
 @needs_matplotlib
 def test_a_picture_of_several_features(tmp_path):
     generator = np.random.default_rng(0)
@@ -149,33 +121,6 @@ def test_a_picture_of_several_features(tmp_path):
     assert done.returncode == 0, done.stderr
     assert b"bandwidth  a 0.5, b 2" in done.stderr
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ("a,y\n1,2\n3,x\n", "row 1 (line 3), column 'y' holds 'x', not a finite number (rows are counted from 0)"),
-        ("a,y\n1,2\n,4\n", "row 1 (line 3), column 'a' is empty"),
-        ("a,y\n1,nan\n2,3\n", "row 0 (line 2), column 'y' holds 'nan'"),
-        ("a,y\n1,2\n1_0,3\n", "row 1 (line 3), column 'a' holds '1_0', not a finite number"),
-        ("a,y\n1,2\n\u0661,3\n", "row 1 (line 3), column 'a' holds '\u0661', not a finite number"),
-        ("a,y\n1,2\n2,1e999\n", "row 1 (line 3), column 'y' holds '1e999'"),
-        ("a,y\n1,2\n3\n", "line 3 has 1 cell, the header has 2"),
-        ("a,a\n1,2\n", "two columns have the same name"),
-        ("b,c\n1,2\n", "no column 'y'; columns are 'b', 'c'"),
-        ("", "is empty; the first line must name the columns"),
-        ("a,y\n", "has a header and no rows"),
-        ('a,y\n"1,2\n', "after line"),
-        ("y\n1\n", "--features must name at least one column"),
-    ],
-)
-def test_malformed_tables(table, message, tmp_path):
-    (tmp_path / "t.csv").write_text(table, encoding="utf-8")
-    done = kernpool("fit", "t.csv", "--target", "y", "--model", "m", cwd=tmp_path)
-    assert done.returncode in (1, 2)
-    assert message in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
-    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize(
@@ -309,21 +254,6 @@ def test_missing_extras_are_named(tmp_path, monkeypatch, capsys):
     assert 'pip install "kernpool[arrow]"' in capsys.readouterr().err
 
 
-def test_version():
-    import kernpool as package
-
-    assert process("--version").stdout.decode().strip() == package.__version__
-
-
-def test_a_byte_order_mark_and_windows_lines(fitted, tmp_path):
-    folder, _ = fitted
-    table = b"\xef\xbb\xbfincome\r\n500\r\n"
-    (tmp_path / "t.csv").write_bytes(table)
-    by_name = kernpool("predict", folder, tmp_path / "t.csv")
-    assert by_name.returncode == 0, by_name.stderr
-    assert kernpool("predict", folder, "-", stdin=table).stdout == by_name.stdout
-
-
 @pytest.mark.parametrize(
     ("array", "message"),
     [
@@ -360,18 +290,6 @@ def test_names_with_commas_and_blanks(tmp_path):
     done = kernpool("fit", tmp_path / "t.csv", "--target", "y", "--features", '"a,b", c', "--bandwidth", "1")
     assert done.returncode == 0, done.stderr
     assert b"columns    a,b, c" in done.stderr
-
-
-@pytest.mark.filterwarnings("default")  # as in a process of its own
-def test_warnings_are_for_people(tmp_path):
-    (tmp_path / "t.csv").write_text("a,y\n0,1\n1,2\n")
-    done = kernpool(
-        "fit", "t.csv", "--target", "y", "--kernel", "boxcar", "--bandwidth", "2", "--model", "m", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    done = kernpool("predict", "m", "-", stdin=b"a\n50\n", cwd=tmp_path)
-    assert done.stderr.startswith(b"kernpool predict: warning: 1 of 1 queries have no key")
-    assert b".py" not in done.stderr
 
 
 def test_force_through_a_symbolic_link(fitted, tmp_path):

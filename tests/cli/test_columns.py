@@ -60,14 +60,6 @@ def test_text_becomes_levels(degree):
     np.testing.assert_allclose(predicted(), model.predict(columns), rtol=1e-12)
 
 
-def test_the_estimators_read_a_frame_alike():
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
-    frame = pandas.DataFrame({"dose": DOSE, "side": SIDE})
-    fit("--features", "dose,side", *BANDWIDTH, "0.2")
-    expected = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.2).fit(frame, Y)
-    np.testing.assert_allclose(predicted(), expected.predict(frame), rtol=1e-12)
-
-
 def test_levels_that_are_ordered_and_numbers_that_are_levels():
     fit("--features", "dose,size", "--ordered", "size=S:M:L", *BANDWIDTH, "0.3")
     frame = MixedTable({"dose": DOSE, "size": SIZE.tolist()}, {"size": ("S", "M", "L")})
@@ -105,17 +97,6 @@ def test_dates_are_days():
     wrong = kernpool("predict", "m", "new.csv")
     assert b"holds '31.1.2020', which is no date like 2020-12-31" in wrong.stderr
     assert wrong.stderr.count(b"\n") == 1
-
-
-def test_levels_that_a_model_has_not_seen():
-    fit("--features", "dose,side", *BANDWIDTH, "0.2")
-    with open("new.csv", "w") as file:
-        file.write("dose,side\n1,up\n1,left\n")
-    wrong = kernpool("predict", "m", "new.csv")
-    assert wrong.returncode == 1
-    assert b"row 0 (line 2), column 'side' holds 'up', a level that the model has not seen" in wrong.stderr
-    assert b"--unseen unlike" in wrong.stderr
-    assert len(predicted("--unseen", "unlike", data="new.csv")) == 2
 
 
 def test_missing_cells_are_dropped_and_counted():

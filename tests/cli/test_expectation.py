@@ -1,6 +1,7 @@
-"""What to expect of the next value, asked for on the command line: the numbers are those of Python."""
+"""How sure predictions are, and what to expect of the next value: the numbers are those of Python."""
 
 import io
+import json
 from importlib.util import find_spec
 
 import numpy as np
@@ -13,6 +14,7 @@ from kernpool.conformal import METHODS
 from kernpool.conformal.sets.prediction_sets import SET_METHODS as KNOWN_SETS
 from kernpool.data.chunks.base import FEWEST_ROWS
 from tests.support.commands import kernpool, process
+from tests.support.parquet import write_parquet
 from tests.support.thinning import slow
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
@@ -26,12 +28,15 @@ PLACES = np.linspace(0.05, 0.95, 7)[:, None]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Models of one output, of two, of text labels and of numbers; tables of places and of rows that calibrate."""
+    """Models of one output, of two, with windows that end, of text labels and numbers; tables of places and rows."""
     path = tmp_path_factory.mktemp("expectation")
     fit = X[::3, None], Y[::3]
     save_model(NadarayaWatsonRegressor(bandwidth=0.1).fit(*fit), path / "model", features=["x"], target="y")
     save_model(LocalLinearRegressor(bandwidth=0.15).fit(*fit), path / "planes", features=["x"], target="y")
     save_model(NadarayaWatsonRegressor(bandwidth=0.1).fit(*fit), path / "nameless", features=["x"])
+    save_model(LocalLinearRegressor(bandwidth=0.1).fit(X[:, None], Y), path / "lines", features=["x"], target="y")
+    compact = NadarayaWatsonRegressor("boxcar", 0.2).fit(X[:, None], Y)
+    save_model(compact, path / "compact", features=["x"], target="y")
     two = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:, None], np.c_[Y, Y**2])
     save_model(two, path / "two", features=["x"], target="y")
     text = NadarayaWatsonClassifier(bandwidth=0.1).fit(X[:, None], LABEL)
@@ -39,6 +44,7 @@ def folder(tmp_path_factory):
     number = NadarayaWatsonClassifier(bandwidth=0.1).fit(X[:, None], (Y > 0.3).astype(int))
     save_model(number, path / "number", features=["x"], target="kind")
     np.savetxt(path / "new.csv", PLACES, header="x", comments="")
+    np.savetxt(path / "data.csv", np.c_[X, Y], delimiter=",", header="x,y", comments="", fmt="%.17g")
     other = np.arange(90) % 3 != 0
     np.savetxt(path / "more.csv", np.c_[X, Y][other], delimiter=",", header="x,y", comments="", fmt="%.17g")
     for name, label in (("text", LABEL), ("number", (Y > 0.3).astype(int))):
@@ -73,11 +79,45 @@ def test_quantiles(run, kind, folder):
     assert done.stderr == b""
 
 
-def test_quantiles_of_several_outputs(folder):
-    names, numbers = table(kernpool("predict", folder / "two", folder / "new.csv", "--quantiles", "0.25,1"))
-    assert names == [f"y_{i}{end}" for i in (0, 1) for end in ("", "_q0.25", "_q1.0")]
-    found = load_model(folder / "two").quantile(PLACES, [0.25, 1.0])
-    np.testing.assert_array_equal(numbers[:, [1, 2, 4, 5]], found.reshape(7, 4))
+def test_several_outputs_have_their_columns(folder):
+    asked = ("--quantiles", "0.25,1", "--se", "--interval", "0.95")
+    names, numbers = table(kernpool("predict", folder / "two", folder / "new.csv", *asked))
+    ends = ["", "_se", "_center", "_lower", "_upper", "_q0.25", "_q1.0"]
+    assert sorted(names) == sorted(f"y_{i}{end}" for i in (0, 1) for end in ends)
+    assert [name[2] for name in names] == ["0"] * 7 + ["1"] * 7
+    columns = {name: numbers[:, i] for i, name in enumerate(names)}
+    model = load_model(folder / "two")
+    quantiles, found = model.quantile(PLACES, [0.25, 1.0]), model.confidence_interval(PLACES)
+    for i in (0, 1):
+        np.testing.assert_array_equal(np.c_[columns[f"y_{i}_q0.25"], columns[f"y_{i}_q1.0"]], quantiles[:, i])
+        np.testing.assert_allclose(columns[f"y_{i}_lower"], found.lower[:, i], rtol=1e-12)
+        np.testing.assert_allclose(columns[f"y_{i}_upper"], found.upper[:, i], rtol=1e-12)
+
+
+@pytest.mark.parametrize("run", [kernpool, *slow(process)])
+def test_columns_are_those_of_python(run, folder):
+    model = load_model(folder / "lines")
+    names, numbers = table(run("predict", folder / "lines", folder / "new.csv", "--se", "--interval", ".9"))
+    assert names == ["y", "y_se", "y_center", "y_lower", "y_upper"]
+    found = model.confidence_interval(PLACES, level=0.9)
+    prediction = model.get_prediction(PLACES)
+    expected = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
+    np.testing.assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
+    names, numbers = table(kernpool("predict", folder / "lines", folder / "new.csv", "--se", "--variance", "nn"))
+    assert names == ["y", "y_se"]
+    np.testing.assert_allclose(numbers[:, 1], model.get_prediction(PLACES, variance="nn").standard_error, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+def test_bands(folder):
+    options = ("--interval", "0.95", "--simultaneous", "--variance", "sandwich")
+    names, numbers = table(kernpool("predict", folder / "lines", folder / "new.csv", *options))
+    assert names == ["y", "y_center", "y_lower", "y_upper"]
+    found = load_model(folder / "lines").confidence_interval(PLACES, simultaneous=True, variance="sandwich")
+    np.testing.assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-12)
+    _, numbers = table(kernpool("predict", folder / "compact", folder / "new.csv", *options[:3]))  # by draws
+    found = load_model(folder / "compact").confidence_interval(PLACES, simultaneous=True)
+    np.testing.assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", [*METHODS])
@@ -101,13 +141,7 @@ def test_prediction_intervals(method, folder):
     assert (quiet.stdout, quiet.stderr) == (done.stdout, b"")
 
 
-def test_without_a_method_the_interval_is_for_the_curve(folder):
-    curve = kernpool("predict", folder / "model", folder / "new.csv", "--interval", "0.8")
-    names, numbers = table(curve)
-    assert names == ["y", "y_center", "y_lower", "y_upper"]
-    found = load_model(folder / "model").confidence_interval(PLACES, level=0.8)
-    np.testing.assert_array_equal(numbers[:, 2:], np.c_[found.lower, found.upper])
-    assert curve.stderr == b""
+def test_a_method_makes_the_interval_one_for_values(folder):
     both = ("--interval", "0.8", "--method", "adaptive", "--quantiles", "0.5", "--se")
     names, _ = table(kernpool("predict", folder / "model", folder / "new.csv", *both))
     assert names == ["y", "y_se", "y_q0.5", "y_new_lower", "y_new_upper"]
@@ -118,19 +152,19 @@ def test_without_a_method_the_interval_is_for_the_curve(folder):
     "asked",
     [
         ("--quantiles", "0.1,0.5,0.9"),
+        ("--se", "--interval", "0.95"),
         ("--interval", "0.8", "--method", "adaptive"),
         ("--interval", "0.8", "--method", "full"),
     ],
     ids=" ".join,
 )
 def test_parts_of_the_data_have_the_numbers_of_the_whole(asked, folder, tmp_path, monkeypatch):
-    import pyarrow
     from pyarrow import parquet
 
     monkeypatch.setattr("kernpool.data.chunks.base.rows_per_chunk", lambda *_: FEWEST_ROWS)
     monkeypatch.setattr("kernpool.data.chunks.parquet.rows_per_chunk", lambda *_: FEWEST_ROWS)
     places = np.linspace(0.0, 1.0, 2 * FEWEST_ROWS + 7)
-    parquet.write_table(pyarrow.table({"x": places}), tmp_path / "new.parquet")
+    write_parquet(tmp_path / "new.parquet", {"x": places})
     command = ("predict", folder / "model", tmp_path / "new.parquet", *asked)
     done = kernpool(*command, "--memory", "1MiB", "--out", tmp_path / "out.parquet")
     assert done.returncode == 0, done.stderr
@@ -196,6 +230,16 @@ def test_sets_of_classes(method, kind, calibrated, folder):
         (["--sets", "90"], 2, "90 percent is --sets 0.9"),
         (["--sets", "0.9"], 1, "--sets is for classifiers, and"),
         (["--interval", "0.9", "--method", "split", "--calibration", "missing.csv"], 1, "missing.csv"),
+        (["--interval", "95"], 2, "--interval must lie between 0 and 1, got 95.0; 95 percent is --interval 0.95"),
+        (["--interval", "0"], 2, "--interval must lie between 0 and 1, got 0.0; the usual one is --interval 0.95"),
+        (["--interval", "1"], 2, "--interval must lie between 0 and 1"),
+        (["--interval", "nan"], 2, "--interval must lie between 0 and 1"),
+        (["--interval", "wide"], 2, "invalid float value: 'wide'"),
+        (["--simultaneous"], 2, "--simultaneous is for intervals: say --interval 0.95 too"),
+        (["--variance", "nn"], 2, "say --se or --interval 0.95 too"),
+        (["--se", "--variance", "hc9"], 2, "invalid choice: 'hc9'"),
+        (["--interval", "0.9", "--simultaneous", "--memory", "1GiB"], 2, "leave --memory out"),
+        (["--interval", "0.9", "--cluster", "tcp://nowhere:1"], 2, "predict here, without --cluster"),
     ],
 )
 def test_what_cannot_be_meant_writes_nothing(options, code, message, folder, tmp_path):
@@ -210,6 +254,10 @@ def test_models_that_cannot_say_write_nothing(folder, tmp_path):
         assert (done.returncode, text in done.stderr.decode()) == (1, True), done.stderr
         assert not list(tmp_path.iterdir())
 
+    few = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:3, None], Y[:3])
+    save_model(few, folder / "fewest", features=["x"], target="y", force=True)
+    refuses("fewest", "inference needs at least 5 rows, got 3", "--se")
+    refuses("text", "--interval is for regressors, and", "--interval", "0.95")
     refuses("text", "--quantiles is for regressors, and", "--quantiles", "0.5")
     refuses("text", "--interval is for regressors, and", "--interval", "0.9", "--method", "full")
     split = ("--interval", "0.9", "--method", "split", "--calibration")
@@ -221,20 +269,59 @@ def test_models_that_cannot_say_write_nothing(folder, tmp_path):
 
 @needs_pyarrow
 def test_models_in_chunks_have_quantiles_alone(folder, tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"x": X, "y": Y}), folder / "data.parquet")
+    write_parquet(folder / "data.parquet", {"x": X, "y": Y})
     fit = ("fit", folder / "data.parquet", "--target", "y", "--memory", "1MiB", "--bandwidth", "0.1")
     assert kernpool(*fit, "--model", folder / "chunked").returncode == 0
-    remedy = b"fit a sample of the rows without --memory, with --bandwidth 0.1"
-    for asked in (["--interval", "0.9", "--method", "full"], ["--quantiles", "0.5", "--interval", "0.9"]):
-        done = kernpool("predict", folder / "chunked", folder / "new.csv", *asked, "--out", tmp_path / "out.csv")
-        assert (done.returncode, remedy in done.stderr, done.stdout) == (1, True, b""), done.stderr
+    predict = ("predict", folder / "chunked", folder / "new.csv")
+    for command in (
+        (*predict, "--interval", "0.9", "--method", "full", "--out", tmp_path / "out.csv"),
+        (*predict, "--quantiles", "0.5", "--interval", "0.9", "--out", tmp_path / "out.csv"),
+        (*predict[:2], folder / "data.parquet", "--se", "--memory", "1MiB", "--out", tmp_path / "out.csv"),
+        ("info", folder / "chunked", "--summary"),
+        ("test", "significance", folder / "chunked", "--column", "x"),
+    ):
+        done = kernpool(*command)
+        remedy = b"fit a sample of the rows without --memory, with --bandwidth 0.1" in done.stderr
+        assert (done.returncode, remedy, done.stdout) == (1, True, b""), done.stderr
     assert not list(tmp_path.iterdir())
-    _, numbers = table(kernpool("predict", folder / "chunked", folder / "new.csv", "--quantiles", "0.1,0.5"))
+    done = kernpool(*fit, "--summary")
+    assert (done.returncode, b"--summary needs the rows in memory" in done.stderr) == (2, True)
+    _, numbers = table(kernpool(*predict, "--quantiles", "0.1,0.5"))
     whole = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:, None], Y)
     np.testing.assert_array_equal(numbers[:, 1:], whole.quantile(PLACES, [0.1, 0.5]))  # counted chunk by chunk
+
+
+@pytest.mark.filterwarnings("default")  # as in a process of its own
+def test_windows_that_are_empty_say_so_in_options(folder):
+    done = kernpool("predict", folder / "compact", "-", "--interval", "0.95", "--empty", "mean", stdin=b"x\n0.5\n9\n")
+    names, numbers = table(done)
+    assert names == ["y", "y_center", "y_lower", "y_upper"]
+    assert np.isfinite(numbers[0]).all()
+    assert np.isnan(numbers[1, 1:]).all()
+    assert np.isfinite(numbers[1, 0])
+    assert b"1 of 2 queries have no key" in done.stderr
+    assert b"whatever --empty says" in done.stderr
+
+
+def test_summaries(folder, tmp_path):
+    fit = ("fit", folder / "data.csv", "--target", "y", "--degree", "1", "--model", tmp_path / "model")
+    done = kernpool(*fit, "--summary", "--quiet")
+    assert (done.returncode, done.stderr) == (0, b"")
+    model = LocalLinearRegressor().fit(X[:, None], Y)
+    shown = done.stdout.decode()
+    assert shown.startswith("LocalLinearRegressor: 90 rows, 1 column, 1 output\nkernel gaussian, bandwidth by 'regul")
+    assert f"\n  x       {model.bandwidth_[0]:.4g}" in shown
+    assert f"{model.summary().trace:.2f} (tr H)" in shown
+    assert kernpool("info", tmp_path / "model", "--summary").stdout.decode() == shown
+    assert json.loads(kernpool("info", tmp_path / "model").stdout)["rows"] == 90
+    classes = kernpool("info", folder / "number", "--summary")
+    assert (classes.returncode, classes.stderr) == (0, b"")
+    assert classes.stdout.decode() == f"{load_model(folder / 'number').summary()}\n".replace("\n  0 ", "\n  x ")
+    (tmp_path / "few.csv").write_text("x,y\n1,2\n2,3\n3,4\n")
+    few = ("fit", tmp_path / "few.csv", "--target", "y", "--bandwidth", "1", "--quiet", "--summary")
+    refused = kernpool(*few, "--model", tmp_path / "few")
+    assert (refused.returncode, b"at least 5 rows, got 3" in refused.stderr, refused.stdout) == (1, True, b"")
+    assert not (tmp_path / "few").exists()
 
 
 @pytest.mark.filterwarnings("default")  # as in a process of its own

@@ -29,15 +29,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def explored(line):
+    return main(["explore", *line.split()])
+
+
 def payload_in(page):
     text = Path(page).read_text(encoding="utf-8")
     return json.loads(re.search(r'id="payload">(.*?)</script>', text)[1])
 
 
 def test_page_of_a_table(folder, capsys):
-    assert (
-        main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.25", "--lang", "zh", "--out", "p.html"]) == 0
-    )
+    assert explored("numbers.csv --target y --bandwidth 0.25 --lang zh --out p.html") == 0
     found = payload_in("p.html")
     assert (found["settings"]["bandwidth"], found["language"], found["target"]["name"]) == ([0.25], "zh", "y")
     namespace = {}
@@ -47,25 +49,17 @@ def test_page_of_a_table(folder, capsys):
 
 
 def test_page_of_text_columns_and_classes(folder):
-    assert (
-        main(["explore", "table.csv", "--target", "y", "--bandwidth", "0.2", "--smoothing", "0.3", "--out", "p.html"])
-        == 0
-    )
+    assert explored("table.csv --target y --bandwidth 0.2 --smoothing 0.3 --out p.html") == 0
     x, town = payload_in("p.html")["columns"]
     assert (x["name"], town["name"], town["levels"]) == ("x", "town", ["north", "south"])
     namespace = {}
     exec(payload_in("p.html")["python"]["load"], namespace)
     assert list(namespace["X"].columns) == ["x", "town"]
-    assert (
-        main(
-            ["explore", "table.csv", "--target", "y", "--unordered", "town", "--out", "u.html", "--features", "x,town"]
-        )
-        == 0
-    )
+    assert explored("table.csv --target y --unordered town --out u.html --features x,town") == 0
     assert payload_in("u.html")["python"]["load"].startswith("# X, y")
-    options = ["--target", "town", "--bandwidth", "0.2", "--out", "p.html"]
-    assert main(["explore", "table.csv", *options]) == 1  # is there already
-    assert main(["explore", "table.csv", *options, "--force"]) == 0
+    again = "table.csv --target town --bandwidth 0.2 --out p.html"
+    assert explored(again) == 1  # is there already
+    assert explored(f"{again} --force") == 0
     assert payload_in("p.html")["target"]["classes"] == ["north", "south"]
 
 
@@ -98,12 +92,7 @@ def test_a_generator_is_fitted_as_asked(folder):
     asked = ["--kernel", "boxcar", "--bandwidth", "0.3", "--degree", "1", "--ridge", "0.5"]
     assert main(["explore", "make_sine_power", *asked, "--out", "g.html", "--quiet"]) == 0
     found = payload_in("g.html")["settings"]
-    assert {name: found[name] for name in ("kernel", "bandwidth", "degree", "ridge")} == {
-        "kernel": "boxcar",
-        "bandwidth": [0.3],
-        "degree": 1,
-        "ridge": 0.5,
-    }
+    assert [found[name] for name in ("kernel", "bandwidth", "degree", "ridge")] == ["boxcar", [0.3], 1, 0.5]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])
@@ -145,63 +134,35 @@ def test_a_browser_that_blocks_is_served_and_sees_no_token(folder, monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("line", "code", "words"),
     [
-        (["make_sine_power", "--target", "y", "--features", "x"], 2, "--features, --target: make_sine_power makes"),
-        (["make_sine_power", "--smoothing", "0.1"], 2, "--smoothing"),
-        (["make_sine_power", "--missing", "drop", "--sep", ";"], 2, "--sep, --missing"),
-        (["make_sine_power", "--bandwidth", "log_loss"], 2, "log_loss"),
-        (["make_sine_power", "--kernel", "none"], 2, "none"),
-        (["numbers.csv", "--target", "y", "--seed", "3"], 2, "--seed: numbers.csv is no generator"),
-        (["numbers.csv"], 2, "--target must name"),
-        (["numbers.csv", "--target", "z"], 1, "z"),
-        (["none.csv", "--target", "y"], 1, "none.csv"),
-        (["numbers.csv", "--target", "y", "--lang", "fr"], 2, "--lang must be en or zh"),
-        (["numbers.csv", "--target", "y", "--port", "99999"], 2, "--port must be in"),
-        (["numbers.csv", "--target", "y", "--scale", "rank", "--bandwidth", "0.2", "--out", "p.html"], 1, "scale"),
-        (
-            [
-                "table.csv",
-                "--target",
-                "y",
-                "--features",
-                "town",
-                "--bandwidth",
-                "1",
-                "--smoothing",
-                "0.1",
-                "--out",
-                "p.html",
-            ],
-            1,
-            "numeric",
-        ),
+        ("make_sine_power --target y --features x", 2, "--features, --target: make_sine_power makes"),
+        ("make_sine_power --smoothing 0.1", 2, "--smoothing"),
+        ("make_sine_power --missing drop --sep ;", 2, "--sep, --missing"),
+        ("make_sine_power --bandwidth log_loss", 2, "log_loss"),
+        ("make_sine_power --kernel none", 2, "none"),
+        ("numbers.csv --target y --seed 3", 2, "--seed: numbers.csv is no generator"),
+        ("numbers.csv", 2, "--target must name"),
+        ("numbers.csv --target z", 1, "z"),
+        ("none.csv --target y", 1, "none.csv"),
+        ("numbers.csv --target y --lang fr", 2, "--lang must be en or zh"),
+        ("numbers.csv --target y --port 99999", 2, "--port must be in"),
+        ("numbers.csv --target y --scale rank --bandwidth 0.2 --out p.html", 1, "scale"),
+        ("table.csv --target y --features town --bandwidth 1 --smoothing 0.1 --out p.html", 1, "numeric"),
     ],
 )
-def test_bad_input_says_what_to_do_and_writes_nothing(folder, capsys, arguments, code, words):
+def test_bad_input_says_what_to_do_and_writes_nothing(folder, capsys, line, code, words):
     before = sorted(folder.iterdir())
-    assert main(["explore", *arguments]) == code
+    assert explored(line) == code
     assert words in capsys.readouterr().err
     assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.slow  # a process that is interrupted
 def test_the_server_runs_until_it_is_interrupted(folder):
-    command = [
-        sys.executable,
-        "-m",
-        "kernpool",
-        "explore",
-        "numbers.csv",
-        "--target",
-        "y",
-        "--bandwidth",
-        "0.2",
-        "--no-open",
-    ]
-    with subprocess.Popen(
-        [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
-    ) as process:
+    asked = "explore numbers.csv --target y --bandwidth 0.2 --no-open --json"
+    command = [sys.executable, "-m", "kernpool", *asked.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         said = b"".join(iter(process.stdout.readline, b"}\n")) + b"}"
         url = json.loads(said)["url"]
         assert url.startswith("http://127.0.0.1:")

@@ -132,10 +132,3 @@ def test_labels_of_parquet(folder):
             table.labels(name)
     with pytest.raises(TableError, match="holds arrays"):
         table.labels("list")
-
-
-def test_tests_of_groups_refuse_empty_labels(folder):
-    (folder / "gaps.csv").write_text("x,y,g\n1,2,a\n2,3,\n3,4,b\n")
-    done = kernpool("test", "curves", folder / "gaps.csv", "--target", "y", "--groups", "g")
-    assert done.returncode == 1
-    assert b"row 1 (line 3), column 'g' has no label" in done.stderr

@@ -8,6 +8,7 @@ import pytest
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
 from kernpool.tables.file_formats import row_writer
+from tests.support.parquet import write_parquet
 
 ROWS = "dose,effect\n" + "".join(f"{i / 7},{(i / 7) ** 2}\n" for i in range(12))
 
@@ -63,10 +64,8 @@ def test_inputs_stay(arguments, force, here, capsys):
 
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links here")
 def test_files_of_a_folder_of_tables(here, capsys):
-    arrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     (here / "tables").mkdir()
-    parquet.write_table(arrow.table({"dose": [0.5, 1.0], "effect": [1.0, 2.0]}), "tables/one.parquet")
+    write_parquet("tables/one.parquet", {"dose": [0.5, 1.0], "effect": [1.0, 2.0]})
     before = contents(here)
     command = ["predict", "m", "tables", "--memory", "64MiB", "--out", "elsewhere/tables/one.parquet", "--force"]
     assert main(command) == 2

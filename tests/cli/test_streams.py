@@ -9,12 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
 from kernpool.cli.options import build_parser
 from tests.support.commands import kernpool
+from tests.support.parquet import write_parquet
 
 needs_sh = pytest.mark.skipif(os.name != "posix", reason="closes streams with a shell")
 
@@ -110,10 +112,7 @@ def test_rows_are_counted_alike(capsys):
     np.savetxt("bad.csv", table, delimiter=",", header="0,1", comments="")
     names = ["bad.npy", "bad.csv"]
     if find_spec("pyarrow"):
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        parquet.write_table(pa.table({"0": table[:, 0], "1": table[:, 1]}), "bad.parquet")
+        write_parquet("bad.parquet", {"0": table[:, 0], "1": table[:, 1]})
         names.append("bad.parquet")
     for name in names:
         for memory in ([], ["--memory", "1MiB"])[: 1 if name == "bad.csv" else 2]:
@@ -153,7 +152,6 @@ def test_advice_can_be_followed(cell, capsys):
 
 
 def test_models_of_frames_with_text_predict_files(capsys):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"city": ["oslo", "bergen"], "a": [0.0, 1.0]})
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1).fit(frame, [0.0, 1.0])
     save_model(model, "cities")

@@ -1,14 +1,14 @@
 """Columns of Parquet, `.npy` and text files by their types: labels of rows, booleans, times, decimals, marks."""
 
 import json
-from decimal import Decimal
 
 import numpy as np
+import pandas
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.data import MixedTable
 from tests.support.commands import kernpool
+from tests.support.parquet import write_parquet
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -37,7 +37,6 @@ def written(frame):
 
 @pytest.mark.parametrize("name", [None, "day"])
 def test_the_index_of_pandas_is_left_out_and_said(name):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     frame = pandas.DataFrame({"x": DOSE, "y": Y}).sort_values("y").rename_axis(name)
     _, file = written(frame)
@@ -51,7 +50,6 @@ def test_the_index_of_pandas_is_left_out_and_said(name):
 
 
 def test_unnamed_columns_of_text_are_left_out_and_said():
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"x": DOSE, "y": Y})
     frame.to_csv("once.csv")  # a first column without a name
     pandas.read_csv("once.csv").to_csv("twice.csv", index=False)  # which is called Unnamed: 0 from there on
@@ -68,7 +66,6 @@ def test_a_boolean_target_has_classes_in_every_format(suffix):
     if suffix == "npy":
         np.save("b.npy", table)
     else:
-        pandas = pytest.importorskip("pandas", reason="frames need pandas")
         pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
         getattr(pandas.DataFrame(table), f"to_{suffix}")(f"b.{suffix}", index=False)
     report = report_of(f"b.{suffix}", "--model", "flags")
@@ -85,10 +82,7 @@ def test_a_boolean_target_has_classes_in_every_format(suffix):
 
 
 def test_a_boolean_target_that_is_read_in_chunks_is_said():
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"x": DOSE, "y": Y > 1}), "b.parquet")
+    write_parquet("b.parquet", {"x": DOSE, "y": Y > 1})
     (note,) = report_of("b.parquet", "--memory", "1GiB")["notes"]
     assert "column 'y' holds booleans, whose mean is the probability of true" in note
 
@@ -96,7 +90,6 @@ def test_a_boolean_target_that_is_read_in_chunks_is_said():
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 @pytest.mark.parametrize(("zone", "ends"), [("Asia/Kolkata", "+05:30"), ("UTC", "Z"), (None, "")])
 def test_kept_times_keep_their_zone(zone, ends, unit):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     times = pandas.date_range("2021-06-01", periods=N, freq="90min", tz=zone, unit=unit)
     pandas.DataFrame({"t": times, "x": DOSE, "y": Y}).to_parquet("z.parquet", index=False)
@@ -153,30 +146,6 @@ def test_a_folder_that_is_partitioned_has_that_column(memory):
     assert float(predict_of("h-model", "one.csv")[1][0]) == pytest.approx(expected[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["decimal128", "large_string", "dictionary", "float16", "uint8"])
-def test_types_of_parquet(kind):
-    """Numbers are numbers and text is levels, whatever the type is called."""
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    from pyarrow import parquet
-
-    rounded, side, count = DOSE.round(2), SIDE.tolist(), np.arange(N) % 3
-    cells = {
-        "decimal128": lambda: pyarrow.array([Decimal(f"{x:.2f}") for x in rounded], pyarrow.decimal128(9, 2)),
-        "large_string": lambda: pyarrow.array(side, pyarrow.large_string()),
-        "dictionary": lambda: pyarrow.array(side).dictionary_encode(),
-        "float16": lambda: pyarrow.array(count.astype(np.float16)),
-        "uint8": lambda: pyarrow.array(count.astype(np.uint8)),
-    }[kind]()
-    values = {"decimal128": rounded.tolist(), "float16": count.tolist(), "uint8": count.tolist()}.get(kind)
-    parquet.write_table(pyarrow.table({"c": cells, "x": DOSE, "y": Y}), "k.parquet")
-    report = report_of("k.parquet", "--model", "k", *([] if values else ["--smoothing", "0.1"]))
-    columns = np.column_stack([values, DOSE]) if values else MixedTable({"c": side, "x": DOSE})
-    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=None if values else 0.1).fit(columns, Y)
-    found = [float(line[0]) for line in predict_of("k", "k.parquet")[1:]]
-    np.testing.assert_allclose(found, model.predict(columns), rtol=1e-12)
-    assert ("smoothing" in report) == (values is None)
-
-
 ZONES = {"no zone": None, "a zone": "Asia/Kolkata"}
 
 
@@ -184,7 +153,6 @@ ZONES = {"no zone": None, "a zone": "Asia/Kolkata"}
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_dates_of_files_are_those_of_python(suffix, zone):
     """A model of dates answers alike, made and asked here or there, whatever the unit; with a zone is not without."""
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     when = pandas.Series(pandas.Timestamp("2022-05-01", tz=ZONES[zone]) + pandas.to_timedelta(DOSE.round(1), unit="D"))
     frame = pandas.DataFrame({"when": when, "x": DOSE[::-1]})
@@ -215,7 +183,6 @@ def test_dates_of_files_are_those_of_python(suffix, zone):
 
 
 def test_durations_of_parquet_and_dates_of_two_kinds():
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     frame = pandas.DataFrame({"lag": pandas.to_timedelta(DOSE.round(1) * 24, unit="h")})
     frame.assign(y=Y).to_parquet("lag.parquet", index=False)

@@ -1,4 +1,4 @@
-"""Local linear fits: the sums that they need, in every algorithm; the fit against least squares; its gradients."""
+"""Local linear and quadratic fits: their sums in every algorithm, the fit against least squares, and its gradients."""
 
 from dataclasses import fields, replace
 
@@ -22,37 +22,57 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Layout, LocalFit, solve
+from kernpool.core import MOST_COLUMNS, Layout, LocalFit, monomials, solve
 from kernpool.core.local_fit import _solve_lines, _solve_rows, bounded_inverse
 from kernpool.kernels import COMPILED
 from kernpool.pooling import Recipe, local_fit
-from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
+from tests.support.capabilities import OTHERS, algorithms, can_here, cases, fitting_columns, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
 from tests.support.moments import check_moments, least_squares
 from tests.support.problems import EVERYTHING, make_problem
+from tests.support.thinning import slow
 
 BOTH = ["radial", "product"]
 SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
+DEGREES = [1, *slow(2)]
+
+
+def of_degrees(names=tuple(ALGORITHMS), **features):
+    """Parametrise as `algorithms` does, over both degrees; those of two compile loops of their own, and are slow."""
+    axes, rows = [], []
+    for degree in (1, 2):
+        if degree == 2 and isinstance(features.get("columns"), list):
+            features["columns"] = [columns for columns in features["columns"] if columns <= MOST_COLUMNS]
+        axes, found = cases(names, **features, degree=[degree])
+        more = [pytest.mark.slow] if degree == 2 else []
+        rows += [pytest.param(*row.values, marks=[*row.marks, *more]) for row in found]
+    return pytest.mark.parametrize(axes, rows)
+
+
+def regressors(offset, degree):
+    """Offsets, and with degree 2 their products of two, along the last axis."""
+    pairs = [offset[..., a] * offset[..., b] for a, b in monomials(offset.shape[-1], 2)] if degree == 2 else []
+    return np.concatenate([offset, *(pair[..., None] for pair in pairs)], axis=-1)
 
 
 @pytest.mark.covering
-@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3], degree=1)
-def test_moments_agree_with_the_reference(algorithm, kernel, composition, columns):
-    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=1):
-        problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=1)
+@of_degrees(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 2, 3])
+def test_moments_agree_with_the_reference(algorithm, kernel, composition, columns, degree):
+    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=degree):
+        problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=degree)
         check_moments(problem, algorithm, "reference", err_msg=variant)
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("leave_one_out", [False, True])
-@algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=1)
-def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
+@of_degrees([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1)
+def test_moments_agree_with_brute_force(algorithm, kernel, degree, leave_one_out, generator):
     """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
     key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
     query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
     value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
     extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=1, **extra)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=degree, **extra)
     check_moments(problem, algorithm, "brute")
 
 
@@ -135,77 +155,94 @@ def test_gradients_are_derivatives(kernel, composition):
 
 
 @pytest.mark.covering
-@algorithms(kernel=["gaussian", "epanechnikov", "laplace"], composition="product", columns=[1, 2, 4], degree=1)
-def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
+@of_degrees(kernel=["gaussian", "epanechnikov", "laplace", "constant"], composition="product", columns=[1, 2, 3, 4])
+def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, degree, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
-    key, query = generator.uniform(size=(400, columns)), generator.uniform(size=(30, columns))
+    key, query = generator.uniform(size=(600, columns)), generator.uniform(size=(30, columns))
     query[::2] = np.round(query[::2])
-    value = np.column_stack([np.sin(5 * key[:, 0]), 1e6 + key.sum(axis=1) ** 2])
-    bandwidth = np.linspace(0.7, 0.9, columns)
-    weight = generator.integers(0, 3, 400)
+    value = np.column_stack([np.sin(5 * key[:, 0]), 1e6 + key.sum(axis=1) ** (degree + 1)])
+    bandwidth = np.linspace(0.9, 1.1, columns)
+    weight = generator.integers(0, 3, 600)
     similarity = {"kernel": kernel, "bandwidth": bandwidth, "key_weight": weight, "composition": "product"}
-    expected = least_squares(query, key, value, pooling_weights(query, key, **similarity))
-    found = pool(query, key, value, degree=1, algorithm=algorithm, **similarity)
+    expected = least_squares(query, key, value, pooling_weights(query, key, **similarity), degree)
+    found = pool(query, key, value, degree=degree, algorithm=algorithm, **similarity)
     np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
-    problem = Problem.from_arrays(query, key, value, degree=1, **similarity)
+    problem = Problem.from_arrays(query, key, value, degree=degree, **similarity)
     fit = local_fit(problem, Recipe.of(algorithm=algorithm))
-    np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1:], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1 : 1 + columns], rtol=1e-8, atol=1e-8)
     offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
-    share = pooling_weights(query, key, **similarity) * (fit.base[:, None] + np.einsum("md,mnd->mn", fit.tilt, offset))
+    tilted = np.einsum("mp,mnp->mn", fit.tilt, regressors(offset, degree))
+    assert set(fit.rank) == {fit.tilt.shape[1]}
+    share = pooling_weights(query, key, **similarity) * (fit.base[:, None] + tilted)
     np.testing.assert_allclose(share @ value, found, rtol=1e-11)
 
 
+@pytest.mark.parametrize("degree", DEGREES)
 @given(
     seed=st.integers(0, 10**6),
     columns=st.integers(1, 3),
     kernel=st.sampled_from(kernel_names()),
-    composition=st.sampled_from(["radial", "product"]),
+    composition=st.sampled_from(BOTH),
     data=st.data(),
 )
-def test_an_affine_function_is_returned_as_it_is(seed, columns, kernel, composition, data):
+def test_a_polynomial_of_the_degree_is_returned_as_it_is(degree, seed, columns, kernel, composition, data):
     generator = np.random.default_rng(seed)
-    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": 1}
+    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": degree}
     algorithm = data.draw(st.sampled_from([name for name in ALGORITHMS if can_here(name, **asked)]))
-    key = generator.normal(size=(60, columns)) + 100.0 * generator.integers(0, 2)
-    query = key[:10] + 0.1
-    slope, level = generator.normal(size=(columns, 2)), 10.0 ** generator.integers(-3, 4)
-    found = pool(
-        query, key, level + key @ slope, kernel=kernel, composition=composition, degree=1, bandwidth=4.0,
-        algorithm=algorithm,
-    )  # fmt: skip
-    expected = level + query @ slope
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * max(level, np.abs(expected).max()))
+    key = generator.normal(size=(80, columns)) + 100.0 * generator.integers(0, 2)
+    query, center = key[:10] + 0.1, key[0]
+    slope, curve = generator.normal(size=(columns, 2)), generator.normal(size=(columns, columns, 2)) * (degree == 2)
+    level = 10.0 ** generator.integers(-3, 4)
+
+    def surface(x):
+        return level + (x - center) @ slope + np.einsum("na,nb,abc->nc", x - center, x - center, curve)
+
+    options = {"kernel": kernel, "composition": composition, "degree": degree, "bandwidth": 5.0, "algorithm": algorithm}
+    found, expected = pool(query, key, surface(key), **options), surface(query)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(level, np.abs(expected).max()))
 
 
-@algorithms(kernel=["gaussian", "biweight"], columns=1, degree=1)
-def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, generator):
-    query, key, value = generator.normal(size=20), generator.normal(size=300), 1e3 + generator.normal(size=300)
-    options = {"kernel": kernel, "bandwidth": 1.5, "algorithm": algorithm, "degree": 1}
+@pytest.mark.covering
+@of_degrees(kernel=["gaussian", "biweight"], columns=[1, 2, 3])
+def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, columns, degree, generator):
+    query, key = generator.normal(size=(20, columns)), generator.normal(size=(500, columns))
+    value = 1e3 + generator.normal(size=500)
+    options = {"kernel": kernel, "bandwidth": 2.5, "algorithm": algorithm, "degree": degree}
     whole = pool_state(query, key, value, **options).finalize()
     parts = merge(*(pool_state(query, key[part], value[part], **options) for part in (slice(90), slice(90, None))))
-    order = generator.permutation(300)
+    order = generator.permutation(500)
     shuffled = pool_state(query, key[order], value[order], **options)
     for other in (parts, shuffled):
         np.testing.assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
-    fit = solve(parts, Problem.from_arrays(query, key, value, degree=1).layout)
-    direct = pool(query, key, value, kernel=kernel, bandwidth=1.5, degree=1)
-    np.testing.assert_allclose(fit.intercept[:, 0], direct, rtol=1e-11)
+    fit = solve(parts, Problem.from_arrays(query, key, value, degree=degree).layout)
+    np.testing.assert_allclose(fit.intercept[:, 0], pool(query, key, value, **options), rtol=1e-10)
 
 
-@algorithms(OTHERS, degree=1)
-def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, generator):
+@of_degrees(OTHERS)
+def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, degree, generator):
     key = generator.normal(size=(6000, fitting_columns(algorithm)))
-    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, degree=1)
+    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, degree=degree)
     plan = choose(problem, algorithm)
     bits = {plan.reduce(problem, n_jobs=n_jobs).numerator.tobytes() for n_jobs in (1, 2, 8)}
     assert len(bits) == 1
 
 
-def test_gradients_and_fits_with_a_kernel_of_ones_own(generator):
-    mine = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)
+@pytest.mark.parametrize("degree", DEGREES)
+def test_a_kernel_of_ones_own_single_precision_and_batches_with_masks(degree, generator):
+    mine = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)  # whose name is that of another one
     key, value = generator.normal(size=(300, 2)), generator.normal(size=300)
-    found = {name: pool(key, key, value, kernel=mine, degree=1, algorithm=name) for name in ("reference", "brute")}
+    found = {name: pool(key, key, value, kernel=mine, degree=degree, algorithm=name) for name in ("reference", "brute")}
     np.testing.assert_allclose(found["brute"], found["reference"], rtol=1e-11)
+    single = generator.normal(size=(2000, 2)).astype(np.float32)
+    found = pool(single, single, single[:, 0] ** degree, degree=degree, bandwidth=0.7, algorithm="brute")
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, single[:, 0] ** degree, rtol=1e-6, atol=1e-6)
+    query, key = generator.normal(size=(3, 5, 2)), generator.normal(size=(3, 60, 2))
+    value, mask = generator.normal(size=(3, 60, 2)), generator.random((3, 5, 60)) < 0.8
+    found = pool(query, key, value, degree=degree, bandwidth=2.0, attn_mask=mask)
+    assert found.shape == (3, 5, 2)
+    weight = pooling_weights(query[1], key[1], bandwidth=2.0, attn_mask=mask[1])
+    np.testing.assert_allclose(found[1], least_squares(query[1], key[1], value[1], weight, degree)[:, 0], rtol=1e-9)
 
 
 @algorithms(columns=1, degree=1)
@@ -255,21 +292,6 @@ def test_the_rank_decision_is_continuous():
     assert count.tolist() == [1]
 
 
-def test_float32_is_fitted_in_float64(generator):
-    key = generator.normal(size=(2000, 2)).astype(np.float32)
-    found = pool(key, key, key.sum(axis=1), degree=1, bandwidth=0.5, algorithm="brute")
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, key.sum(axis=1), rtol=1e-6, atol=1e-6)
-
-
-def test_batches_are_fitted_item_by_item(generator):
-    query, key = generator.normal(size=(3, 5, 2)), generator.normal(size=(3, 40, 2))
-    value = generator.normal(size=(3, 40, 2))
-    found = pool(query, key, value, degree=1, bandwidth=2.0)
-    assert found.shape == (3, 5, 2)
-    np.testing.assert_allclose(found[1], pool(query[1], key[1], value[1], degree=1, bandwidth=2.0))
-
-
 def test_bad_degrees_and_moments_are_refused():
     for degree in (3, -1, "linear", None, True):
         with pytest.raises(ValueError, match="degree must be 0"):
@@ -307,11 +329,9 @@ def test_lines_in_one_column_are_the_planes_of_one_column_to_the_last_bit(c):
     offset = generator.normal(size=(m, 5)) * spread + generator.normal(size=(m, 1)) * far
     value, weight = generator.normal(size=(m, 5, c)), generator.random((m, 5)) * (generator.random((m, 5)) < 0.5)
     sums = [
-        np.einsum("mj,mjc->mc", weight, value),
-        np.sum(weight * offset, axis=1)[:, None],
-        np.sum(weight * offset**2, axis=1)[:, None],
-        np.einsum("mj,mjc->mc", weight * offset, value),
-    ]
+        np.einsum("mj,mjc->mc", weight, value), np.sum(weight * offset, axis=1)[:, None],
+        np.sum(weight * offset**2, axis=1)[:, None], np.einsum("mj,mjc->mc", weight * offset, value),
+    ]  # fmt: skip
     sums[2][:5] = -1e-20  # second moments that were moved far may be rounded to less than nothing
     total = weight.sum(axis=1)
     mean = np.divide(np.hstack(sums), total[:, None], where=total[:, None] > 0, out=np.zeros((m, 2 + 2 * c)))

@@ -1,12 +1,9 @@
 """Local quadratic fits: their sums in every algorithm, the fit against least squares, and what does not exist."""
 
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernpool import (
     EmptyWindowWarning,
@@ -15,21 +12,17 @@ from kernpool import (
     RunningPool,
     choose,
     get_kernel,
-    kernel_names,
-    make_kernel,
-    merge,
     open_chunks,
     pool,
     pool_state,
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Factors, Layout, monomials, solve
-from kernpool.kernels import COMPILED, get_categorical_kernel
+from kernpool.core import Factors, Layout, monomials
+from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import Recipe, local_fit
-from tests.support.capabilities import OTHERS, algorithms, can_here, fitting_columns, variants
+from tests.support.capabilities import algorithms
 from tests.support.moments import check_moments, least_squares
-from tests.support.problems import make_problem
 from tests.support.searches import search_bandwidth
 
 BOTH = ["radial", "product"]
@@ -69,27 +62,6 @@ def test_sums_about_another_place_and_of_other_values(columns, generator):
     np.testing.assert_allclose(choose(problem).reduce(problem).numerator, sums, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.covering
-@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=COLUMNS, degree=2)
-def test_moments_agree_with_the_reference(algorithm, kernel, composition, columns):
-    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=2):
-        problem = make_problem(kernel, composition, columns, variant, m=40, n=700, degree=2)
-        check_moments(problem, algorithm, "reference", err_msg=variant)
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("leave_one_out", [False, True])
-@algorithms([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1, degree=2)
-def test_moments_agree_with_brute_force(algorithm, kernel, leave_one_out, generator):
-    """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
-    key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
-    query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
-    value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
-    extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=2, **extra)
-    check_moments(problem, algorithm, "brute")
-
-
 @pytest.mark.parametrize(("kernel", "gap"), [("gaussian", 9.6), ("logistic", 44.0)])
 @algorithms(columns=1, degree=2)
 def test_keys_that_are_nothing_but_in_a_fourth_power(algorithm, kernel, gap, generator):
@@ -98,29 +70,6 @@ def test_keys_that_are_nothing_but_in_a_fourth_power(algorithm, kernel, gap, gen
     key = np.concatenate([near, far])
     problem = Problem.from_arrays(near[:300], key, np.cos(key), kernel=kernel, degree=2)
     check_moments(problem, algorithm, "reference")
-
-
-@pytest.mark.covering
-@algorithms(kernel=kernel_names(), composition="product", columns=COLUMNS, degree=2)
-def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, generator):
-    """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
-    key, query = generator.uniform(size=(600, columns)), generator.uniform(size=(30, columns))
-    query[::2] = np.round(query[::2])
-    value = np.column_stack([np.sin(5 * key[:, 0]), 1e6 + key.sum(axis=1) ** 3])
-    bandwidth = np.linspace(0.9, 1.1, columns)
-    weight = generator.integers(0, 3, 600)
-    similarity = {"kernel": kernel, "bandwidth": bandwidth, "key_weight": weight, "composition": "product"}
-    expected = least_squares(query, key, value, pooling_weights(query, key, **similarity), degree=2)
-    found = pool(query, key, value, degree=2, algorithm=algorithm, **similarity)
-    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
-    problem = Problem.from_arrays(query, key, value, degree=2, **similarity)
-    fit = local_fit(problem, Recipe.of(algorithm=algorithm))
-    np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1 : 1 + columns], rtol=1e-8, atol=1e-8)
-    assert set(fit.rank) == {columns * (columns + 3) // 2}
-    offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
-    tilted = np.einsum("mp,mnp->mn", fit.tilt, regressors(offset))
-    share = pooling_weights(query, key, **similarity) * (fit.base[:, None] + tilted)
-    np.testing.assert_allclose(share @ value, found, rtol=1e-11)
 
 
 @algorithms(columns=1, degree=2)
@@ -145,44 +94,6 @@ def test_a_lost_digit_would_be_seen(algorithm, generator):
         assert abs(mine - exact) <= (1e-12 if q <= 1.0 else 1e-9), (q, mine - exact)
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    columns=st.sampled_from(COLUMNS),
-    kernel=st.sampled_from(kernel_names()),
-    composition=st.sampled_from(BOTH),
-    data=st.data(),
-)
-def test_a_quadratic_function_is_returned_as_it_is(seed, columns, kernel, composition, data):
-    generator = np.random.default_rng(seed)
-    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": 2}
-    algorithm = data.draw(st.sampled_from([name for name in ALGORITHMS if can_here(name, **asked)]))
-    key = generator.normal(size=(80, columns)) + 100.0 * generator.integers(0, 2)
-    query, center = key[:10] + 0.1, key[0]
-    slope, curve = generator.normal(size=(columns, 2)), generator.normal(size=(columns, columns, 2))
-    level = 10.0 ** generator.integers(-3, 4)
-
-    def surface(x):
-        return level + (x - center) @ slope + np.einsum("na,nb,abc->nc", x - center, x - center, curve)
-
-    found = pool(
-        query, key, surface(key), kernel=kernel, composition=composition, degree=2, bandwidth=5.0, algorithm=algorithm
-    )
-    expected = surface(query)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(level, np.abs(expected).max()))
-
-
-@algorithms(columns=COLUMNS, kernel="constant", degree=2)
-def test_with_equal_weights_it_is_polynomial_least_squares(algorithm, columns, generator):
-    key, query = generator.normal(size=(200, columns)), generator.normal(size=(10, columns))
-    value = generator.normal(size=200)
-    found = pool(query, key, value, kernel="constant", degree=2, algorithm=algorithm)
-    design, at = (np.column_stack([np.ones(len(x)), regressors(x)]) for x in (key, query))
-    np.testing.assert_allclose(found, at @ np.linalg.lstsq(design, value, rcond=None)[0], rtol=1e-11, atol=1e-11)
-    if columns == 1:
-        curve = np.polynomial.Polynomial.fit(key[:, 0], value, 2)
-        np.testing.assert_allclose(found, curve(query[:, 0]), rtol=1e-11, atol=1e-11)
-
-
 @pytest.mark.covering
 @algorithms(columns=COLUMNS, kernel=["gaussian", "epanechnikov"], degree=2)
 def test_units_of_columns_and_values_do_not_matter(algorithm, kernel, columns, generator):
@@ -198,23 +109,6 @@ def test_units_of_columns_and_values_do_not_matter(algorithm, kernel, columns, g
     np.testing.assert_allclose(pool(query, key, 3.0 - 1e-200 * value, bandwidth=2.0, **options), 3.0, rtol=1e-14)
     tiny = pool(query, key, 1e-200 * value, bandwidth=2.0, **options)
     np.testing.assert_allclose(tiny, 1e-200 * plain, rtol=1e-11)
-
-
-@pytest.mark.covering
-@algorithms(columns=COLUMNS, kernel=["gaussian", "biweight"], degree=2)
-def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, columns, generator):
-    query, key = generator.normal(size=(20, columns)), generator.normal(size=(500, columns))
-    value = 1e3 + generator.normal(size=500)
-    options = {"kernel": kernel, "bandwidth": 2.5, "algorithm": algorithm, "degree": 2}
-    whole = pool_state(query, key, value, **options).finalize()
-    parts = merge(*(pool_state(query, key[part], value[part], **options) for part in (slice(90), slice(90, None))))
-    order = generator.permutation(500)
-    shuffled = pool_state(query, key[order], value[order], **options)
-    for other in (parts, shuffled):
-        np.testing.assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
-    fit = solve(parts, Problem.from_arrays(query, key, value, degree=2).layout)
-    direct = pool(query, key, value, **options)
-    np.testing.assert_allclose(fit.intercept[:, 0], direct, rtol=1e-10)
 
 
 def test_chunks_running_sums_and_partitions(generator):
@@ -315,32 +209,6 @@ def test_tiny_and_huge_windows(generator):
     np.testing.assert_allclose(found, value, rtol=1e-10)
 
 
-@algorithms(OTHERS, degree=2)
-def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, generator):
-    key = generator.normal(size=(6000, fitting_columns(algorithm)))
-    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, degree=2)
-    plan = choose(problem, algorithm)
-    bits = {plan.reduce(problem, n_jobs=n_jobs).numerator.tobytes() for n_jobs in (1, 2, 8)}
-    assert len(bits) == 1
-
-
-def test_a_kernel_of_ones_own_single_precision_batches_and_masks(generator):
-    mine = make_kernel("own", lambda u: 1 / (1 + u) ** 4)
-    key, value = generator.normal(size=(300, 2)), generator.normal(size=300)
-    found = {name: pool(key, key, value, kernel=mine, degree=2, algorithm=name) for name in ("reference", "brute")}
-    np.testing.assert_allclose(found["brute"], found["reference"], rtol=1e-11)
-    single = key.astype(np.float32)
-    found = pool(single, single, single[:, 0] ** 2, degree=2, bandwidth=0.7, algorithm="brute")
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, single[:, 0] ** 2, rtol=1e-6, atol=1e-6)
-    query, key = generator.normal(size=(3, 5, 2)), generator.normal(size=(3, 60, 2))
-    value, mask = generator.normal(size=(3, 60, 2)), generator.random((3, 5, 60)) < 0.8
-    found = pool(query, key, value, degree=2, bandwidth=2.0, attn_mask=mask)
-    assert found.shape == (3, 5, 2)
-    weight = pooling_weights(query[1], key[1], bandwidth=2.0, attn_mask=mask[1])
-    np.testing.assert_allclose(found[1], least_squares(query[1], key[1], value[1], weight, 2)[:, 0], rtol=1e-9)
-
-
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_leaving_a_row_out_is_fitting_without_it(columns, generator):
     key, value = generator.normal(size=(60, columns)), generator.normal(size=60)
@@ -377,12 +245,3 @@ def test_what_there_is_not_is_refused_with_the_remedy(generator):
         choose(levels).pullback(levels, choose(levels).reduce(levels), np.ones((9, 2)))
     with pytest.raises(ValueError, match=r"no gradients of degree=2.*search for a bandwidth, with degree=1"):
         search_bandwidth(key, key[:, :1], degree=2, kernel=get_kernel("gaussian"))
-
-
-def test_states_of_many_parts_merge(generator):
-    """Far apart from each other in weight: the sums of the heavy part stay what they are."""
-    key = generator.normal(size=(300, 1)) + 40.0 * (np.arange(300) // 100)[:, None]
-    value, query = np.sin(key[:, 0]), generator.normal(size=(15, 1))
-    parts = [pool_state(query, key[i : i + 50], value[i : i + 50], degree=2) for i in range(0, 300, 50)]
-    fit = solve(reduce(merge, parts), Layout(1, 1, 2))
-    np.testing.assert_allclose(fit.intercept[:, 0], pool(query, key, value, degree=2), rtol=1e-10)

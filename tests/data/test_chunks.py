@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,16 +81,8 @@ def containers(generator, tmp_path):
 
 
 KINDS = [
-    "Parquet file",
-    "Parquet folder",
-    "matrix",
-    "named columns",
-    "memory maps",
-    "arrow",
-    "pandas",
-    "polars",
-    "list",
-]
+    "Parquet file", "Parquet folder", "matrix", "named columns", "memory maps", "arrow", "pandas", "polars", "list",
+]  # fmt: skip
 
 
 # Rows of 7 are 429 chunks.
@@ -277,21 +270,10 @@ class TestBadFiles:
 
     @pytest.mark.parametrize(
         "key",
-        [
-            np.zeros(3),
-            np.zeros((2, 3, 1)),
-            [0.0, 1.0],
-            [[0.0, 1.0], [2.0, 3.0]],
-            [[0.0], [1.0]],
-            [np.zeros(2), np.ones(2)],
-            (0.0, 1.0),
-            range(3),
-            np.float64(1.0),
-            0.5,
-            None,
-        ],
+        [np.zeros(3), np.zeros((2, 3, 1)), [0.0, 1.0], [[0.0, 1.0], [2.0, 3.0]], [[0.0], [1.0]],
+         [np.zeros(2), np.ones(2)], (0.0, 1.0), range(3), np.float64(1.0), 0.5, None],
         ids=str,
-    )
+    )  # fmt: skip
     def test_keys_without_values_are_told_that_value_is_missing(self, key):
         for options in ({}, {"key_weight": np.ones(3)}, {"exclude_self": True}):
             with pytest.raises(TypeError, match=r"value is missing.*chunks.*open_chunks"):
@@ -361,7 +343,6 @@ def test_values_out_of_range_are_refused_in_later_chunks_too(generator):
 
 
 def test_labels_of_rows_are_no_keys(generator, tmp_path):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame(table_of(generator, 50)).query("a > 0.1")
     frame.to_parquet(tmp_path / "t.parquet")
     assert open_chunks(frame, target="y").names == ("a", "b", "w")

@@ -8,9 +8,9 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor
 from kernpool.cli import main
+from tests.support.parquet import write_parquet
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
 
 X, Y = np.array([0.0, 1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0, 5.0])
 DAY = datetime.date(2020, 1, 1)
@@ -69,7 +69,7 @@ def assert_predicts(model, column, capsys):
 @pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["whole", "chunks"])
 @pytest.mark.parametrize("kind", REFUSED)
 def test_columns_that_are_no_numbers(kind, memory, capsys):
-    parquet.write_table(pa.table({"a": X, "b": REFUSED[kind], "y": Y}), "t.parquet")
+    write_parquet("t.parquet", {"a": X, "b": REFUSED[kind], "y": Y})
     if "string" in kind and not memory:  # levels
         assert main([*FIT, "--smoothing", "0.2"]) == 0
         assert_predicts(
@@ -93,7 +93,7 @@ def test_columns_that_are_no_numbers(kind, memory, capsys):
     error = one_line(capsys)
     assert "column 'b' holds" in error
     assert "features" not in error
-    parquet.write_table(pa.table({"a": REFUSED[kind]}), "new.parquet")
+    write_parquet("new.parquet", {"a": REFUSED[kind]})
     assert main(["predict", "model", "new.parquet", *memory]) == 1
     error = one_line(capsys)
     assert "column 'a' holds" in error
@@ -104,11 +104,11 @@ def test_columns_that_are_no_numbers(kind, memory, capsys):
 @pytest.mark.parametrize("kind", READ)
 def test_columns_that_are_numbers(kind, memory, capsys):
     column, numbers = READ[kind]
-    parquet.write_table(pa.table({"a": column, "y": Y}), "t.parquet")
+    write_parquet("t.parquet", {"a": column, "y": Y})
     assert main([*FIT, *memory]) == 0
-    parquet.write_table(pa.table({"a": np.asarray(numbers), "y": Y}), "t.parquet")
+    write_parquet("t.parquet", {"a": np.asarray(numbers), "y": Y})
     assert main([*FIT[:-1], "plain", *memory]) == 0
-    parquet.write_table(pa.table({"a": column}), "new.parquet")
+    write_parquet("new.parquet", {"a": column})
     for model in ("model", "plain"):
         if not memory:
             assert main(["predict", model, "new.parquet"]) == 0
@@ -121,7 +121,7 @@ def test_columns_that_are_numbers(kind, memory, capsys):
 @pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["whole", "chunks"])
 @pytest.mark.parametrize("values", [[1, None, 3, 4], [1.0, None, 3.0, 4.0], [True, None, False, True]])
 def test_missing_cells_are_named(values, memory, capsys):
-    parquet.write_table(pa.table({"a": pa.array(values), "y": Y}), "t.parquet")
+    write_parquet("t.parquet", {"a": pa.array(values), "y": Y})
     assert main([*FIT, *memory]) == 1
     error = one_line(capsys)
     assert "row 1, column 'a' is" in error
@@ -131,7 +131,7 @@ def test_missing_cells_are_named(values, memory, capsys):
 
 
 def test_what_is_not_used_may_be_anything(capsys):
-    parquet.write_table(pa.table({"a": X, "y": Y} | {str(i): c for i, c in enumerate(REFUSED.values())}), "t.parquet")
+    write_parquet("t.parquet", {"a": X, "y": Y} | {str(i): c for i, c in enumerate(REFUSED.values())})
     assert main([*FIT, "--features", "a"]) == 0
     assert main(["predict", "model", "t.parquet"]) == 0
     assert len(capsys.readouterr().out.split()) == 5

@@ -5,18 +5,19 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas
+import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool.data import Columns, Encoding
+from kernpool.data import Encoding
 from kernpool.kernels import get_categorical_kernel
 
 SIZES = ["small", "medium", "large"]
 
 
 def pandas_frame():
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     return pandas.DataFrame(
         {
             "height": [1.5, 2.5, 3.5],
@@ -30,7 +31,6 @@ def pandas_frame():
 
 
 def polars_frame():
-    polars = pytest.importorskip("polars", reason="reads frames of polars")
     return polars.DataFrame(
         {
             "height": [1.5, 2.5, 3.5],
@@ -116,7 +116,6 @@ def test_arrays_declare_nothing():
 
 
 def test_places_of_ordered_levels():
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
 
     def places(values, categories=None, **options):
         column = pandas.Categorical(values, categories=categories, ordered=True) if categories else values
@@ -137,7 +136,6 @@ def test_places_of_ordered_levels():
 
 
 def test_text_has_no_order_by_itself():
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame({"size": ["small", "large"], "kind": pandas.Categorical(["small", "large"])})
     for name in frame:
         with pytest.raises(ValueError, match=f"column '{name}' of X is to be ordered .* order is not declared"):
@@ -165,7 +163,6 @@ def test_many_known_levels_are_cut_short():
 
 @pytest.mark.parametrize("missing", [None, np.nan, "NA", "NaT"])
 def test_missing_cells_are_named(missing):
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     missing = {"NA": pandas.NA, "NaT": pandas.NaT}.get(missing, missing) if isinstance(missing, str) else missing
     frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "city": np.array(["x", "y", missing], dtype=object)})
     whole = Encoding.fit(frame.iloc[:2])
@@ -184,7 +181,6 @@ def test_missing_numbers_are_named(make):
     if make is pandas_frame:
         frame.loc[1, "count"] = None
     else:
-        polars = pytest.importorskip("polars", reason="reads frames of polars")
         frame = frame.with_columns(polars.Series("count", [1, None, 3]))
     with pytest.raises(
         ValueError, match=r"column 'count' of X is missing \(NaN, None or NA\) in row 1 \(counted from 0\)"
@@ -193,7 +189,6 @@ def test_missing_numbers_are_named(make):
 
 
 def test_missing_cells_of_polars_are_named():
-    polars = pytest.importorskip("polars", reason="reads frames of polars")
     for dtype in (polars.String, polars.Categorical, polars.Enum(["x", "y"])):
         with pytest.raises(ValueError, match="'city' of X is missing in row 1"):
             Encoding.fit(polars.DataFrame({"city": polars.Series(["x", None], dtype=dtype)}))
@@ -221,14 +216,12 @@ def test_text_never_becomes_a_number(make):
     if make is pandas_frame:
         frame["height"] = cells
     else:
-        polars = pytest.importorskip("polars", reason="reads frames of polars")
         frame = frame.with_columns(polars.Series("height", cells))
     with pytest.raises(ValueError, match=r"column 'height' of X holds text such as '1.5'"):
         encoding.encode(frame)
 
 
 def test_objects_without_text_are_numbers_and_dates_are_days():
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame({"a": np.array([1, 2.5], dtype=object), "b": np.array([1, "x"], dtype=object)})
     encoding = Encoding.fit(frame)
     assert encoding.kinds == ("numeric", "unordered")
@@ -239,7 +232,6 @@ def test_objects_without_text_are_numbers_and_dates_are_days():
 
 
 def test_names_that_are_not_text_are_no_names():
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
     frame = pandas.DataFrame(np.eye(2))
     assert Encoding.fit(frame, unordered=[1]).names is None
     frame.columns = ["a", 1]
@@ -301,10 +293,3 @@ def test_reading_an_array_imports_no_frames():
         "assert not {'pandas', 'polars', 'sklearn', 'scipy', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_columns_say_how_many_rows_there_are():
-    table = Columns.of(np.ones((3, 2)))
-    assert table.rows == 3
-    assert table.names is None
-    assert [column.kind for column in table.columns] == ["numeric", "numeric"]

@@ -1,10 +1,10 @@
 """Integers that float64 would round are refused, wherever they come from; those that it holds are taken."""
 
-import io
-import sys
 from decimal import Decimal
 
 import numpy as np
+import pandas
+import polars
 import pytest
 
 from kernpool import (
@@ -16,8 +16,9 @@ from kernpool import (
     pool,
     pooling_weights,
 )
-from kernpool.cli import main
-from kernpool.data import TableError, array_validation
+from kernpool.data import TableError
+from tests.support.commands import kernpool
+from tests.support.parquet import write_parquet
 
 BIG = 2**53
 INEXACT = (BIG + 1, -BIG - 1, 2**60 + 1, 2**63 - 1, 10**23, 10**30 + 1)
@@ -99,10 +100,7 @@ def test_frames(library):
 
 
 def test_nullable_and_arrow_columns():
-    pandas, pa = (
-        pytest.importorskip("pandas", reason="frames need pandas"),
-        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
-    )
+    pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     for dtype in ("Int64", "UInt64", pandas.ArrowDtype(pa.int64())):
         column = pandas.Series([BIG + 1, 0, 1], dtype=dtype)
         for X in (column.to_frame("a"), column.to_frame("a").assign(b=0.5)):
@@ -131,8 +129,6 @@ def test_estimators(make, kind):
 
 
 def test_decimals_that_are_integers():
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
-    polars = pytest.importorskip("polars", reason="frames of polars are half of this")
     pyarrow = pytest.importorskip("pyarrow", reason="types of Arrow need the extra 'arrow'")
     cells, other = [Decimal(0), Decimal(BIG + 1)], ["a", "b"]
     arrow = pandas.Series(cells, dtype=pandas.ArrowDtype(pyarrow.decimal128(20, 0)))
@@ -166,17 +162,14 @@ def test_learned_estimators():
 
 
 def test_files_and_streams(tmp_path):
-    pa, parquet = (
-        pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
-        pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'"),
-    )
     a, y = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
     np.save(tmp_path / "plain.npy", np.c_[a, a])
     table = np.zeros(3, dtype=[("a", np.int64), ("y", float)])
     table["a"], table["y"] = a, y
     np.save(tmp_path / "named.npy", table)
-    columns = pa.table({"a": a, "y": y})
-    parquet.write_table(columns, tmp_path / "rows.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+    columns = pyarrow.table({"a": a, "y": y})
+    write_parquet(tmp_path / "rows.parquet", {"a": a, "y": y})
     for source, key, target in (
         (tmp_path / "plain.npy", "0", "1"),
         (tmp_path / "named.npy", "a", "y"),
@@ -191,22 +184,14 @@ def test_files_and_streams(tmp_path):
                 list(part)
 
 
-def command(*arguments, stdin=""):
-    with pytest.MonkeyPatch.context() as patch:
-        for name, content in {"stdin": stdin, "stdout": "", "stderr": ""}.items():
-            stream = io.TextIOWrapper(io.BytesIO(content.encode()), encoding="utf-8", write_through=True)
-            patch.setattr(sys, name, stream)
-        code = main([str(argument) for argument in arguments])
-        return code, sys.stdout.buffer.getvalue().decode(), sys.stderr.buffer.getvalue().decode()
-
-
 STAMP = 1_700_000_000_123_456_789
 
 
 @pytest.mark.parametrize("cell", [str(STAMP), f" {STAMP} ", f"+{STAMP}", f"-{STAMP}", "9" * 400])
 @pytest.mark.parametrize("beside", ["1", "0.5"])
 def test_cells_of_csv(cell, beside):
-    code, _, error = command("fit", "-", "--target", "y", stdin=f"t,y\n{beside},1\n{cell},2\n3,4\n")
+    done = kernpool("fit", "-", "--target", "y", stdin=(f"t,y\n{beside},1\n{cell},2\n3,4\n").encode())
+    code, error = done.returncode, done.stderr.decode()
     assert code == 1
     assert "column 't'" in error
     assert "line 3" in error
@@ -215,11 +200,13 @@ def test_cells_of_csv(cell, beside):
 
 def test_cells_that_are_exact_or_no_integers(tmp_path):
     table = f"t,y\n{2**60},1\n1.7e18,2\n1700000000123456789.5,3\n{BIG + 2},4\n"
-    code, _, error = command("fit", "-", "--target", "y", "--bandwidth", "1", "--model", tmp_path / "m", stdin=table)
+    done = kernpool("fit", "-", "--target", "y", "--bandwidth", "1", "--model", tmp_path / "m", stdin=(table).encode())
+    code, error = done.returncode, done.stderr.decode()
     assert code == 0, error
-    code, out, _ = command("predict", tmp_path / "m", "-", stdin=f"t\n{2**60}\n")
-    assert (code, out) == (0, "y\n1.0\n")
-    code, _, error = command("predict", tmp_path / "m", "-", stdin=f"t\n{2**60 + 1}\n")
+    done = kernpool("predict", tmp_path / "m", "-", stdin=f"t\n{2**60}\n".encode())
+    assert (done.returncode, done.stdout) == (0, b"y\n1.0\n")
+    done = kernpool("predict", tmp_path / "m", "-", stdin=(f"t\n{2**60 + 1}\n").encode())
+    code, error = done.returncode, done.stderr.decode()
     assert code == 1
     assert f"the integer {2**60 + 1}" in error
 
@@ -233,12 +220,9 @@ def test_tables_of_other_formats(suffix, memory, tmp_path):
         table["t"], table["y"] = t, y
         np.save(tmp_path / "t.npy", table)
     else:
-        pa, parquet = (
-            pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'"),
-            pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'"),
-        )
-        parquet.write_table(pa.table({"t": t, "y": y}), tmp_path / "t.parquet")
-    code, _, error = command("fit", tmp_path / f"t.{suffix}", "--target", "y", *memory)
+        write_parquet(tmp_path / "t.parquet", {"t": t, "y": y})
+    done = kernpool("fit", tmp_path / f"t.{suffix}", "--target", "y", *memory)
+    code, error = done.returncode, done.stderr.decode()
     assert code == 1
     assert f"the integer {STAMP}" in error
     assert "column 't'" in error
@@ -247,10 +231,7 @@ def test_tables_of_other_formats(suffix, memory, tmp_path):
 
 def test_dask():
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    dd, pandas = (
-        pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'"),
-        pytest.importorskip("pandas", reason="frames need pandas"),
-    )
+    dd = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     from kernpool import NadarayaWatsonRegressor
     from kernpool.dask import pool as dask_pool
 
@@ -270,17 +251,3 @@ def test_dask():
     small = dd.from_pandas(pandas.DataFrame({"b": value, "y": value}), npartitions=2)
     with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
         model.fit(small[["b"]], small["y"]).predict(pandas.DataFrame({"b": [BIG + 1]}))
-
-
-def test_floats_and_small_integers_are_not_looked_at_twice(monkeypatch):
-    """The check is one comparison for them."""
-
-    def fail(*_):
-        raise AssertionError("looked at number by number")
-
-    monkeypatch.setattr(array_validation, "_first_inexact", fail)
-    monkeypatch.setattr(array_validation, "_of_objects", fail)
-    for numbers in ([0.5, 1e15], np.array([1e300]) * 1e-160, np.arange(3), np.array([2**31 - 1], np.int32), [2**52]):
-        pool([0.0], numbers, numbers)
-        X = np.reshape(numbers, (-1, 1))
-        NadarayaWatsonRegressor(bandwidth=1.0).fit(X, numbers).predict(X[:1])

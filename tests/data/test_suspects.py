@@ -45,35 +45,10 @@ LEGITIMATE = {
 
 
 COUNTING = [
-    "timestamp",
-    "depth",
-    "trial",
-    "Trials",
-    "iteration",
-    "frame",
-    "cycle",
-    "hr",
-    "yr",
-    "t1",
-    "x2",
-    "epoch",
-    "round",
-    "session",
-    "visit",
-    "wave",
-    "generation",
-    "position",
-    "rank",
-    "age",
-    "dose",
-    "distance",
-    "height",
-    "level",
-    "trial_number",
-    "body.height",
-    "week12",
-    "datetime",
-]
+    "timestamp", "depth", "trial", "Trials", "iteration", "frame", "cycle", "hr", "yr", "t1", "x2", "epoch", "round",
+    "session", "visit", "wave", "generation", "position", "rank", "age", "dose", "distance", "height", "level",
+    "trial_number", "body.height", "week12", "datetime",
+]  # fmt: skip
 
 
 def model_of(frame, **options):

@@ -3,6 +3,7 @@
 import datetime as dt
 
 import numpy as np
+import polars
 import pytest
 
 import kernpool
@@ -33,7 +34,6 @@ def as_arrow(kind, cells=None):
 
 
 def as_polars(kind, cells=None):
-    polars = pytest.importorskip("polars", reason="types of polars need polars")
     return polars.Series(MOMENTS.astype("M8[us]").tolist() if cells is None else cells).cast(kind(polars))
 
 
@@ -64,7 +64,6 @@ def test_equal_times_of_any_unit_and_library_are_equal_numbers_of_days(made):
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
 def test_dates_with_a_time_zone_are_days_in_utc(zone):
     aware = pandas.Series(MOMENTS.astype("M8[us]")).dt.tz_localize("UTC").dt.tz_convert(zone)
-    polars = pytest.importorskip("polars", reason="types of polars need polars")
     arrow = as_arrow(lambda pa: pa.timestamp("us", zone), aware.tolist())
     for column in (
         aware,
@@ -247,7 +246,6 @@ def test_dates_may_be_named_as_categories():
 @pytest.mark.parametrize("kind", ["Datetime", "Date", "Duration", "Time"])
 def test_times_next_to_numbers_in_a_frame_of_polars_are_no_ticks(kind):
     """Where no columns are read, NumPy gets one table of floats, in which dates are numbers of their unit."""
-    polars = pytest.importorskip("polars", reason="polars comes with the test extra")
     y = np.arange(6.0)
     ticks = polars.Series(np.arange(6) * (1 if kind == "Date" else 3_600_000_000), dtype=polars.Int64)
     table = polars.DataFrame({"a": y, "t": ticks.cast(getattr(polars, kind))})

@@ -1,25 +1,16 @@
 """Regions of sets of classes: what is drawn are the sets of the model."""
 
 import numpy as np
+import pandas
 import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 
 from kernpool import ClassSetDisplay, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.displays.class_sets import EMPTY
-from tests.support.pictures import pixels_of
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from tests.support.pictures import entries, pixels_of
 
 
 @pytest.fixture
@@ -29,10 +20,6 @@ def rows():
     label = np.array(["ash", "elm", "oak"])[np.arange(150) % 3]
     center = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]])[np.arange(150) % 3]
     return center + 0.7 * random.normal(size=(150, 2)), label
-
-
-def entries(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 @pytest.mark.parametrize("method", ["lac", "full"])
@@ -59,7 +46,6 @@ def test_regions_are_the_sets_of_the_model(rows, method):
 
 
 def test_two_of_three_columns(rows):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"a": rows[0][:, 0], "b": np.cos(np.arange(150.0)), "c": rows[0][:, 1]})
     model = NadarayaWatsonClassifier(bandwidth=0.5).fit(frame, rows[1])
     display = ClassSetDisplay.from_estimator(

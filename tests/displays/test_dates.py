@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas", reason="frames need pandas")
-plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
+pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 from matplotlib.dates import ConciseDateFormatter
 
 from kernpool import (
@@ -37,13 +37,6 @@ DISPLAYS = {
     "SiZer": lambda model, _: SiZerDisplay.from_estimator(model, bandwidths=[10.0, 40.0, 90.0]),
     "residuals": lambda model, _: ResidualDisplay.from_estimator(model, against="when"),
 }
-
-
-@pytest.fixture(autouse=True)
-def without_a_screen():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize("kind", KINDS)

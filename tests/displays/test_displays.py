@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
-
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
 
 from kernpool import (
     AttentionDisplay,
@@ -25,13 +20,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.datasets import make_sine_power
-from tests.support.pictures import pixels_of
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from tests.support.pictures import entries, pixels_of
 
 
 @pytest.fixture
@@ -55,7 +44,7 @@ def test_the_fitted_curve(sample, model):
     np.testing.assert_allclose(curve.get_ydata(), model.predict(curve.get_xdata()[:, None]))
     np.testing.assert_allclose(display.scatter_.get_offsets(), np.c_[sample.x_train, sample.y_train])
     assert 0 < display.scatter_.get_alpha() < 1
-    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    legend = entries(display.ax_)
     assert legend == ["training samples", "truth", "prediction"]
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "y")
     for artist in (true_line, curve, display.scatter_):

@@ -5,10 +5,6 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgba
 
 from kernpool import (
@@ -23,15 +19,9 @@ from kernpool import (
     open_chunks,
     slope_map,
 )
-from tests.support.pictures import pixels_of
+from tests.support.pictures import ends, entries, pixels_of
 
 POINTWISE, SIMULTANEOUS = "pointwise interval", "simultaneous band"
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
@@ -44,18 +34,6 @@ def rows():
 @pytest.fixture
 def model(rows):
     return LocalLinearRegressor(bandwidth=0.4).fit(*rows)
-
-
-def ends(shade):
-    """Lower and upper ends of a shade of `fill_between`, place by place, and the places."""
-    vertices = np.concatenate([path.vertices for path in shade.get_paths()])
-    x = np.unique(vertices[:, 0])
-    at = [vertices[vertices[:, 0] == place, 1] for place in x]
-    return x, np.array([y.min() for y in at]), np.array([y.max() for y in at])
-
-
-def entries(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 @pytest.mark.covering

@@ -1,14 +1,11 @@
 """Pictures of what to expect of the next value: what is drawn are the numbers of the model."""
 
 import numpy as np
+import pandas
 import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgba
 from scipy.stats import binomtest
 
@@ -21,13 +18,7 @@ from kernpool import (
     QuantileFanDisplay,
     open_chunks,
 )
-from tests.support.pictures import pixels_of
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from tests.support.pictures import ends, entries, pixels_of
 
 
 @pytest.fixture
@@ -47,18 +38,6 @@ def new_rows():
     random = np.random.default_rng(1)
     x = random.uniform(0, 5, 60)
     return x[:, None], 2 * np.sin(x) + (0.2 + 0.2 * x) * random.normal(size=60)
-
-
-def ends(shade):
-    """Lower and upper ends of a shade of `fill_between`, place by place, and the places."""
-    vertices = np.concatenate([path.vertices for path in shade.get_paths()])
-    x = np.unique(vertices[:, 0])
-    at = [vertices[vertices[:, 0] == place, 1] for place in x]
-    return x, np.array([y.min() for y in at]), np.array([y.max() for y in at])
-
-
-def entries(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def title(ax):
@@ -87,7 +66,6 @@ def test_a_fan_is_the_quantiles_of_the_model(rows, model):
 
 
 def test_a_fan_over_one_of_two_columns(rows):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"size": rows[0][:, 0], "age": np.cos(np.arange(90.0))})
     model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.8]).fit(frame, rows[1])
     display = QuantileFanDisplay.from_estimator(model, frame, rows[1], feature="age", levels=[0.2, 0.8], subsample=30)
@@ -323,7 +301,6 @@ def test_infinite_and_missing_intervals_are_counted():
 
 
 def test_coverage_by_a_column_of_a_frame(new_rows):
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"size": new_rows[0][:, 0], "street": np.array(["elm", "oak"])[np.arange(60) % 2]})
     random = np.random.default_rng(2)
     train = pandas.DataFrame({"size": random.uniform(0, 5, 80), "street": np.array(["elm", "oak"])[np.arange(80) % 2]})

@@ -57,17 +57,29 @@ def test_an_error_in_progress_stops_the_work(generator):
             pool(query, key, value, n_jobs=n_jobs, progress=listener)
 
 
+LONG = {  # of minutes, or again and again: keys, columns, kernel
+    "brute": (300_000, 1, "gaussian"),
+    "sweep": (2_000_000, 1, "epanechnikov"),
+    "kd_tree": (300_000, 2, "gaussian"),
+}
+
+
 @pytest.mark.parametrize("n_jobs", [*slow(1), 2])
-def test_an_interrupt_is_answered(n_jobs):
+@pytest.mark.parametrize("algorithm", ["brute", *slow("sweep", "kd_tree")])
+def test_an_interrupt_is_answered(algorithm, n_jobs):
     """A job of minutes ends soon after SIGINT; how soon exactly is measured in benchmarks/."""
+    n, columns, kernel = LONG[algorithm]
     script = f"""
     import numpy as np, kernpool
-    x, reports = np.random.default_rng(0).normal(size=300_000), []
+    x, reports = np.random.default_rng(0).normal(size=({n}, {columns})), []
+    x[0] = 1e9  # bins of all others are dealt twice
     def report(done, total):  # the sum itself is running by then, and no longer the compiler
         if not reports:
             print("ready", flush=True)
         reports.append(done)
-    kernpool.pool(x, x, x, n_jobs={n_jobs}, algorithm="brute", progress=report)
+    options = dict(kernel={kernel!r}, n_jobs={n_jobs}, algorithm={algorithm!r}, bandwidth=0.1, progress=report)
+    while True:
+        kernpool.pool(x, x, x[:, 0], **options)
     """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

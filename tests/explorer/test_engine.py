@@ -124,7 +124,7 @@ def test_nearest_row_is_one_of_the_data_that_counts():
     subject = subject_of(model)
     found = answer(subject, {"kind": "query", "query": {"numeric": [7.0]}, "settings": {}})
     assert found["nearest"] == {"row": 5998, "key": [keys[5998]]}
-    assert (found["reach"], found["value"]) == (0, [None])
+    assert (found["reach"], found["value"], found["effectiveSize"], found["rows"]) == (0, [None], 0.0, [])
     found = answer(subject, {"kind": "query", "query": {"numeric": [float(keys[3000])]}, "settings": {}})
     assert found["nearest"] == {"row": 3000, "key": [keys[3000]]}
 
@@ -147,13 +147,6 @@ def test_local_planes_have_a_slope():
     model = LocalLinearRegressor(bandwidth=[0.3, 0.3], ridge=0.0).fit(X, X @ [2.0, -3.0])
     found = answer(subject_of(model), {"kind": "query", "query": {"numeric": [0.4, 0.6]}, "settings": {}})
     np.testing.assert_allclose(np.ravel(found["slope"]), [2.0, -3.0], rtol=1e-10)
-
-
-def test_no_key_in_reach_is_none():
-    model = NadarayaWatsonRegressor("boxcar", bandwidth=[0.01, 0.01], empty="nan").fit(X, Y)
-    far = {"numeric": [9.0, 9.0]}
-    found = answer(subject_of(model), {"kind": "query", "query": far, "settings": {}})
-    assert (found["value"], found["reach"], found["effectiveSize"], found["rows"]) == ([None], 0, 0.0, [])
 
 
 def test_other_settings_leave_the_model_as_it_was():

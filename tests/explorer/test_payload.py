@@ -137,14 +137,10 @@ def test_classes_have_names_and_numbers():
     assert 0.0 < found["settings"]["priorShare"] < 1.0
 
 
-def test_a_ridge_is_told():
-    model = LocalLinearRegressor(bandwidth=0.5, ridge=0.25).fit(X, Y)
-    assert (payload(model)["settings"]["degree"], payload(model)["settings"]["ridge"]) == (1, 0.25)
-
-
-def test_weights_and_groups_are_told():
-    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y, sample_weight=[1, 2, 3, 4], groups=["a", "a", "b", "b"])
-    found = payload(model)
+def test_a_ridge_weights_and_groups_are_told():
+    model = LocalLinearRegressor(bandwidth=1.0, ridge=0.25)
+    found = payload(model.fit(X, Y, sample_weight=[1, 2, 3, 4], groups=["a", "a", "b", "b"]))
+    assert (found["settings"]["degree"], found["settings"]["ridge"]) == (1, 0.25)
     assert floats(found["weight"]).tolist() == [1.0, 2.0, 3.0, 4.0]
     assert integers(found["group"]).tolist() == [0, 0, 1, 1]
 
@@ -166,13 +162,9 @@ def test_generators_come_with_seeds_for_a_class():
 
 def test_generators_are_fitted_as_asked():
     found = payload("make_sine_power", degree=1, kernel="boxcar", bandwidth=0.3, target="height")
-    settings = found["settings"]
-    assert (settings["degree"], settings["kernel"], settings["bandwidth"]) == (1, "boxcar", [0.3])
-    assert (found["target"]["name"], found["python"]["estimator"], len(found["samples"])) == (
-        "height",
-        "LocalLinearRegressor",
-        20,
-    )
+    assert [found["settings"][name] for name in ("degree", "kernel", "bandwidth")] == [1, "boxcar", [0.3]]
+    assert (found["target"]["name"], found["python"]["estimator"]) == ("height", "LocalLinearRegressor")
+    assert len(found["samples"]) == 20
 
 
 def test_truth_is_a_function_a_pair_or_of_the_sample():
@@ -267,16 +259,12 @@ def test_pages_are_whole_or_not_there(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_more_rows_than_a_page_holds_are_refused():
-    many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
-    with pytest.raises(ValueError, match="kernpool explore"):
-        explore(many).html()
-
-
 def test_more_rows_than_a_page_holds_are_named_where_nothing_can_be_shown(monkeypatch):
     """A notebook without anywidget shows text with the remedy, and no traceback."""
     monkeypatch.setitem(sys.modules, "kernpool.explorer.widget", None)  # importing it fails
     many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
+    with pytest.raises(ValueError, match="kernpool explore"):
+        explore(many).html()
     shown = explore(many)._repr_mimebundle_()
     assert list(shown) == ["text/plain"]
     assert "kernpool[widget]" in shown["text/plain"]

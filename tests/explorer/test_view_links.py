@@ -12,7 +12,7 @@ import kernpool.explorer as explorer_room
 from kernpool import explore
 from kernpool.explorer.explore import _framed
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
-from tests.support.explorer_view import control, facts, link_state, number, settle, state
+from tests.support.explorer_view import control, copied, facts, link_state, number, settle, state
 
 WORDS = {
     path.stem: json.loads(path.read_text("utf-8")) for path in Path(explorer_room.__file__).parent.glob("words/*.json")
@@ -44,13 +44,6 @@ def page(browser, folder):  # noqa: F811  # a fixture
     with opened(browser, path.as_uri(), viewport=SIZE, locale="en-US") as found:
         found.wait_for_selector("path.kp-curve[d]", state="attached")
         yield found
-
-
-def copied(page, name):
-    control(page, name).click()
-    text = page.locator("[data-part=copied]").input_value()
-    page.locator("dialog button").click()
-    return text
 
 
 def test_a_link_restores_the_view(page, browser):  # noqa: F811  # a fixture

@@ -10,7 +10,7 @@ import pytest
 import kernpool
 from kernpool import explore
 from tests.support.browser import browser, opened  # noqa: F401  # fixtures
-from tests.support.explorer_view import control, facts, number, settle, state
+from tests.support.explorer_view import control, copied, facts, number, settle, state
 
 SIZE = {"width": 1200, "height": 1000}
 ROWS = "import numpy as np\nrng = np.random.default_rng(0)\nsize = rng.uniform(0, 9, 80)\n"
@@ -53,9 +53,7 @@ def shown(browser, tmp_path):  # noqa: F811  # a fixture
 
 def run_copied(page, **known):
     """Run what is copied, its last call included; return the text and the names it made."""
-    control(page, "copy.python").click()
-    code = page.locator("[data-part=copied]").input_value()
-    page.locator("dialog button").click()
+    code = copied(page, "copy.python")
     tree = ast.parse(code)
     tree.body[-1] = ast.Assign([ast.Name("explorer", ast.Store())], tree.body[-1].value)
     names = dict(known)

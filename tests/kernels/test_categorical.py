@@ -45,12 +45,6 @@ def test_tables_are_the_formulas(name, share, count):
     assert 0 <= table.min() <= table.max() <= 1
 
 
-@pytest.mark.parametrize("name", categorical_kernel_names())
-def test_lambda_zero_is_exact(name):
-    kernel = get_categorical_kernel(name)
-    np.testing.assert_array_equal(kernel.table(levels_of(kernel, 4), 0.0), np.eye(4))
-
-
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.7, 1.0])
 @pytest.mark.parametrize("name", categorical_kernel_names())

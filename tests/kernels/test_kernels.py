@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 
 from kernpool import Kernel, get_kernel, kernel_names, make_kernel, pool, register_kernel
-from kernpool.kernels import BUILT_IN, Exponential, Flat, Gaussian, Polynomial
+from kernpool.kernels import BUILT_IN, INTERNAL, Exponential, Flat, Gaussian, Polynomial
 
 FINITE = [name for name in BUILT_IN if name != "constant"]
 
@@ -40,7 +40,7 @@ def formula(form, u):
     return np.ones_like(u)
 
 
-@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("name", [*kernel_names(), *INTERNAL])
 def test_a_form_says_what_the_profile_computes(name):
     kernel, u = get_kernel(name), np.linspace(0, 4, 801)
     weight = kernel.profile(u)
@@ -57,7 +57,7 @@ def test_all_built_in_kernels_but_one_have_a_form_and_those_of_ones_own_have_non
     assert make_kernel("gaussian", lambda u: np.exp(-(u**2) / 2)).form is None
 
 
-@pytest.mark.parametrize("name", FINITE)
+@pytest.mark.parametrize("name", [*FINITE, *INTERNAL])
 def test_constants(name):
     kernel = get_kernel(name)
     end = min(kernel.support, 40.0)

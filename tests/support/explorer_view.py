@@ -19,6 +19,14 @@ def control(page, name):
     return page.locator(f'[data-control="{name}"]')
 
 
+def copied(page, name):
+    """Press a button that copies, and return the text that it shows."""
+    control(page, name).click()
+    text = page.locator("[data-part=copied]").input_value()
+    page.locator("dialog button").click()
+    return text
+
+
 def state(page):
     """Return the state as the address holds it: what a link of the view would restore."""
     page.wait_for_timeout(650)  # the address follows after half a second

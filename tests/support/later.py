@@ -16,7 +16,7 @@ LATER = {
                    "sweep/test_gradients", "test_tol", "test_verification", "tree/test_narrow"),
     "bandwidth": ("test_all_pairs", "test_dense_minimum", "test_groups", "test_leverage", "test_log_loss",
                   "test_plugin", "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
-    "cli": ("test_chunked", "test_compare", "test_expectation", "test_groups", "test_testing", "test_uncertainty"),
+    "cli": ("test_chunked", "test_compare", "test_expectation", "test_groups", "test_testing"),
     "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back", "test_kernel_draws",
                   "test_localized", "test_ratio", "test_refits", "test_shift", "test_unsearched"),
     "core": ("test_quadratic_fit",),

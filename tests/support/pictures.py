@@ -1,8 +1,21 @@
-"""What pictures show, by their pixels."""
+"""What pictures show: their artists, and their pixels."""
 
 import io
 
 import numpy as np
+
+
+def ends(shade):
+    """Return the places of a shade of `fill_between`, and its lower and upper ends there."""
+    vertices = np.concatenate([path.vertices for path in shade.get_paths()])
+    x = np.unique(vertices[:, 0])
+    at = [vertices[vertices[:, 0] == place, 1] for place in x]
+    return x, np.array([y.min() for y in at]), np.array([y.max() for y in at])
+
+
+def entries(ax):
+    """Return what the legend says."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def pixels(figure):

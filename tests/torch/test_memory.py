@@ -114,16 +114,6 @@ def test_decay_is_a_weight_of_one_half_per_half_life(kernel, rows, query):
     torch.testing.assert_close(found, torch.tensor(expected), rtol=0, atol=1e-12)
 
 
-def test_a_constant_kernel_with_decay_is_the_exponential_moving_average(rows):
-    memory, half_life = made(half_life=5.0), 5.0
-    similarity = KernelSimilarity("constant", dtype=torch.float64)
-    keep, total, count = 0.5 ** (1 / half_life), 0.0, 0.0
-    for key, value in zip(*rows, strict=True):
-        memory.append(key[None], value[None])
-        total, count = keep * total + value.item(), keep * count + 1
-        assert memory(key[None], similarity=similarity).item() == pytest.approx(total / count, abs=1e-12)
-
-
 def test_what_is_copied_in_is_a_copy(rows, query):
     memory = made()
     key, value = rows[0].clone().requires_grad_(), rows[1].clone()

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool import LocalLinearRegressor, choose, pool
+from kernpool import choose, pool
 from kernpool.kernels import BUILT_IN
 from kernpool.torch import GaussianSimilarity, attention_pool
 from kernpool.torch.algorithms import pool_sequences
@@ -102,15 +102,6 @@ def test_gradients_are_those_of_the_dense_layer(columns, offset, generator):
         np.testing.assert_allclose(other.detach(), one.detach(), rtol=1e-9, atol=1e-11)
 
 
-def test_local_linear_is_that_of_the_estimator(generator):
-    X, y, new = generator.normal(size=(120, 2)), generator.normal(size=120), generator.normal(size=(30, 2))
-    model = LocalLinearRegressor(bandwidth=[0.9, 1.4]).fit(X, y)
-    tensors = [torch.tensor(array) for array in (new, X, y[:, None])]
-    inverse = torch.tensor([1 / 0.9, 1 / 1.4], dtype=torch.float64)
-    found = pool_sequences(*tensors, inverse, None, None, kernel="gaussian", degree=1)
-    np.testing.assert_allclose(found[:, 0], model.predict(new), rtol=0, atol=1e-10)
-
-
 @pytest.mark.slow
 def test_the_operator_keeps_the_rules_of_torch(generator):
     query, key, value = make(generator, 2)
@@ -127,41 +118,12 @@ def test_the_operator_keeps_the_rules_of_torch(generator):
         torch.library.opcheck(pool_pairs, (*inputs, *masks, kernel, False, degree))
 
 
-@pytest.mark.slow
-def test_it_compiles_whole(generator):
-    query, key, value = make(generator)
-    similarity = GaussianSimilarity(0.9, dtype=torch.float64)
-
-    def layer(query, key, value):
-        return pool_sequences(query, key, value, similarity.inverse_bandwidth, None, None, kernel="gaussian")
-
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    for function in (layer, compiled):
-        similarity.zero_grad()
-        function(query, key, value).square().sum().backward()
-        gradient = similarity.log_bandwidth.grad.clone()
-        if function is layer:
-            expected = gradient
-    np.testing.assert_allclose(gradient, expected, rtol=1e-12)
-
-
 def test_second_derivatives_are_refused_and_say_where_they_are(generator):
     inputs = [tensor.requires_grad_() for tensor in make(generator)]
     pooled = pool_sequences(*inputs, torch.tensor(1.0, dtype=torch.float64), None, None, kernel="gaussian")
     (first,) = torch.autograd.grad(pooled.square().sum(), inputs[:1], create_graph=True)
     with pytest.raises(NotImplementedError, match="dense"):
         first.sum().backward()
-
-
-@pytest.mark.parametrize("empty", ["queries", "keys", "columns"])
-def test_nothing_to_pool(empty, generator):
-    sizes = {"queries": {"rows": 0}, "keys": {"keys": 0}, "columns": {"values": 0}}[empty]
-    inputs = [tensor.requires_grad_() for tensor in make(generator, 2, **sizes)]
-    pooled = pool_sequences(*inputs, torch.tensor(1.0, dtype=torch.float64), None, None, kernel="gaussian")
-    assert pooled.shape == (2, inputs[0].shape[1], inputs[2].shape[2])
-    assert not pooled.any()
-    pooled.sum().backward()
-    assert all(tensor.grad is not None and not tensor.grad.any() for tensor in inputs)
 
 
 def test_padding_may_hold_anything(generator):

@@ -6,7 +6,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
 from kernpool import LocalLinearRegressor
-from kernpool.kernels import BUILT_IN
 from kernpool.torch import (
     AdditiveSimilarity,
     AttentionPooling,
@@ -16,7 +15,6 @@ from kernpool.torch import (
     KernelSimilarity,
     attention_pool,
     dispatch,
-    pooling,
 )
 
 double = {"dtype": torch.float64}
@@ -87,19 +85,6 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", BUILT_IN)
-def test_large_problems_take_the_engine(kernel, generator, monkeypatch):
-    """And nobody sees a difference."""
-    tensors, similarity = make(generator, rows=300, keys=400, columns=2), KernelSimilarity(kernel, 1.7, **double)
-    called = []
-    engine = pooling.pool_by_engine
-    monkeypatch.setattr(pooling, "pool_by_engine", lambda request: called.append(1) or engine(request))
-    dense, fused = (attention_pool(*tensors, similarity=similarity, algorithm=name) for name in ("dense", "auto"))
-    assert called == [1]
-    if kernel != "boxcar":  # whose edge is decided in another rounding
-        np.testing.assert_allclose(fused.detach(), dense.detach(), rtol=0, atol=1e-12)
-
-
 def test_local_linear_layers(generator):
     X, y, new = generator.normal(size=(90, 2)), generator.normal(size=90), generator.normal(size=(20, 2))
     model = LocalLinearRegressor(bandwidth=[0.9, 1.4]).fit(X, y)
@@ -128,16 +113,6 @@ def test_a_linear_map_keeps_its_digits_far_from_the_origin(generator, monkeypatc
     np.testing.assert_allclose(
         far.detach(), near.detach(), rtol=0, atol=1e-8
     )  # the sums with 1e6 are rounded themselves
-
-
-def test_half_precision_goes_through_the_engine(generator):
-    query, key, value = (tensor.half() for tensor in make(generator, rows=300, keys=300))
-    similarity = GaussianSimilarity(0.9)
-    dense, fused = (
-        attention_pool(query, key, value, similarity=similarity, algorithm=name) for name in ("dense", "auto")
-    )
-    assert fused.dtype == torch.float16
-    np.testing.assert_allclose(fused.detach().float(), dense.detach().float(), rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +191,6 @@ def test_autocast_gives_one_type_at_any_size(generator):
         tensors = [tensor.float() for tensor in make(generator, rows=rows, keys=rows)]
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert attention_pool(*tensors, similarity=GaussianSimilarity()).dtype == torch.bfloat16
-
-
-def test_second_derivatives_are_there_with_the_dense_layer(generator):
-    tensors = [tensor.requires_grad_() for tensor in make(generator, rows=3, keys=4)]
-    similarity = GaussianSimilarity(0.9, **double)
-    layer = AttentionPooling(similarity, algorithm="dense")
-    assert torch.autograd.gradgradcheck(layer, tensors)
 
 
 def test_layers_compile_whole(generator, monkeypatch):

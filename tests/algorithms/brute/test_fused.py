@@ -35,11 +35,8 @@ def within_the_promise(problem):
 
 # Four loops are compiled for each, and each number of columns up to eight has its own: few are among the quick.
 CASES = [
-    (np.float64, "plain", 1),
-    (np.float32, "both", 1),
-    (np.float64, "own", 3),
-    (np.float32, "weights", 3),
-]
+    (np.float64, "plain", 1), (np.float32, "both", 1), (np.float64, "own", 3), (np.float32, "weights", 3),
+]  # fmt: skip
 QUICK = {(3, 1), (12, 2)}
 
 

@@ -1,10 +1,5 @@
 """The sweep on data made to break it: every kernel, against the reference implementation."""
 
-import subprocess
-import sys
-import textwrap
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -177,31 +172,6 @@ def test_a_long_run_of_neighbours_is_dealt_again_and_no_more_often_than_needed(f
     bins = make_bins(x, 8.0)
     np.testing.assert_array_equal(bins.x, np.sort(x))
     assert np.all((np.diff(bins.offset) <= 8 * OVERFULL) | (bins.low == bins.high))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_is_answered(n_jobs):
-    """Sorting included: all keys but one are so close that their bins are dealt twice."""
-    script = f"""
-    import numpy as np, kernpool
-    x = np.random.default_rng(0).normal(size=2_000_000)
-    x[0] = 1e9
-    options = dict(kernel="epanechnikov", bandwidth=0.1, algorithm="sweep", n_jobs={n_jobs})
-    kernpool.pool(x[:9], x[:9], x[:9], **options)
-    print("ready", flush=True)
-    while True:
-        kernpool.pool(x, x, x, **options)
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    process.send_signal(2)
-    _, error = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in error
-    assert process.returncode != 0
 
 
 @pytest.mark.parametrize("degree", [1, 2])

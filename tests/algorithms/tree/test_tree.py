@@ -1,10 +1,5 @@
 """The tree: what it may leave out, what it must not, and that it leaves out a lot."""
 
-import subprocess
-import sys
-import textwrap
-import time
-
 import numpy as np
 import pytest
 
@@ -179,17 +174,6 @@ def test_collapsed_nodes_keep_their_digits(kernel, generator):
     assert count_pairs(own) == 200 * 128  # the leaf of the own key, and nothing else
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "boxcar"])
-def test_the_bits_do_not_depend_on_the_number_of_threads(kernel, generator):
-    query, key, value = generator.random((20_000, 2)), generator.random((60_000, 2)), generator.normal(size=60_000)
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.003)
-    states = [choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs) for n_jobs in (1, 2, 8)]
-    for state in states[1:]:
-        assert state.denominator.tobytes() == states[0].denominator.tobytes()
-        assert state.numerator.tobytes() == states[0].numerator.tobytes()
-        assert state.shift.tobytes() == states[0].shift.tobytes()
-
-
 def test_far_pairs_are_left_out_and_the_estimate_knows_it(generator):
     query, key, value = generator.random((10_000, 2)), generator.random((40_000, 2)), generator.normal(size=40_000)
     everything = len(query) * len(key)
@@ -243,23 +227,3 @@ def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
             right = getattr(expected, name)
             np.testing.assert_allclose(getattr(found, name), right, rtol=1e-10, atol=1e-13 * np.abs(right).max())
             assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_is_answered(n_jobs):
-    script = f"""
-    import numpy as np, kernpool
-    x = np.random.default_rng(0).normal(size=(300_000, 2))
-    kernpool.pool(x[:2000], x[:2000], x[:2000, 0], algorithm="kd_tree")
-    print("ready", flush=True)
-    kernpool.pool(x, x, x[:, 0], algorithm="kd_tree", n_jobs={n_jobs})
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1.5)
-    process.send_signal(2)
-    _, error = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in error
