@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kernpool.core import Prepared, fill_in_silence
+from kernpool.core import Prepared, fill_empty
 from kernpool.data.array_validation import INFINITE, LARGEST
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
@@ -225,7 +225,10 @@ def _pooled(model: Any, queries: Array, codes: Codes) -> Array:
     fit = sums.fit(recipe.ridge_weight(queries.shape[1]))
     limits = limits_of(model)
     values = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
-    values = fill_in_silence(values, fit.occupied, recipe.empty, sums.fill)  # the page shows where
+    if recipe.empty_value is None:
+        values = fill_empty(values, fit.occupied, recipe.empty, sums.fill)
+    else:  # without a warning: the page shows where
+        values = np.where(fit.occupied[:, None], values, recipe.empty_value)
     if not hasattr(model, "classes_"):
         return values
     return mixed(np.clip(values, 0.0, 1.0), model.class_prior_, model.prior_share_)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, center_of_values, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
-from kernpool.core.state import PoolState, fill_in_silence
+from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, effective_rows, limit_values, sum_problem
 from kernpool.smoother.quadratic_forms import Summed, Terms, norms_by_rows
@@ -313,9 +313,15 @@ class Smoother:
         return value is None or not np.isnan(value)
 
     def fill_empty(
-        self, problem: Problem, values: Array, occupied: NDArray[np.bool_], *, report: bool = False
+        self,
+        problem: Problem,
+        values: Array,
+        occupied: NDArray[np.bool_],
+        *,
+        empty: Empty | None = None,
+        report: bool = False,
     ) -> Array:
-        """Fill in place the predictions of queries without a row in the kernel's support, as `Recipe.empty` says.
+        """Fill in place the predictions of queries without a row in the kernel's support.
 
         Parameters
         ----------
@@ -325,6 +331,8 @@ class Smoother:
             Predictions; those of empty windows are ignored.
         occupied : ndarray of bool, shape (m,)
             Which windows have a row.
+        empty : str, optional
+            Policy; by default that of the recipe.
         report : bool, default=False
             Whether to warn of empty windows, or raise ValueError, where the policy says so; otherwise they are NaN
             with ``"raise"``.
@@ -336,8 +344,9 @@ class Smoother:
         """
         if report:
             self.recipe.report_empty(occupied)
-        fill = partial(limit_values, problem, empty=self.recipe.empty, n_jobs=self.recipe.n_jobs)
-        return fill_in_silence(values, occupied, self.recipe.empty, fill)
+        empty = self.recipe.empty if empty is None else empty
+        fill = partial(limit_values, problem, empty=empty, n_jobs=self.recipe.n_jobs)
+        return fill_in_silence(values, occupied, empty, fill)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,19 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import may_underflow
-from kernpool.core import Problem, fill_in_silence
+from kernpool.core import Problem
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.variance.residuals import Training
 from kernpool.kernels import is_compiled
-from kernpool.pooling.recipe import limit_values
 from kernpool.smoother import Estimate, Smoother, WeightTables
 
 Array = NDArray[np.float64]
@@ -116,8 +114,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     """
     problem = smoother.left_out_problem(code)
     fit = smoother.solve(problem, smoother.sums(problem))
-    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
-    without = fill_in_silence(fit.intercept, fit.occupied, "mean", fill)
+    without = smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean")
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
 
 

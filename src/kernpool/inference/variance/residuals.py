@@ -27,15 +27,13 @@ and 94.7 percent where 2h gives 95.7, 95.2, 94.4 and 95.0. The noise variance ha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.state import PoolState, fill_in_silence, merge
+from kernpool.core.state import PoolState, merge
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.threads import cut, weighted_sum
-from kernpool.pooling.recipe import limit_values
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, value_shares
 from kernpool.smoother.quadratic_forms import Summed
 
@@ -264,8 +262,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
             shares.append((log_mass(together), fit.base, fit.tilt))
         fitted[rows] = fit.intercept
         leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
-    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
-    deleted = fill_in_silence(deleted, others, "mean", fill)
+    deleted = smoother.fill_empty(problem, deleted, others, empty="mean")
     alone = int(np.count_nonzero(~others & (weight > 0)))
     training = Training(smoother.value, fitted, deleted, leverage, weight, alone)
     if not with_shares:
