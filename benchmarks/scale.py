@@ -139,7 +139,7 @@ def main() -> None:
             ],
         ),
         f"Away from the ends pooled values are within {large['error']:.4f} of the curve without noise.",
-        f"Dask: {DASK_ROWS:,} keys of {DASK_COLUMNS} columns in {DASK_PARTS} partitions, {DASK_QUERIES:,} queries, "
+        f"Dask: {given['rows']:,} keys of {DASK_COLUMNS} columns in {DASK_PARTS} partitions, {DASK_QUERIES:,} queries, "
         f"every pair: {one:.2f} s on one worker of one thread, {two:.2f} s on two; the same bits: "
         f"{'yes' if same else 'no'}.",
         keep=not quick,
