@@ -125,13 +125,14 @@ def restored(kind: type[Any], record: Record) -> Any:
         ) from None
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
-    fitted = {"smoothing_": np.zeros(0)} | fitted | header["results"]  # an array of no entries is not stored
+    # An array of no entries is not stored.
+    fitted = {"smoothing_": np.zeros(0), "key_group_": None} | fitted | header["results"]
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "source_": open_reference(header["chunks"], record.memory)}
     else:
         levels = header["encoding"] and header["encoding"].get("levels")
         no_codes = {} if levels else {"key_code_": np.zeros((len(fitted["key_"]), 0), dtype=np.int64)}
-        fitted = {"key_weight_": None, "key_group_": None} | no_codes | fitted
+        fitted = {"key_weight_": None} | no_codes | fitted
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])

@@ -149,7 +149,8 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
     if pairs.kinds is not None:
         encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
     reference = getattr(pairs, "reference", None)
-    model._replace_fit(found | {"source_": pairs, "reference_": reference, "encoding_": encoding})
+    fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "key_group_": None}
+    model._replace_fit(found | fitted)
     model.n_features_in_ = columns
     keep_labels(model, pairs.labels)
 
