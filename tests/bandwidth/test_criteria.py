@@ -155,7 +155,9 @@ def test_every_algorithm_gives_the_same_criterion_and_gradient(algorithm, degree
         expected, found = one.evaluate(theta), other.evaluate(theta)
         # Planes around rows with few neighbours are ill-conditioned: traces of vectors of 256 bits differ by 1.4e-11.
         assert found.penalised == pytest.approx(expected.penalised, rel=(1e-11, 1e-10)[degree])
-        np.testing.assert_allclose(gradient_of(other, found), gradient_of(one, expected), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            gradient_of(other, found), gradient_of(one, expected), rtol=(1e-9, 1e-8)[degree], atol=1e-12
+        )
 
 
 def test_a_fit_that_leaves_no_degree_of_freedom_has_no_criterion():

@@ -24,7 +24,7 @@ from kernpool.execution.warnings import underflow_is_zero, warn_caller
 Array = NDArray[np.float64]
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
 Fill = Callable[[NDArray[np.intp]], Array]
-CONSTANTS = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # of empty windows; with other policies they have a fit
+EMPTY_VALUES = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # by policy; with others empty windows get a fit
 
 
 class EmptyWindowWarning(RuntimeWarning):
@@ -130,7 +130,7 @@ def fill_in_silence(values: Array, occupied: NDArray[np.bool_], empty: str, fill
     """
     (rows,) = np.nonzero(~occupied)
     if rows.size:
-        values[rows] = CONSTANTS[empty] if empty in CONSTANTS else fill(rows)
+        values[rows] = EMPTY_VALUES[empty] if empty in EMPTY_VALUES else fill(rows)
     return values
 
 

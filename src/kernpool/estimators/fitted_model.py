@@ -404,7 +404,7 @@ def _story(groups: Groups, names: Sequence[str]) -> str:
     )
 
 
-def need_rows(model: FittedModel, what: str = "standard errors need") -> None:
+def need_rows(model: FittedModel, what: str = "this answer needs") -> None:
     """Raise TypeError if a model was fitted to rows that are not in memory."""
     check_is_fitted(model)
     if source_of(model) is not None:
@@ -434,7 +434,8 @@ NOISE_ROWS = 4000  # whose residuals say how large the noise is, where rows are 
 def inference_smoother(model: FittedModel) -> Smoother:
     """Return a fitted model as the linear smoother of its standard errors, whether its rows are in memory or not.
 
-    Of rows that are not in memory a sample is drawn, once per fit, at which the noise is estimated.
+    Of rows that are not in memory a sample is drawn, once per fit, at which the noise is estimated; its seed is the
+    `random_state` at the first call.
     """
     source = source_of(model)
     if source is None:

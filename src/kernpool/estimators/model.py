@@ -46,7 +46,8 @@ class FittedModel:
     """Base class of what a fitted kernel estimator holds: parameters as given, and attributes as `fit` left them.
 
     Parameters have the name of the argument, and fitted attributes end in an underscore. Training rows that are not in
-    memory are in `source_`; the attributes of rows in memory then raise AttributeError, with advice.
+    memory are in `source_`; there are no groups of them, and keys, values, weights and codes raise AttributeError, with
+    advice.
     """
 
     # Parameters. Those of type Any accept numbers, names and tables; `parameter_validation.py` checks them.

@@ -21,7 +21,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
-from kernpool.core.state import CONSTANTS, Empty, Fill, PoolState, check_empty, fill_empty
+from kernpool.core.state import EMPTY_VALUES, Empty, Fill, PoolState, check_empty, fill_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
@@ -151,7 +151,7 @@ class Recipe:
     @property
     def empty_value(self) -> float | None:
         """Value of queries without any key of positive weight; None where it is a fit, of the nearest or all keys."""
-        return CONSTANTS.get(self.empty)
+        return EMPTY_VALUES.get(self.empty)
 
     @property
     def refuses_empty(self) -> bool:
@@ -169,7 +169,10 @@ class Recipe:
 
     @property
     def limit(self) -> Recipe:
-        """Recipe of the fit that queries without any key of positive weight get: of the nearest key, or of all."""
+        """Recipe of the fit that queries without any key of positive weight get: the nearest key, or the mean of all.
+
+        Of policies that give a constant it is that of the mean.
+        """
         if self.empty == "nearest":
             return replace(self, kernel=get_kernel("gaussian"), bandwidth=NEAREST * self.bandwidth)
         return replace(self, kernel=get_kernel("constant"))

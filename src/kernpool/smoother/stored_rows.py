@@ -85,6 +85,7 @@ class StoredSmoother(Smoother):
             degree=problem.degree,
             tol=None,
             algorithm="auto",
+            ridge=0.0,  # no part of sums
         )
         asked = self.source.asked(recipe, problem.query)
         place = None if problem.self_index is None else self.place
