@@ -54,7 +54,7 @@ from kernpool.pooling import (
 )
 from kernpool.pooling.out_of_core import ChunkReason, reason_of_chunks
 from kernpool.pooling.recipe import ReportRank
-from kernpool.pooling.stored_pairs import Answer, Question, Task, answer_of, joined_answers
+from kernpool.pooling.stored_pairs import Answer, Question, Task, answer_of, joined_answers, sum_chunks
 
 # Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
 # nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
@@ -461,17 +461,9 @@ def block_state(
     PoolState
         That of no keys, where there are none.
     """
-    m, start = len(asked), 0
-    state = empty_state(m, asked.layout(outputs).width)
-    for chunk in read_block(block) if m else ():
-        self_index = None
-        if places is not None:
-            inside = (places >= start) & (places < start + len(chunk.key))
-            self_index = np.where(inside, places - start, -1)
-        if len(chunk.key) and center is not None:
-            state = merge_states(state, asked.state(chunk, center, self_index), asked.limit)
-        start += len(chunk.key)
-    return state
+    if center is None or not len(asked):
+        return empty_state(len(asked), asked.layout(outputs).width)
+    return sum_chunks(asked, read_block(block), center, places)
 
 
 def _may_lack_weight(block: Any) -> bool:

@@ -86,6 +86,7 @@ class FittedModel:
     encoding_: Encoding | None
     n_features_in_: int
     leave_one_out: Callable[[], LeaveOneOut]
+    _replace_fit: Callable[[dict[str, Any]], None]
     _prepared: Prepared  # what is computed once per fit
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
@@ -122,10 +123,6 @@ class FittedModel:
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
-
-    def _replace_fit(self, fitted: dict[str, Any]) -> None:
-        """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
-        raise NotImplementedError
 
 
 def names_of(model: FittedModel) -> Sequence[Any] | None:

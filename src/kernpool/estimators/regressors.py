@@ -22,7 +22,7 @@ from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
-from kernpool.estimators.model import source_of
+from kernpool.estimators.model import names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import (
@@ -567,8 +567,7 @@ class LocalLinearRegressor(KernelRegressor):
         """Warn, once per fit, of local planes whose slopes the training rows do not determine (a callback)."""
         if self.encoding_ is not None and not self.encoding_.numeric:
             return
-        fitted = vars(self)
-        names: Any = self.encoding_.names if self.encoding_ is not None else fitted.get("feature_names_in_")
+        fitted, names = vars(self), names_of(self)
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
         key = scaled_keys(self) if "key_" in fitted else None

@@ -165,11 +165,11 @@ def _named() -> dict[tuple[int, int], Kernel]:
     return known
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ProductKernel(Kernel):
     """Product ``K(u) K(u / ratio)`` as a single kernel, which is pickled as its kernel and ratio, `of`."""
 
-    of: tuple[Kernel, float] = (get_kernel("constant"), 1.0)
+    of: tuple[Kernel, float]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_profiles, self.of

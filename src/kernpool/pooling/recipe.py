@@ -173,9 +173,8 @@ class Recipe:
 
         Of policies that give a constant it is that of the mean.
         """
-        if self.empty == "nearest":
-            return replace(self, kernel=get_kernel("gaussian"), bandwidth=NEAREST * self.bandwidth)
-        return replace(self, kernel=get_kernel("constant"))
+        kernel, factor = _limit(self.empty)
+        return replace(self, kernel=kernel, bandwidth=factor * self.bandwidth)
 
     def ridge_weight(self, columns: int) -> Array | None:
         """Return the ridge penalty of each column as a sum of kernel weights; None without a ridge."""
@@ -303,9 +302,12 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
     """
     # A tree for the limit would replace the cached one that the next queries need.
     bare = replace(problem, factors=None, degree=0, prepared=None)
-    if empty == "nearest":
-        return bare.with_kernel(get_kernel("gaussian"), factor=NEAREST)
-    return bare.with_kernel(get_kernel("constant"))
+    return bare.with_kernel(*_limit(empty))
+
+
+def _limit(empty: str) -> tuple[Kernel, float]:
+    """Return the kernel of the fit in empty windows, and the factor of the bandwidths: vanishing, or all keys alike."""
+    return (get_kernel("gaussian"), NEAREST) if empty == "nearest" else (get_kernel("constant"), 1.0)
 
 
 def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:

@@ -115,6 +115,44 @@ class QueryBatch:
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
 
 
+def sum_chunks(
+    asked: QueryBatch,
+    chunks: Iterable[Chunk],
+    center: Array,
+    places: NDArray[np.intp] | None = None,
+    start: int = 0,
+) -> PoolState:
+    """Sum weights and weighted values over chunks of consecutive rows.
+
+    Parameters
+    ----------
+    asked : QueryBatch
+        Where and how to pool.
+    chunks : iterable of Chunk
+        The rows, in order.
+    center : ndarray of shape (c,)
+        As of `QueryBatch.state`.
+    places : ndarray of int, shape (m,), optional
+        For leave-one-out, which row each query is; a row that is not among these is left out nowhere.
+    start : int, default=0
+        Index of the first row.
+
+    Returns
+    -------
+    PoolState
+        That of no keys, where there are none.
+    """
+    state, own = empty_state(len(asked), asked.layout(len(center)).width), None
+    for chunk in chunks:
+        if places is not None:
+            inside = (places >= start) & (places < start + len(chunk.key))
+            own = np.where(inside, places - start, -1)
+        if len(chunk.key):
+            state = merge_states(state, asked.state(chunk, center, own), asked.limit)
+        start += len(chunk.key)
+    return state
+
+
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
     """Merge the kernel sums of two sets of chunks; for the limit "nearest", treat nearly equal distances as ties.
 

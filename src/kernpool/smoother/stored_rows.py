@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.core import Keys, PoolState, Problem, empty_state
+from kernpool.core import Keys, PoolState, Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import RowSample
 from kernpool.execution.progress import Progress
 from kernpool.pooling import Recipe, StoredPairs, choose
-from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, merge_states
+from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, merge_states, sum_chunks
 from kernpool.smoother.bias_correction import value_shares
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import Terms, norms_by_rows, squared_norm
@@ -107,16 +107,9 @@ class StoredSmoother(Smoother):
 def _state(
     asked: QueryBatch, center: Array, place: NDArray[np.intp] | None, chunks: Iterable[Chunk], start: int
 ) -> PoolState:
-    """Sum chunks of consecutive rows, the first of index `start`; leave out the row in each `place`, if given."""
-    state, own = empty_state(len(asked), asked.layout(len(center)).width), None
-    for chunk in chunks:
-        if place is not None:
-            inside = (place >= start) & (place < start + len(chunk.key))
-            own = np.where(inside, place - start, -1)
-        centred = chunk._replace(value=chunk.value[:, : len(center)] - center)
-        state = merge_states(state, asked.state(centred, np.zeros_like(center), own), None)
-        start += len(chunk.key)
-    return state
+    """Sum consecutive rows, the first of index `start`, with centred values; leave out the row in each `place`."""
+    centred = (chunk._replace(value=chunk.value[:, : len(center)] - center) for chunk in chunks)
+    return sum_chunks(asked, centred, np.zeros_like(center), place, start)
 
 
 def _norms(terms: Terms, rows: NDArray[np.intp], chunks: Iterable[Chunk], _start: int) -> Array:
