@@ -182,7 +182,7 @@ def main() -> None:
         f"{1000 * SMALL_BAR:.0f}):",
         table("model | interval | interval again | band | standard error | summary", small),
         "The first interval leaves each row out, which the model keeps for all that follows. *Again*: at the same\n"
-        "places, of which the model keeps the sums, up to 16 384 places.",
+        "points, without that pass.",
         f"{n} rows, h = {LARGE_BANDWIDTH:g}, {len(GRID)} places, seconds and passes of `leave_one_out`:",
         table(
             "model | one pass | interval and band of a new fit | interval again | band again | summary of a new fit "
