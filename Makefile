@@ -5,7 +5,7 @@
 #
 # Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),
 # make lint (style, types, subpackages), make docs (the site, in docs/_build/html),
-# make wheels (what is published), make bench (measurements), make clean.
+# make bundle (the JavaScript of the explorer), make wheels (what is published), make bench (measurements), make clean.
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -18,7 +18,7 @@ PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constra
 # the gate also tests without it.
 IN_PARALLEL = --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test fuzz lint docs wheels bench clean
+.PHONY: demo test fuzz lint docs bundle wheels bench clean
 
 demo: $(VENV)/.installed
 	$(RUN)/python examples/demo.py
@@ -38,6 +38,9 @@ lint: $(VENV)/.installed-lint
 docs: $(VENV)/.installed-docs
 	$(RUN)/python -m sphinx -q -j 2 -W --keep-going docs docs/_build/html
 	$(RUN)/python docs/check_site.py docs/_build/html
+
+bundle:
+	$(PYTHON) tools/bundle_explorer.py
 
 wheels: $(VENV)/.installed-publish
 	VENV=$(VENV) .ci/wheels

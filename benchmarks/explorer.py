@@ -15,8 +15,7 @@ from measure import report
 from playwright.sync_api import sync_playwright
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
-from kernpool.explorer.page_bundle import MODULES, bundle, packed_module
-from kernpool.kernels import BUILT_IN
+from kernpool.explorer.explorer_model import BUNDLE, packed_module
 
 MOVES = 50
 BARS = {1000: 16, 5000: 50}
@@ -75,7 +74,7 @@ def measure(browser, folder: Path, n: int, degree: int) -> tuple[float, float, i
 
 
 def benchmark() -> None:
-    module = bundle(MODULES, BUILT_IN).encode()
+    module = BUNDLE.read_bytes()
     lines = ["| rows | degree | written, ms | target | drawn, ms | page, kB |", "|---|---|---|---|---|---|"]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -94,7 +93,7 @@ def benchmark() -> None:
         "next frame, which comes every 16.7 ms. Where time is short the curve has fewer places at first, and all "
         "of them some milliseconds later.\n\n"
         f"The module: {len(module) / 1e3:.0f} kB, {len(gzip.compress(module, 9)) / 1e3:.1f} kB compressed, "
-        f"{len(packed_module(BUILT_IN)) / 1e3:.1f} kB as text in a page (target: 60). A page with 1000 rows: "
+        f"{len(packed_module()) / 1e3:.1f} kB as text in a page (target: 60). A page with 1000 rows: "
         "target 200 kB. "
         "It asks for nothing from anywhere, which `tests/explorer` asserts.",
     )

@@ -28,6 +28,7 @@ NEEDED = {
     "kernpool/algorithms/pair_costs.json",
     "kernpool/data/shipped/engel.csv",
     "kernpool/displays/training.html",
+    "kernpool/explorer/page.js",
     "kernpool/tour/style.css",
     "kernpool/tour/en.json",
 }

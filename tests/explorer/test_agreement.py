@@ -11,10 +11,9 @@ from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonReg
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.local_fit import RANK_TOLERANCE
 from kernpool.estimators.fitted_model import problem_of
-from kernpool.explorer.page_bundle import bundle
 from kernpool.pooling import Recipe, local_fit
 from kernpool.pooling.weights import weight_rows
-from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
+from tests.support.browser import ask
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
 KERNELS = kernpool.kernel_names()[:11]
@@ -45,14 +44,6 @@ ANSWER = """(payloads, cases) => {
     };
   });
 }"""
-
-
-@pytest.fixture(scope="module")
-def page(browser):  # noqa: F811  # a fixture
-    names = ("readData", "unpack", "pack", "makePool")
-    module = bundle(["data.js", "pool.js"], KERNELS)
-    with opened(browser, page_of(module, names)) as found:
-        yield found
 
 
 def case(payload, query, settings, codes=()):

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, explore
-from kernpool.explorer.explorer_model import payload_of
-from kernpool.explorer.page_bundle import widget_module
+from kernpool.explorer.explorer_model import payload_of, widget_module
 from kernpool.explorer.server import ExplorerServer
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 
 pytestmark = pytest.mark.slow  # starts a browser
 
@@ -38,13 +37,13 @@ CURVE = "document.querySelector('[data-panel=scatter]')?.numbers"
 
 
 @pytest.fixture
-def page(served, browser):  # noqa: F811  # a fixture
+def page(served, browser):
     with opened(browser, served.url, offline=False, viewport={"width": 1200, "height": 900}) as page:
         yield page
 
 
 @pytest.fixture
-def empty_page(browser):  # noqa: F811  # a fixture
+def empty_page(browser):
     with opened(browser, "<!doctype html><html lang=en><title>notebook</title>") as page:
         yield page
 
@@ -104,7 +103,7 @@ def test_traits_and_page_lead_each_other(empty_page):
     traits = {name: payload["settings"][name] for name in names}
     traits |= {"payload": payload, "column": 0, "query": [2.5], "levels": []}
     page = empty_page
-    page.evaluate(SHIM, {"source": widget_module(payload["kernels"]), "traits": traits})
+    page.evaluate(SHIM, {"source": widget_module(), "traits": traits})
     until(page, f"() => {CURVE}")
     page.evaluate("() => window.model.lead('bandwidth', [1.5])")
     until(page, "() => document.querySelector('[data-panel=controls]').innerText.includes('1.50')")

@@ -1,77 +1,94 @@
-"""Kernels in JavaScript are those of the registry, and what cannot be traced says so."""
+"""Kernels in JavaScript are those of the registry, and those of users are interpolated."""
 
 import math
 
 import numpy as np
 import pytest
+from scipy.special import gamma
 
-import kernpool
-from kernpool.explorer.numpy_to_javascript import UntraceableKernelError, trace
-from kernpool.explorer.page_bundle import bundle, kernels_source
-from kernpool.kernels import categorical_kernel_names, get_categorical_kernel, get_kernel
-from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
+from kernpool import NadarayaWatsonRegressor, explore, make_kernel
+from kernpool.explorer.explorer_model import payload_of
+from kernpool.kernels import BUILT_IN, categorical_kernel_names, get_categorical_kernel, get_kernel
+from tests.support.browser import ask
+from tests.support.explorer_payloads import unpacked
 
-NAMES = kernpool.kernel_names()[:11]
 EPSILON = np.finfo(float).eps
+# Around the edge, between places of a table, and so far that exp(-u) underflows.
+U = np.r_[0.0, np.geomspace(1e-9, 0.999999999, 60), 1 - EPSILON / 2, 1.0, 1 + EPSILON, 1.5, 3.0, 9.0, 50.0, 900.0]
+FUNCTIONS = """(tables, name, u) => {
+  addKernels(tables);
+  const { support, profile, logProfile, profiles, logProfiles } = KERNELS[name];
+  const loop = (of) => {
+    const all = Float64Array.from([NaN, ...u, NaN]);
+    of(all, 1, u.length + 1);
+    return all;
+  };
+  const found = [u.map(profile), u.map(logProfile), profiles ? loop(profiles) : [], loop(logProfiles)];
+  return [support, ...found].map((one) => typeof one === "number" ? String(one) : Array.from(one, String));
+}"""
 
 
-def of_everything(u):
-    """Every function of NumPy that a profile is likely to use, decreasing."""
-    x = np.clip(u, 0.0, 3.0)
-    falling = np.exp(-np.square(x)) + np.sqrt(1 / (1 + np.abs(x))) + np.where((u < 1) & ~(u > 2), 0.5, 0.0)
-    falling = falling + np.reciprocal(np.cosh(x)) + np.log1p(np.minimum(np.full_like(u, 2.0), 1 / (1 + u)))
-    falling = np.asarray(falling) + np.arctan(1 / (1 + u)) + 2.0**-x + np.power(0.5, x) + (1 + u) ** -1.5
-    return falling + np.maximum(1 - u, 0.0) ** 2 + np.positive(0.0 * u) + (-u) * 0.0
+def functions(page, name, tables=()):
+    """Return the support, profiles and logarithms at U, after a check that loops over arrays give the same."""
+    support, *found = ask(page, FUNCTIONS, list(tables), name, U.tolist())
+    profile, logarithm, profiles, logarithms = (np.array(list(map(float, one))) for one in found)
+    for all_at_once, one_by_one in ((profiles, profile), (logarithms, logarithm)):
+        if all_at_once.size:  # of kernels of infinite support, weights are never made of profiles
+            np.testing.assert_array_equal(all_at_once, [np.nan, *one_by_one, np.nan])  # the ends are not touched
+    return float(support), profile, logarithm
+
+
+@pytest.mark.parametrize("kernel", [*map(get_kernel, BUILT_IN)], ids=lambda kernel: kernel.name)
+def test_every_function_of_a_kernel(page, kernel):
+    support, profile, logarithm = functions(page, kernel.name)
+    assert support == kernel.support
+    with np.errstate(all="ignore"):
+        expected = kernel.log_profile(U)
+        rounding = EPSILON * (8 + np.minimum(np.abs(expected), 746))  # of a logarithm, and of its exponential
+        assert np.all(np.abs(profile - kernel.profile(U)) <= rounding * kernel.profile(U) + 1e-320)
+        np.testing.assert_allclose(logarithm, expected, rtol=8 * EPSILON, atol=8 * EPSILON)
 
 
 MINE = [
-    kernpool.make_kernel("of everything", of_everything),
-    kernpool.make_kernel("raised cosine", lambda u: np.where(u < 1, 1 + np.cos(np.pi * u), 0.0), support=1.0),
-    kernpool.make_kernel("cauchy", lambda u: 1 / (1 + u**2) ** 2, log_slope=lambda u: -4 * u / (1 + u**2)),
+    make_kernel("raised cosine", lambda u: np.where(u < 1, 1 + np.cos(np.pi * u), 0.0), support=1.0),
+    make_kernel("no support given", lambda u: np.maximum(1 - u, 0.0) ** 2),
+    make_kernel("step at the edge", lambda u: np.where(u < 1, 2.0 - u, 0.0), support=1.0),
+    make_kernel("cauchy", lambda u: 1 / (1 + u**2) ** 2),
+    make_kernel("narrow", lambda u: 1 / (1 + (1e4 * u) ** 2)),
+    make_kernel("underflow", lambda u: np.exp(-0.5 * u**2)),
+    make_kernel("logarithm given", lambda u: np.exp(-0.5 * u**2), log_profile=lambda u: -0.5 * u**2),
+    # Functions of special values, and a loop over elements: whatever Python can compute.
+    make_kernel("gamma", lambda u: gamma(1.5 + u) / gamma(2.5 + 2 * u), support=9.0),
+    make_kernel("element by element", np.vectorize(lambda one: math.exp(-one), otypes=[float])),
 ]
 
 
-@pytest.fixture(scope="module")
-def page(browser):  # noqa: F811  # a fixture
-    module = bundle(["kernels.js", "exponential.js"], [*NAMES, *MINE])
-    with opened(browser, page_of(module, ["KERNELS", "FACTORS", "exponential"])) as found:
-        yield found
+def payload_with(kernel, x, **options):
+    model = NadarayaWatsonRegressor(kernel, empty="nan", **options).fit(x, np.sin(x[:, 0]))
+    return model, payload_of(explore(model).subject)
 
 
-@pytest.mark.parametrize("kernel", [*map(get_kernel, NAMES), *MINE], ids=lambda kernel: kernel.name)
-def test_every_function_of_a_kernel(page, kernel):
-    u = np.r_[
-        0.0,
-        np.geomspace(1e-9, 0.999999999, 60),
-        np.nextafter(1.0, 0.0),
-        1.0,
-        np.nextafter(1.0, 2.0),
-        1.5,
-        3.0,
-        9.0,
-        50.0,
-    ]
-    function = """(name, u) => {
-      const { profile, logProfile, logSlope, profiles, logProfiles } = KERNELS[name], loop = (of) => {
-        const all = Float64Array.from([NaN, ...u, NaN]);
-        of(all, 1, u.length + 1);
-        return Array.from(all);
-      };
-      const text = (all) => Array.from(all, String);
-      const slope = logSlope ? u.map(logSlope) : [];
-      return [u.map(profile), u.map(logProfile), slope, loop(profiles), loop(logProfiles)].map(text);
-    }"""
-    profile, logarithm, slope, profiles, logarithms = (
-        np.array(list(map(float, part))) for part in ask(page, function, kernel.name, u.tolist())
-    )
+@pytest.mark.parametrize("kernel", MINE, ids=lambda kernel: kernel.name)
+def test_a_kernel_of_ones_own_is_interpolated(page, kernel):
+    """Profiles are right to 1e-9 of that at zero, and weights of keys far away to as many digits."""
+    x = np.sort(np.random.default_rng(0).uniform(0, 5, size=(80, 1)), axis=0)
+    model, payload = payload_with(kernel, x, bandwidth=0.4)
+    assert payload["kernels"] == [*BUILT_IN, kernel.name]
+    support, profile, logarithm = functions(page, kernel.name, payload["tables"])
+    is_inside = U != 1.0  # where a step is at the edge, the edge itself is on its other side
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(profile, kernel.profile(u), rtol=8 * EPSILON, atol=1e-320)
-        np.testing.assert_allclose(logarithm, kernel.log_profile(u), rtol=8 * EPSILON, atol=8 * EPSILON)
-        inside = kernel.profile(u) > 0
-        if kernel.log_slope is not None:
-            np.testing.assert_allclose(slope[inside], kernel.log_slope(u)[inside], rtol=16 * EPSILON)
-    np.testing.assert_array_equal(profiles, [np.nan, *profile, np.nan])  # the ends are not touched
-    np.testing.assert_array_equal(logarithms, [np.nan, *logarithm, np.nan])
+        expected, logs = kernel.profile(U), kernel.log_profile(U)
+    np.testing.assert_allclose(profile[is_inside], expected[is_inside], rtol=0, atol=1e-9 * expected[0])
+    if support == np.inf:
+        is_tail = (logs < -1) & (logs > -600)
+        np.testing.assert_allclose(logarithm[is_tail], logs[is_tail], rtol=1e-9)
+    places = np.linspace(0.05, 4.95, 40)
+    function = """(payload, places) => {
+      const pool = makePool(readData(payload), payload.settings), query = { numeric: [0], codes: [] };
+      return pack(pool.curve(0, Float64Array.from(places), query));
+    }"""
+    curve = unpacked(ask(page, function, payload, places.tolist()))
+    np.testing.assert_allclose(curve, model.predict(places[:, None]), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", categorical_kernel_names())
@@ -94,40 +111,3 @@ def test_the_exponential(page):
     np.testing.assert_allclose(found, exact, rtol=2.5 * EPSILON, atol=5e-324)
     special = ask(page, "() => [-Infinity, Infinity, NaN, -800, 800].map((x) => String(exponential(x)))")
     assert special == ["0", "Infinity", "NaN", "0", "Infinity"]
-
-
-@pytest.mark.parametrize(
-    ("profile", "reason"),
-    [
-        (lambda u: np.array([math.exp(-float(x)) for x in u]), r"len|index|math|loop"),
-        (lambda u: math.exp(-u), "NumPy's"),
-        (lambda u: 1.0 if u < 1 else 0.0, "np.where"),
-        (lambda u: u[0], "index"),
-        (lambda u: np.sort(u), "sort"),
-        (lambda u: np.add.reduce(u), "add"),
-        (lambda u: np.exp(-u, dtype=float), "exp with more"),
-        (lambda u: np.piecewise(u, [u < 1], [1.0]), "piecewise"),
-        (lambda u: u.astype(float), "astype"),
-        (lambda u: u + np.arange(3), "not a number"),
-        (lambda _: "wide", "not a number"),
-    ],
-)
-def test_what_cannot_be_traced_says_so(profile, reason):
-    with pytest.raises(UntraceableKernelError, match=reason):
-        trace(profile, "u")
-
-
-def test_the_message_names_the_kernel():
-    def ours(u):
-        return np.where(np.sinc(u) > 0, 1.0, 0.0)
-
-    with pytest.raises(
-        UntraceableKernelError, match=r"kernel 'stepped' cannot be written in JavaScript.*sinc.*another kernel"
-    ):
-        kernels_source([kernpool.make_kernel("stepped", ours, support=1.0)])
-
-
-def test_numbers_keep_their_digits():
-    assert trace(lambda u: u * (1 / 3) - -1e-300, "u")[1] == "((u * 0.3333333333333333) - -1e-300)"
-    assert trace(lambda u: -(-2.0 * u), "u")[1] == "(- (-2 * u))"
-    assert trace(lambda u: np.float32(0.5) ** u, "u")[1] == "((0.5) ** u)"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
 
 SIZE = {"width": 1200, "height": 1000}
@@ -39,7 +39,7 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def page(browser, model, tmp_path_factory):  # noqa: F811  # a fixture
+def page(browser, model, tmp_path_factory):
     path = explore(model, language="en").to_html(tmp_path_factory.mktemp("panels") / "table.html")
     with opened(browser, path.as_uri(), viewport=SIZE) as found:
         found.wait_for_selector("[data-panel=relevance] table")
@@ -53,7 +53,7 @@ def classifier():
 
 
 @pytest.fixture(scope="module")
-def class_page(browser, classifier, tmp_path_factory):  # noqa: F811  # a fixture
+def class_page(browser, classifier, tmp_path_factory):
     path = explore(classifier, language="en").to_html(tmp_path_factory.mktemp("panels") / "classes.html")
     with opened(browser, path.as_uri(), viewport=SIZE) as found:
         found.wait_for_selector("[data-panel=classes] svg")

@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, explore, pool, pooling_weights
 from kernpool.datasets import make_sine_linear, make_sine_power
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
 
 SAMPLE = make_sine_power(random_state=0)
@@ -15,7 +15,7 @@ X, Y = SAMPLE.x_train, SAMPLE.y_train
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):  # noqa: F811  # a fixture
+def page(browser, tmp_path_factory):
     path = explore("make_sine_power", language="en").to_html(tmp_path_factory.mktemp("panels") / "sine.html")
     with opened(browser, path.as_uri(), viewport={"width": 1600, "height": 1000}, reduced_motion="reduce") as found:
         found.wait_for_selector("[data-panel=training] svg")
@@ -252,7 +252,7 @@ def test_training_plays_and_pauses(fresh):
 
 
 @pytest.mark.parametrize("x", [[1.0], [2.0, 2.0, 2.0], [0.0, 5.0]], ids=["one row", "a constant column", "two rows"])
-def test_few_rows_or_places_break_nothing(browser, tmp_path, x):  # noqa: F811  # a fixture
+def test_few_rows_or_places_break_nothing(browser, tmp_path, x):
     """`opened` fails on errors, and on attributes that are NaN."""
     model = NadarayaWatsonRegressor(bandwidth=1.0, kernel="boxcar").fit(np.array(x)[:, None], np.arange(len(x)))
     path = explore(model, language="en").to_html(tmp_path / "few.html")
@@ -280,7 +280,7 @@ def test_a_step_that_leaves_the_numbers_is_said_and_keeps_the_epochs_before(fres
     assert part.locator("[role=status]").inner_text() == ""
 
 
-def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(browser, tmp_path):  # noqa: F811  # a fixture
+def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(browser, tmp_path):
     weight, group = 1.0 + np.arange(len(X)) % 5, np.arange(len(X)) // 5
     weighted = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, sample_weight=weight)
     path = explore(weighted, language="en").to_html(tmp_path / "weighted.html")

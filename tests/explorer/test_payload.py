@@ -1,8 +1,12 @@
 """What the page is told: no lost digit, no name that ends a script, and refusals with the remedy."""
 
 import json
+import runpy
+import shutil
+import subprocess
 import sys
 from base64 import b64decode
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,9 +21,7 @@ from kernpool import (
     open_chunks,
 )
 from kernpool.datasets import make_sine_linear
-from kernpool.explorer.explorer_model import payload_of
-from kernpool.explorer.page_bundle import packed_module
-from kernpool.kernels import BUILT_IN
+from kernpool.explorer.explorer_model import BUNDLE, packed_module, payload_of
 
 X = np.array([[0.1], [0.2], [1 / 3], [np.pi]])
 Y = np.array([1.0, 2.0, 1e-300, 0.1 + 0.2])
@@ -196,10 +198,10 @@ def test_column_and_query_to_begin_with():
 
 
 def test_sizes():
-    """What a page carries: the module of all kernels in 61 kB, a page of 1000 rows in 200 kB."""
+    """What a page carries: the module in 61 kB, a page of 1000 rows in 200 kB."""
     rng = np.random.default_rng(0)
     page = explore(rng.uniform(size=(1000, 1)), rng.normal(size=1000), bandwidth=0.1, truth=np.sin).html()
-    assert len(packed_module(BUILT_IN)) < 61_000
+    assert len(packed_module()) < 61_000
     assert len(page.encode()) < 200_000
 
 
@@ -275,3 +277,20 @@ def test_more_rows_than_a_page_holds_are_named_where_nothing_can_be_shown(monkey
 def test_classifier_of_numbers_is_explored_as_one():
     model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, [0, 1, 0, 1])
     assert payload(model)["target"]["classes"] == ["0", "1"]
+
+
+TOOL = runpy.run_path(str(Path(__file__).resolve().parents[2] / "tools" / "bundle_explorer.py"))
+
+
+def test_the_bundle_is_of_the_sources():
+    first = BUNDLE.read_text(encoding="utf-8").partition("\n")[0]
+    assert first == TOOL["header"](), "sources are newer than page.js; run: python tools/bundle_explorer.py"
+
+
+@pytest.mark.slow
+def test_the_bundle_is_what_esbuild_makes(tmp_path):
+    """Byte by byte, so that what is committed has been written by nobody else."""
+    if shutil.which("npx") is None or subprocess.run([*TOOL["ESBUILD"], "--version"], capture_output=True).returncode:
+        pytest.skip("npx, or esbuild by it, is not to be had here")
+    TOOL["bundle"](tmp_path / "page.js")
+    assert (tmp_path / "page.js").read_bytes() == BUNDLE.read_bytes()

@@ -13,8 +13,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     RankDeficiencyWarning,
 )
-from kernpool.explorer.page_bundle import bundle
-from tests.support.browser import ask, browser, opened, page_of  # noqa: F401  # the fixture
+from tests.support.browser import ask
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
 LEFT_OUT = """(payload, settings) => {
@@ -40,14 +39,6 @@ CURVE = """(payload, settings, places) => {
   const query = { numeric: [0], codes: [] };
   return pack(makePool(readData(payload), settings).curve(0, Float64Array.from(places), query));
 }"""
-
-
-@pytest.fixture(scope="module")
-def page(browser):  # noqa: F811  # a fixture
-    names = ("readData", "pack", "makePool", "leftOut", "bandAlong", "descend", "makeQuickPool")
-    module = bundle(["data.js", "pool.js", "leave_one_out.js", "band.js", "descent.js", "binned.js"])
-    with opened(browser, page_of(module, names)) as found:
-        yield found
 
 
 def rows(situation, n=70):

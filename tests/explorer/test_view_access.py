@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, explore
-from tests.support.browser import browser, opened, violations  # noqa: F401  # fixtures
+from tests.support.browser import opened, violations
 from tests.support.explorer_view import control, facts, number, settle
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):  # noqa: F811  # a fixture
+def page(browser, tmp_path_factory):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 5, (60, 2))
     y = np.sin(X[:, 0]) + X[:, 1]
@@ -103,7 +103,7 @@ def test_two_columns_have_two_bandwidths_of_which_the_grip_drags_that_of_the_axi
     assert after[1] != before[1]
 
 
-def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):  # noqa: F811  # a fixture
+def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 5, (2500, 1))
     path = explore(X, np.sin(X[:, 0]), bandwidth=0.2).to_html(tmp_path / "many.html")
@@ -151,7 +151,7 @@ def test_keys_act_with_the_focus_inside_and_are_listed(page):
 
 
 # A fixture.
-def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(browser, tmp_path):  # noqa: F811
+def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(browser, tmp_path):
     X = np.arange(120.0)[:, None]
     model = NadarayaWatsonClassifier(bandwidth=8.0).fit(X, np.array(list("abcdef"))[np.arange(120) // 20])
     path = explore(model, query=[110.0], language="en").to_html(tmp_path / "classes.html")

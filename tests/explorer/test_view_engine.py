@@ -8,9 +8,9 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, explore
 from kernpool.explorer.explorer_model import payload_of
-from kernpool.explorer.page_bundle import bundle
 from kernpool.explorer.server import answer
-from tests.support.browser import browser, opened, page_of  # noqa: F401  # fixtures
+from tests.support.browser import opened
+from tests.support.explorer_payloads import import_bundle
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 ROWS, DRAWN = 900, 60
@@ -24,10 +24,10 @@ def subject():
     return explore(X, np.sin(2 * X[:, 0]) + rng.normal(0, 0.3, ROWS), bandwidth=0.2).subject
 
 
-def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa: F811  # a fixture
+def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):
     payload = payload_of(subject, language="en", kept=KEPT)
     path = tmp_path / "engine.html"
-    path.write_text(page_of(bundle(["main.js", "hosts.js"]), ["mount", "pageHost"]), encoding="utf-8")
+    path.write_text("<!doctype html><title>Test</title>", encoding="utf-8")
     asked = []
 
     def ask(request):
@@ -35,6 +35,7 @@ def test_curve_and_numbers_are_of_all_rows(browser, subject, tmp_path):  # noqa:
         return answer(subject, request)
 
     with opened(browser, path.as_uri(), viewport={"width": 1000, "height": 900}) as page:
+        import_bundle(page)
         page.expose_function("askEngine", ask)
         page.evaluate(
             f"window.mount(document.body, {json.dumps(payload)}, {{ ...window.pageHost(), ask: window.askEngine }})"
@@ -72,17 +73,17 @@ ENGINE = """({ payload, how }) => {
 
 
 @pytest.fixture
-def mounted(browser, tmp_path):  # noqa: F811  # a fixture
+def mounted(browser, tmp_path):
     """Mount a page of some of the rows, with an engine that answers, is silent, gone, or refuses."""
     path = tmp_path / "engine.html"
-    path.write_text(page_of(bundle(["main.js", "hosts.js"]), ["mount", "pageHost"]), encoding="utf-8")
+    path.write_text("<!doctype html><title>Test</title>", encoding="utf-8")
 
     @contextmanager
     def mount(subject, how):
         with opened(browser, path.as_uri(), viewport={"width": 1000, "height": 900}) as page:
             page.expose_function("askEngine", lambda request: answer(subject, request))
             payload = payload_of(subject, language="en", kept=np.linspace(0, subject.rows - 1, DRAWN).astype(np.intp))
-            page.wait_for_function("!!window.mount")
+            import_bundle(page)
             page.evaluate(ENGINE, {"payload": payload, "how": how})
             settle(page)
             yield page

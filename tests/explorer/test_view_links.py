@@ -11,7 +11,7 @@ import pytest
 import kernpool.explorer as explorer_room
 from kernpool import explore
 from kernpool.explorer.explore import _framed
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 from tests.support.explorer_view import control, copied, facts, link_state, number, settle, state
 
 WORDS = {
@@ -39,14 +39,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(browser, folder):  # noqa: F811  # a fixture
+def page(browser, folder):
     path = explore("make_sine_power", seed=0).to_html(folder / "sine.html")
     with opened(browser, path.as_uri(), viewport=SIZE, locale="en-US") as found:
         found.wait_for_selector("path.kp-curve[d]", state="attached")
         yield found
 
 
-def test_a_link_restores_the_view(page, browser):  # noqa: F811  # a fixture
+def test_a_link_restores_the_view(page, browser):
     control(page, "kernel").select_option("tricube")
     control(page, "degree").select_option("1")
     control(page, "bandwidth-0").fill("290")
@@ -113,7 +113,7 @@ def test_menus_and_title_follow_the_sample_of_a_link(page):
     assert page.locator("h1").inner_text() == "make_sine_power"
 
 
-def test_a_page_within_a_page_has_no_link_to_copy(browser):  # noqa: F811  # a fixture
+def test_a_page_within_a_page_has_no_link_to_copy(browser):
     framed = _framed(explore("make_sine_power", language="en").html())
     with opened(browser, f"<!doctype html><html lang=en><title>notebook</title>{framed}") as outer:
         frame = outer.frame_locator("iframe")
@@ -170,7 +170,7 @@ def test_copied_python_reproduces_the_view_of_a_generator(page):
     assert number(facts(page)["Estimate"]) == pytest.approx(names["model"].predict(names["query"])[0], rel=6e-4)
 
 
-def test_copied_python_reproduces_columns_of_all_kinds(browser, folder):  # noqa: F811  # a fixture
+def test_copied_python_reproduces_columns_of_all_kinds(browser, folder):
     names = {}
     exec(TABLE, names)
     model = explore(names["X"], names["y"], bandwidth=[2.0, 1.0], smoothing=[0.3], load=TABLE, target="price")
@@ -190,7 +190,7 @@ def test_copied_python_reproduces_columns_of_all_kinds(browser, folder):  # noqa
         assert isinstance(names["query"], pd.DataFrame)
 
 
-def test_copied_python_reproduces_probabilities(browser, folder):  # noqa: F811  # a fixture
+def test_copied_python_reproduces_probabilities(browser, folder):
     names = {}
     exec(CLASSES, names)
     path = explore(names["X"], names["y"], load=CLASSES, target="level").to_html(folder / "classes.html")

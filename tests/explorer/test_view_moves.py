@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
 from kernpool.datasets import make_sine_power
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 SAMPLE = make_sine_power(random_state=0)
@@ -15,7 +15,7 @@ X, Y = SAMPLE.x_train[:, None], SAMPLE.y_train
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):  # noqa: F811  # a fixture
+def page(browser, tmp_path_factory):
     """One page for all tests: each begins with the model's settings and a query in the middle."""
     path = explore(SAMPLE, bandwidth=0.25, empty="nan", title="sine").to_html(
         tmp_path_factory.mktemp("view") / "sine.html"

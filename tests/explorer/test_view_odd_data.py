@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kernpool import explore
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 from tests.support.explorer_panels import wait_until_idle
 from tests.support.explorer_view import control, facts
 
@@ -18,7 +18,7 @@ LONG = "a_long_name_without_any_space_" * 4
 
 
 @pytest.fixture
-def shown(browser, tmp_path):  # noqa: F811  # a fixture
+def shown(browser, tmp_path):
     def show(explorer):
         path = explorer.to_html(tmp_path / "page.html")
         return opened(browser, path.as_uri(), viewport={"width": 1000, "height": 900}, locale="en-US")

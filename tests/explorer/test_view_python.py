@@ -9,7 +9,7 @@ import pytest
 
 import kernpool
 from kernpool import explore
-from tests.support.browser import browser, opened  # noqa: F401  # fixtures
+from tests.support.browser import opened
 from tests.support.explorer_view import control, copied, facts, number, settle, state
 
 SIZE = {"width": 1200, "height": 1000}
@@ -31,7 +31,7 @@ LINE = "X, y = size[:, None], size + rng.normal(0, 0.1, 80)\n"
 
 
 @pytest.fixture
-def shown(browser, tmp_path):  # noqa: F811  # a fixture
+def shown(browser, tmp_path):
     """Explore what some lines of Python make; return the page and the names that these lines made."""
     pages = []
 

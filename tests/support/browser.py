@@ -64,13 +64,6 @@ def opened(browser, source, *, offline=True, **context):
         found.close()
 
 
-def page_of(module, names):
-    """Return HTML that runs a module and makes some of its names known to `page.evaluate`."""
-    known = f"Object.assign(window, {{ {', '.join(names)} }});"
-    head = '<!doctype html><meta charset="utf-8"><title>Test</title>'
-    return f'{head}<script type="module">{module}\n{known}</script>'
-
-
 def ask(page, function, *arguments):
     """Call a function of the page, by way of JSON: number by number playwright takes ten times as long."""
     text = json.dumps(arguments)

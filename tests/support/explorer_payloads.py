@@ -4,6 +4,18 @@ from base64 import b64decode, b64encode
 
 import numpy as np
 
+from kernpool.explorer.explorer_model import BUNDLE
+
+IMPORT = """async (text) => {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  Object.assign(window, await import(url));
+}"""
+
+
+def import_bundle(page):
+    """Make what `page.js` exports known to `page.evaluate`."""
+    page.evaluate(IMPORT, BUNDLE.read_text(encoding="utf-8"))
+
 
 def packed(array):
     array = np.asarray(array)

@@ -1,7 +1,5 @@
 """`explore`: the interactive view of a kernel regression, in a notebook, as a page, or from Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Real
 from pathlib import Path
@@ -14,17 +12,7 @@ from kernpool.data.atomic_files import whole_file
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.execution.error_messages import abbreviate, explain_calls
-from kernpool.explorer.explorer_model import (
-    GENERATORS,
-    ExplorerModel,
-    Truth,
-    model_of_sample,
-    payload_of,
-    start_at,
-    subject_of_generator,
-    subject_of_model,
-)
-from kernpool.explorer.page_bundle import render_page
+from kernpool.explorer.explorer_model import ExplorerModel, Truth, render_page, subject_of_generator, subject_of_model
 from kernpool.explorer.server import model_at
 
 LANGUAGES = ("en", "zh")
@@ -64,7 +52,7 @@ class Explorer:
                 f"a page holds its rows, and {self.subject.rows} are more than {LARGEST_PAGE}; explore them in a "
                 "notebook or by `kernpool explore`, where Python computes the sums, or explore some of them"
             )
-        return render_page(payload_of(self.subject, language=self.language))
+        return render_page(self.subject, self.language)
 
     def to_html(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the explorer to the file `path`, as one self-contained HTML page.
@@ -116,7 +104,7 @@ class Explorer:
         """
         if self._widget is None:
             return self.subject.model
-        return model_at(model_of_sample(self.subject, self._widget.sample), self._widget.settings())
+        return model_at(self.subject.model_of_sample(self._widget.sample), self._widget.settings())
 
     def _repr_mimebundle_(self, **keywords: Any) -> Any:
         try:
@@ -208,9 +196,8 @@ def explore(
     """
     if isinstance(data, str):
         _refuse_more("a generator makes its rows", y=y, truth=truth, load=load)
-        model = _estimator(degree, parameters) if data in GENERATORS else None
-        subject = subject_of_generator(data, seed or 0, title, model, target or "y")
-        return Explorer(start_at(subject, column, query), language)
+        subject = subject_of_generator(data, seed or 0, title, _estimator(degree, parameters), target or "y")
+        return Explorer(subject.start_at(column, query), language)
     _refuse_more("only for a generator, such as data='make_sine_power'", seed=seed)
     if isinstance(data, RegressionSample):
         _refuse_more("a RegressionSample has its own y and truth", y=y, truth=truth)
@@ -227,7 +214,7 @@ def explore(
             f"{', '.join(given)}: a fitted model has its parameters already; give the model alone, or rows X and y"
         )
     subject = subject_of_model(data, truth=truth, target=target or "y", title=title, load=load)
-    return Explorer(start_at(subject, column, query), language)
+    return Explorer(subject.start_at(column, query), language)
 
 
 def _refuse_more(why: str, **given: Any) -> None:

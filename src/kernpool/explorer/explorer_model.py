@@ -1,12 +1,20 @@
-"""The model shown by the explorer, with its rows and settings, and the conversion to JSON for the page.
+"""The model shown by the explorer, with its rows and settings, as JSON and as the HTML page that shows it.
 
 A `ExplorerModel` is a fitted model, or one fitted to draws of a generator, with the true function if it is known.
-`payload_of` writes rows, names and settings as JSON, with every digit of floating-point numbers.
+`payload_of` writes rows, names and settings as JSON, with every digit of floating-point numbers, and a table of a
+kernel that is not built in. `render_page` writes the page, and `widget_module` what a notebook imports, of `page.js`,
+which `tools/bundle_explorer.py` makes of the sources in the folders `js` and `words` by esbuild.
 """
 
+from __future__ import annotations
+
+import gzip
+import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +27,7 @@ from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import recipe_of, scale_of
 from kernpool.estimators.model import source_of
 from kernpool.execution.error_messages import abbreviate
-from kernpool.kernels import BUILT_IN, get_kernel
+from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
 Array = NDArray[np.float64]
 Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
@@ -84,6 +92,66 @@ class ExplorerModel:
     def is_classifier(self) -> bool:
         """Whether the model is a classifier."""
         return isinstance(self.model, NadarayaWatsonClassifier)
+
+    def start_at(self, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
+        """Return a copy that opens with the curve along this column and with this query.
+
+        Parameters
+        ----------
+        column : int or str or None
+            Name, or number among the columns of X, of a numeric one; by default the first of `axes_of`.
+        query : sequence or None
+            A row of X.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, it is categorical, or the row is invalid.
+        """
+        encoding, names = self.model.encoding_, self.names
+        numeric = range(len(names)) if encoding is None else encoding.numeric
+        places = {numeric[a]: a for a in axes_of(self.model)}
+        if column is not None:
+            place = names.index(column) if isinstance(column, str) and column in names else column
+            if place not in places:
+                known = ", ".join(repr(names[i]) for i in places)
+                raise ValueError(f"column must be one of the numeric columns, {known}; got {abbreviate(column)}")
+        start = replace(self, column=next(iter(places.values())) if column is None else places[place])
+        if query is not None:
+            if len(query) != len(names):
+                raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
+            try:
+                if encoding is None:
+                    numbers, codes = np.asarray(query, dtype=np.float64), np.empty(0, dtype=np.int64)
+                else:
+                    (numbers,), (codes,) = encoding.encode(np.array([list(query)], dtype=object), self.model.unseen)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"query must be a row of X: {error}") from None
+            if not np.all(np.isfinite(numbers)):
+                raise ValueError(f"query must be finite, got {abbreviate(query)}")
+            start = replace(start, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
+        return start
+
+    def model_of_sample(self, sample: int | None) -> Any:
+        """Return the explorer's estimator, or, if a sample is chosen, a copy refitted to that sample.
+
+        Parameters
+        ----------
+        sample : int or None
+            Number of a sample; None is the own rows of the model.
+
+        Returns
+        -------
+        estimator
+            Fitted, with the parameters and the bandwidth of `model`.
+        """
+        if sample is None:
+            return self.model
+        data, model = self.samples[sample].data, clone(self.model)
+        # Settings are those of the page; nothing is searched for.
+        ridge = {"ridge": self.model.ridge_} if "ridge_" in vars(self.model) else {}
+        model.set_params(bandwidth=self.model.bandwidth_.tolist(), bandwidth_convention="support", **ridge)
+        return model.fit(data.x_train[:, None], data.y_train)
 
 
 def subject_of_model(
@@ -158,48 +226,6 @@ def axes_of(model: Any) -> list[int]:
     kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
     lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
     return lines or [*range(len(kinds))]
-
-
-def start_at(subject: ExplorerModel, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
-    """Return a copy of an `ExplorerModel` that opens with the curve along this column and with this query.
-
-    Parameters
-    ----------
-    subject : ExplorerModel
-        What is explored.
-    column : int or str or None
-        Name, or number among the columns of X, of a numeric one; by default the first of `axes_of`.
-    query : sequence or None
-        A row of X.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, it is categorical, or the row is invalid.
-    """
-    encoding, names = subject.model.encoding_, subject.names
-    numeric = range(len(names)) if encoding is None else encoding.numeric
-    places = {numeric[a]: a for a in axes_of(subject.model)}
-    if column is not None:
-        place = names.index(column) if isinstance(column, str) and column in names else column
-        if place not in places:
-            known = ", ".join(repr(names[i]) for i in places)
-            raise ValueError(f"column must be one of the numeric columns, {known}; got {abbreviate(column)}")
-    subject = replace(subject, column=next(iter(places.values())) if column is None else places[place])
-    if query is not None:
-        if len(query) != len(names):
-            raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
-        try:
-            if encoding is None:
-                numbers, codes = np.asarray(query, dtype=np.float64), np.empty(0, dtype=np.int64)
-            else:
-                (numbers,), (codes,) = encoding.encode(np.array([list(query)], dtype=object), subject.model.unseen)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"query must be a row of X: {error}") from None
-        if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"query must be finite, got {abbreviate(query)}")
-        subject = replace(subject, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
-    return subject
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
@@ -281,30 +307,6 @@ def middle_of(model: Any) -> tuple[list[float], list[int]]:
     return numeric.tolist(), [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T]
 
 
-def model_of_sample(subject: ExplorerModel, sample: int | None) -> Any:
-    """Return the explorer's estimator, or, if a sample is chosen, a copy refitted to that sample.
-
-    Parameters
-    ----------
-    subject : ExplorerModel
-        What is explored.
-    sample : int or None
-        Number of a sample; None is the rows of the subject.
-
-    Returns
-    -------
-    estimator
-        Fitted, with the parameters and the bandwidth of the subject's.
-    """
-    if sample is None:
-        return subject.model
-    data, model = subject.samples[sample].data, clone(subject.model)
-    # Settings are those of the page; nothing is searched for.
-    ridge = {"ridge": subject.model.ridge_} if "ridge_" in vars(subject.model) else {}
-    model.set_params(bandwidth=subject.model.bandwidth_.tolist(), bandwidth_convention="support", **ridge)
-    return model.fit(data.x_train[:, None], data.y_train)
-
-
 VERSION = 1
 EXACT_ROWS = 5000  # up to so many the page visits every pair itself
 
@@ -338,7 +340,8 @@ def payload_of(
     model = subject.model
     rows = np.arange(subject.rows) if kept is None else kept
     fitted = settings_of(model)
-    kernel = get_kernel(model.kernel).name
+    kernel = get_kernel(model.kernel)
+    tables = [] if kernel.name in BUILT_IN else [tabulate(kernel)]
     return {
         "version": VERSION,
         "task": "classification" if subject.is_classifier else "regression",
@@ -354,7 +357,8 @@ def payload_of(
         "fitted": fitted,
         "column": subject.column,
         "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
-        "kernels": list(dict.fromkeys([*BUILT_IN, kernel])),
+        "kernels": list(dict.fromkeys([*BUILT_IN, kernel.name])),
+        "tables": [vars(table) | {"values": floats(table.values)} for table in tables],
         "samples": [_sample(sample) for sample in subject.samples] or None,
         "python": _python(subject),
         "limits": {"exact": EXACT_ROWS},
@@ -480,3 +484,150 @@ def _sample(sample: GeneratorSample) -> dict[str, Any]:
         "y": floats(data.y_train),
         "truth": {"x": floats(data.x_test), "y": floats(data.y_truth)},
     }
+
+
+# Of the kernels of users, which the page interpolates (`js/tabulated_kernels.js`).
+STEPS = 1024
+FIRST, LAST, LOG_STEP = 1e-9, 1e12, 1 / 32
+UNDERFLOWED = -650.0  # a logarithm: where a profile is so small before it is zero, it has no edge there
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """Values of a kernel: of its profile from u = 0 to the support, or, if that is None, of its logarithm by log u."""
+
+    name: str
+    support: float | None
+    start: float
+    step: float
+    values: Array
+
+
+def tabulate(kernel: Kernel) -> KernelTable:
+    """Tabulate a kernel for the page, which draws polynomials through eight neighbouring values.
+
+    Of a smooth kernel they are right to 1e-9 of its value at zero; within four steps of a kink or a step inside of the
+    support they are not. Steps of log u suit narrow and wide kernels.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of any function of u.
+
+    Returns
+    -------
+    KernelTable
+        1025 values of its profile, or up to 1548 logarithms of it, as far as they are finite.
+
+    Examples
+    --------
+    >>> import kernpool
+    >>> table = tabulate(kernpool.make_kernel("parabola", lambda u: np.maximum(1 - u**2, 0)))
+    >>> table.support, table.values[[0, 512]]
+    (1.0, array([1.  , 0.75]))
+    """
+    edge = _edge(kernel)
+    if np.isfinite(edge):
+        places = np.linspace(0.0, edge, STEPS + 1)
+        places[-1] = np.nextafter(edge, 0.0)  # a profile may fall to zero in a step there
+        return KernelTable(kernel.name, edge, 0.0, edge / STEPS, kernel.profile(places))
+    start = float(np.log(FIRST))
+    logs = _logarithms(kernel, np.exp(np.arange(start, np.log(LAST), LOG_STEP)))
+    return KernelTable(kernel.name, None, start, LOG_STEP, logs[np.isfinite(logs)])
+
+
+def _edge(kernel: Kernel) -> float:
+    """Return beyond which u the kernel is zero: its support, or, where none was given, what bisection finds."""
+    low, high = 0.0, LAST
+    if np.isfinite(kernel.support) or np.isfinite(_logarithms(kernel, np.array([LAST]))[0]):
+        return kernel.support
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if np.isfinite(_logarithms(kernel, np.array([middle]))[0]) else (low, middle)
+    return high if _logarithms(kernel, np.array([low]))[0] > UNDERFLOWED else np.inf
+
+
+def _logarithms(kernel: Kernel, u: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return kernel.log_profile(u)
+
+
+BUNDLE = Path(__file__).parent / "page.js"
+# Pages and notebooks carry the bundle compressed to a half. Browsers decompress by themselves (`DecompressionStream`:
+# Chromium 80, Safari 16.4, Firefox 113).
+LOADER = """\
+async function load(packed) {
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const url = URL.createObjectURL(new Blob([await new Response(stream).text()], { type: "text/javascript" }));
+  return import(url).finally(() => URL.revokeObjectURL(url));
+}"""
+
+
+def packed_module() -> str:
+    """Return the explorer's JavaScript module, compressed by gzip, as base64 text, which `LOADER` imports."""
+    return b64encode(gzip.compress(BUNDLE.read_bytes(), mtime=0)).decode("ascii")
+
+
+def widget_module() -> str:
+    """Return the JavaScript module of the notebook widget (anywidget)."""
+    return f"""{LOADER}
+const module = load("{packed_module()}");
+export default {{ render: async (context) => (await module).default.render(context) }};
+"""
+
+
+# Nothing may be loaded: whatever a page would ask a network for, the browser refuses.
+POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def render_page(
+    subject: ExplorerModel,
+    language: str | None,
+    kept: NDArray[np.intp] | None = None,
+    *,
+    host: str = "pageHost()",
+    policy: str = POLICY,
+) -> str:
+    """Return the explorer's HTML page with its data, program and styles.
+
+    Parameters
+    ----------
+    subject, language, kept
+        As of `payload_of`.
+    host : str
+        JavaScript that makes the host of the module: `pageHost()`, or that of a server.
+    policy : str
+        Content security policy.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return f"""<!doctype html>
+<html lang="{"zh-Hans" if language == "zh" else "en"}"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="generator" content="kernpool explorer"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(subject.title)}</title>
+<link rel="icon" href="data:,">
+<style>body{{margin:0}}</style></head>
+<body><main id="explorer"></main>
+<script type="application/json" id="payload">{json_for_html(payload_of(subject, language=language, kept=kept))}</script>
+<script type="module">
+{LOADER}
+const explorer = await load("{packed_module()}");
+const payload = JSON.parse(document.getElementById("payload").text);
+explorer.mount(document.getElementById("explorer"), payload, explorer.{host});
+</script></body></html>
+"""
+
+
+def json_for_html(value: Any) -> str:
+    r"""Return a value as JSON that is safe inside an HTML script element, whatever its texts contain.
+
+    Examples
+    --------
+    >>> print(json_for_html({"name": "</script>"}))
+    {"name":"\u003c/script>"}
+    """
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -37,8 +37,7 @@ from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import fit_of, pairs_of, recipe_of
 from kernpool.estimators.training_rows import mixed
 from kernpool.execution.error_messages import abbreviate
-from kernpool.explorer.explorer_model import EXACT_ROWS, ExplorerModel, payload_of
-from kernpool.explorer.page_bundle import POLICY, json_for_html, render_page
+from kernpool.explorer.explorer_model import EXACT_ROWS, POLICY, ExplorerModel, json_for_html, render_page
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
@@ -335,9 +334,8 @@ class ExplorerServer(ThreadingHTTPServer):
         self._lock = threading.Lock()
         self._without_token: dict[socket.socket, float] = {}  # when each is to be closed; the oldest first
         super().__init__((HOST, port), _Handler)
-        payload = payload_of(subject, language=language, kept=thinned(subject.rows))
-        host = f"serverHost({json_for_html(self.token)})"
-        self.page = render_page(payload, host=host, policy=POLICY + "; connect-src 'self'").encode()
+        host, policy = f"serverHost({json_for_html(self.token)})", POLICY + "; connect-src 'self'"
+        self.page = render_page(subject, language, thinned(subject.rows), host=host, policy=policy).encode()
 
     @property
     def url(self) -> str:

@@ -6,8 +6,7 @@ The traits are two-way: setting one moves the page, and moving the page sets the
 from typing import Any
 
 from kernpool.execution.error_messages import abbreviate
-from kernpool.explorer.explorer_model import ExplorerModel, axes_of, middle_of, payload_of
-from kernpool.explorer.page_bundle import widget_module
+from kernpool.explorer.explorer_model import ExplorerModel, axes_of, middle_of, payload_of, widget_module
 from kernpool.explorer.server import RequestError, answer, model_at, query_of, thinned
 
 try:
@@ -50,6 +49,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     is notified. An invalid value is a `TraitError`, and nothing changes.
     """
 
+    _esm = widget_module()
     payload = traitlets.Dict().tag(sync=True)
     kernel = traitlets.Unicode().tag(sync=True)
     bandwidth = traitlets.List(traitlets.Float()).tag(sync=True)
@@ -63,7 +63,6 @@ class ExplorerWidget(anywidget.AnyWidget):
 
     def __init__(self, subject: ExplorerModel, payload: dict[str, Any]) -> None:
         self._subject = subject
-        self._esm = widget_module(payload["kernels"])
         start, first = payload["settings"], payload["query"]
         numeric, codes = middle_of(subject.model) if first is None else (first["numeric"], first["codes"])
         super().__init__(

@@ -18,11 +18,13 @@ import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./axis_panel.js";
 import { makeStore } from "./store.js";
-import { STYLE } from "./style_text.js";
+import { addKernels } from "./tabulated_kernels.js";
 import { makeToolbar } from "./toolbar.js";
 import { makeTraining } from "./training.js";
 import { makeWeights } from "./weights.js";
 import { chooseLanguage, makeWords } from "./words.js";
+import PANELS_STYLE from "./panels.css";
+import STYLE from "./style.css";
 
 // Panels in the order in which they are read. `make(root, context)` returns {update(changed), destroy()}; `frame` panels
 // are drawn in the frame of the change, the others in idle slices after it; `when(data, payload)` says whether there
@@ -73,6 +75,7 @@ const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "
  * @returns {{destroy: () => void, store: object}}
  */
 export function mount(el, payload, host = null) {
+  addKernels(payload.tables);
   const base = readData(payload);
   const isPage = !host || host.kind !== "widget";
   const read = (hash) => fromHash(hash, payload, base);
@@ -80,7 +83,7 @@ export function mount(el, payload, host = null) {
   const idle = makeIdle();
   const root = html("div", { class: "kp" });
   const spoken = html("p", { class: "kp-spoken", "aria-live": "polite" });
-  el.append(html("style", {}, STYLE), root, spoken);
+  el.append(html("style", {}, PANELS_STYLE + STYLE), root, spoken);
 
   const data = remember(
     () => [store.get().sample],

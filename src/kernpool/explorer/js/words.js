@@ -1,5 +1,8 @@
 /** Texts in English and Chinese. `words("bandwidth.of", {name})` fills {name}; an unknown key shows itself. */
-import { WORDS } from "./words_table.js";
+import en from "../words/en.json";
+import zh from "../words/zh.json";
+
+const WORDS = { en, zh };
 
 /** The language to begin with: what was asked for, else the browser's. */
 export function chooseLanguage(asked) {
