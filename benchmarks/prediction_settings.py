@@ -20,7 +20,6 @@ Draw = Callable[[np.random.Generator, int], Rows]
 FULL: Bar = (0.89, 0.915)
 ADAPTIVE: Bar = (0.885, 0.91)
 THIRD: Bar = (0.875, 1.0)
-RLCP: Bar = (0.895, 0.92)
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,8 @@ def shocked(g: np.random.Generator, count: int, size: int, spread: float = np.in
 constant = partial(NadarayaWatsonRegressor, **SMALL)
 linear = partial(LocalLinearRegressor, **SMALL)
 
-ALL_ROWS = ("full", "enclosure", "jackknife", "jackknife+", "minmax", "cv+", "adaptive", "localized", "rlcp")
-OTHER_ROWS = ("split", "adaptive", "localized", "rlcp", "cqr")
+ALL_ROWS = ("full", "jackknife+", "cv+", "adaptive", "localized")
+OTHER_ROWS = ("split", "adaptive", "localized", "cqr")
 PLAIN = {method: Kind(method, calibrated=method in ("split", "cqr")) for method in (*ALL_ROWS, *OTHER_ROWS)}
 
 
@@ -154,7 +153,7 @@ def fixed(n: int, bandwidth: float, words: str = "", model=constant, kinds=ALL_R
 
 def searched(n: int, words: str, model, **bars: Bar) -> Setting:
     """Methods that people use, at a bandwidth found by leave-one-out on the same rows."""
-    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife", "jackknife+", "full", "localized")}
+    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife+", "full", "localized")}
     return curve(
         f"n = {n}, h by leave-one-out, {words}", n, model, "loo", asked | {"adaptive": Kind("adaptive", **bars)}
     )
@@ -163,7 +162,6 @@ def searched(n: int, words: str, model, **bars: Bar) -> Setting:
 def calibrated(n: int, bandwidth: float) -> Setting:
     """As many rows to calibrate with as to fit."""
     asked = {method: replace(PLAIN[method], calibrated=True) for method in OTHER_ROWS}
-    asked["rlcp"] = Kind("rlcp", bar=RLCP, calibrated=True)
     words = f"n = {n} and {n} to calibrate with, h = {bandwidth:g}"
     return curve(words, n, constant, bandwidth, asked, calibration=n, stream=1000 + n)
 
@@ -174,7 +172,6 @@ def shifted(n: int, bandwidth: float) -> Setting:
         "unweighted": Kind("split", calibrated=True),
         "known": Kind("split", calibrated=True, weights="known", bar=FULL),
         "estimated": Kind("split", calibrated=True, weights="estimated"),
-        "own": Kind("jackknife", weights="known", words="training rows"),
     }
     words = f"shift, n = {n} and {n} to calibrate with, h = {bandwidth:g}"
     more = {"fresh": tilted, "calibration": n, "ratio": tilt, "stream": 2000 + n}
@@ -184,10 +181,8 @@ def shifted(n: int, bandwidth: float) -> Setting:
 def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -> Setting:
     """Fresh rows in new clusters."""
     asked = {
-        "jackknife": Kind("jackknife", grouped=True, bar=FULL),
         "adaptive": Kind("adaptive", grouped=True, bar=FULL),
         "split": Kind("split", calibrated=True, grouped=True, bar=FULL),
-        "ignored": Kind("jackknife", words="clusters ignored"),
     }
     draw, new = (partial(shocked, size=of, spread=spread) for of in (size, 1))
     return Setting(words, count, draw, new, partial(constant, bandwidth=0.1), asked, calibration=count, stream=stream)
@@ -197,7 +192,7 @@ SETTINGS = {
     "full-20": fixed(20, 0.1),
     "full-50": fixed(50, 0.06),
     "full-200": fixed(200, 0.04),
-    "full-linear": fixed(50, 0.1, ", local linear", linear, ("full", "jackknife", "jackknife+", "minmax", "adaptive")),
+    "full-linear": fixed(50, 0.1, ", local linear", linear, ("full", "jackknife+", "adaptive")),
     "adaptive-500": searched(500, "local linear", linear, bar=ADAPTIVE, third=THIRD),
     "adaptive-constant": searched(500, "local constant", constant),
     "calibrated-100": calibrated(100, 0.05),

@@ -135,7 +135,7 @@ def test_prediction_intervals(method, folder):
         given = {"X_calibration": rows[:, :1], "y_calibration": rows[:, 1]}
     found = model.prediction_interval(PLACES, level=0.8, method=method, random_state=3, **given)
     np.testing.assert_array_equal(numbers, np.c_[model.predict(PLACES), found.lower, found.upper])
-    said = found.guarantee.replace("X_calibration", "--calibration").replace("method='rlcp'", "--method rlcp")
+    said = found.guarantee.replace("X_calibration", "--calibration")
     assert done.stderr.decode() == f"guarantee  {said}\n"
     quiet = kernpool("predict", folder / "model", folder / "new.csv", *options, "--quiet")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, b"")
@@ -219,11 +219,10 @@ def test_sets_of_classes(method, kind, calibrated, folder):
         ),
         (["--interval", "0.9", "--method", "full", "--variance", "nn"], 2, "--variance is for confidence intervals"),
         (["--interval", "0.9", "--method", "split"], 2, "name their table with --calibration"),
-        (["--interval", "0.9", "--method", "jackknife", "--calibration", "t.csv"], 2, "has no use for --calibration"),
+        (["--interval", "0.9", "--method", "jackknife+", "--calibration", "t.csv"], 2, "has no use for --calibration"),
         (["--interval", "0.9", "--calibration", "t.csv"], 2, "say --interval 0.9 --method split, or --sets 0.9, too"),
         (["--seed", "1"], 2, "--seed is for prediction intervals and prediction sets"),
         (["--interval", "0.9", "--method", "adaptive", "--seed", "-1"], 2, "--seed must not be negative"),
-        (["--interval", "0.9", "--method", "rlcp", "--memory", "1GiB"], 2, "or use --method localized"),
         (["--sets", "0.9", "--method", "aps", "--memory", "1GiB"], 2, "or use --method lac"),
         (["--sets", "0.9", "--method", "adaptive"], 2, "--method adaptive is not for --sets, which has lac, aps"),
         (["--sets", "0.9", "--interval", "0.9"], 2, "--interval is for regressors, and --sets for classifiers"),

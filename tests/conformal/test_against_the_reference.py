@@ -8,7 +8,7 @@ from kernpool.conformal.jackknife_plus import fold_sizes
 from kernpool.conformal.split_conformal import residual_scale
 from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import case, other_setting, own_setting
-from tests.support.dense_conformal import full, jackknife, jackknife_plus, minmax, ranks, residuals, units
+from tests.support.dense_conformal import full, jackknife_plus, ranks, residuals, units
 
 SITUATIONS = ["line", "weighted line", "product", "ridge", "levels"]
 CASES = [(kernel, situation, degree) for degree in (0, 1) for situation in SITUATIONS for kernel in ("gaussian",)] + [
@@ -36,13 +36,11 @@ def test_full_is_the_search_over_y(kernel, situation, degree):
 
 
 @pytest.mark.parametrize(("kernel", "situation", "degree"), CASES)
-@pytest.mark.parametrize("method", ["jackknife+", "minmax", "jackknife"])
-def test_jackknives_are_those_of_fits_without_each_row(kernel, situation, degree, method):
+def test_jackknife_plus_is_of_fits_without_each_row(kernel, situation, degree):
     smoother, dense, places, code = case(kernel, situation, degree)
-    reference = {"jackknife+": jackknife_plus, "minmax": minmax, "jackknife": jackknife}[method]
-    expected = reference(dense, places.query, 0.8, code)
-    found = METHODS[method].find(own_setting(smoother, places, 0.8))
-    close(np.stack(found[:2]), np.stack(expected), 1e-12 * max(1.0, np.abs(dense.y).max()))
+    expected = jackknife_plus(dense, places.query, 0.8, code)
+    found = METHODS["jackknife+"].find(own_setting(smoother, places, 0.8))
+    close(np.stack(found[:2]), expected, 1e-12 * max(1.0, np.abs(dense.y).max()))
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -100,32 +98,6 @@ def test_cv_plus_leaves_out_its_folds():
 
 def rows_in_order(rows, weight):
     return np.repeat(np.flatnonzero(weight > 0), weight[weight > 0].astype(int))
-
-
-@pytest.mark.parametrize(("kernel", "situation", "degree"), CASES)
-def test_the_enclosure_contains_the_full_interval(kernel, situation, degree):
-    smoother, _, places, _ = case(kernel, situation, degree, n=60, m=9)
-    for level in (0.5, 0.9):
-        setting = own_setting(smoother, places, level)
-        inner, outer = METHODS["full"].find(setting), METHODS["enclosure"].find(setting)
-        slack = 1e-12 * np.abs(smoother.value).max()
-        assert np.all(outer.lower <= inner.lower + slack)
-        assert np.all(outer.upper >= inner.upper - slack)
-
-
-def test_the_enclosure_is_tight_where_windows_are_full():
-    generator = np.random.default_rng(0)
-    from kernpool.core import Keys
-    from kernpool.pooling import Recipe
-    from kernpool.smoother import Smoother
-
-    x = generator.uniform(size=3000)
-    y = np.sin(6 * x) + 0.3 * generator.normal(size=3000)
-    for degree, most in ((0, 1.02), (1, 1.08)):
-        smoother = Smoother(Keys.read(x, y), Recipe.of(bandwidth=[0.2], degree=degree))
-        setting = own_setting(smoother, EvaluationPoints(np.array([[0.3], [0.6]])))
-        inner, outer = METHODS["full"].find(setting), METHODS["enclosure"].find(setting)
-        assert np.all(outer.upper - outer.lower < most * (inner.upper - inner.lower))
 
 
 def test_the_scale_is_of_rows_that_have_a_residual():

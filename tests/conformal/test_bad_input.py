@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import InferenceWarning, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
-from kernpool.conformal.full_conformal import MOST_PAIRS, check_pairs, moment_bounds
+from kernpool.conformal.full_conformal import check_pairs
 
 X, Y = np.linspace(0.0, 1.0, 40)[:, None], np.sin(7.0 * np.linspace(0.0, 1.0, 40))
 
@@ -35,7 +35,7 @@ def test_levels_are_probabilities(model, level, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "naive"}, "method must be one of 'adaptive', 'full'"),
+        ({"method": "rlcp"}, r"method must be one of 'adaptive', 'full', .* 'cqr'.*'localized'.*got 'rlcp'"),
         ({"method": ["full"]}, "method must be one of"),
         ({"method": "split"}, "needs calibration rows that the model was not fitted to: give X_calibration"),
         ({"X_calibration": X}, "go together, and y_calibration is None"),
@@ -51,7 +51,7 @@ def test_levels_are_probabilities(model, level, message):
         ({"method": "full", "groups": np.arange(40)}, "groups are for method='adaptive'"),
         ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
         ({"groups": np.arange(40) % 3}, "needs at least 5"),
-        ({"method": "minmax", "weights": (np.ones(40), np.ones(40))}, "weights are for"),
+        ({"method": "jackknife+", "weights": (np.ones(40), np.ones(40))}, "weights are for"),
         ({"random_state": "now", "method": "cv+"}, "random_state must be an integer"),
     ],
 )
@@ -85,18 +85,9 @@ def test_functions_cannot_be_asked_about_levels():
 
 
 def test_too_many_pairs_are_refused_with_the_remedy():
-    check_pairs("full", 1 << 15, 1 << 15, "use method='enclosure'")
-    with pytest.raises(ValueError, match="at most 1,073,741,824, got 32,769 times 32,768; use method='enclosure'"):
-        check_pairs("full", (1 << 15) + 1, 1 << 15, "use method='enclosure'")
-    assert MOST_PAIRS == 1 << 30
-
-
-def test_bounds_of_a_flat_kernel_are_infinite():
-    model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(X, Y)
-    from kernpool.estimators.fitted_model import smoother_of
-
-    smoother = smoother_of(model)
-    assert np.isinf(moment_bounds(smoother.problem(smoother.training))[1:]).all()
+    check_pairs("full", 1 << 15, 1 << 15)
+    with pytest.raises(ValueError, match="at most 1,073,741,824, got 32,769 times 32,768; use method='adaptive'"):
+        check_pairs("full", (1 << 15) + 1, 1 << 15)
 
 
 def test_rows_of_no_weight_do_not_calibrate():

@@ -11,7 +11,7 @@ from kernpool.conformal import METHODS
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(size=(60, 1))
 Y = np.sin(6 * X[:, 0]) + 0.3 * GENERATOR.normal(size=60)
-EXACT = ("full", "enclosure", "minmax")
+EXACT = ("full",)
 
 
 def sentence(model, method, **options):
@@ -49,7 +49,7 @@ def test_the_jackknife_plus_promises_with_twice_the_error_rate():
     assert "at least 0.7242 (1 - 2 alpha - 0.0758)" in sentence(model, "cv+")
 
 
-@pytest.mark.parametrize("method", ["adaptive", "jackknife"])
+@pytest.mark.parametrize("method", ["adaptive", "localized", "cqr"])
 def test_methods_without_a_guarantee_say_so(method):
     said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method)
     assert "about 0.9 for new rows like these, without a finite-sample guarantee" in said
@@ -167,7 +167,7 @@ def test_copies_of_rows_and_weights_above_one_end_the_guarantee(method):
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-@pytest.mark.parametrize("method", ["adaptive", "full", "jackknife+", "jackknife", "cqr"])
+@pytest.mark.parametrize("method", ["adaptive", "full", "jackknife+", "cqr"])
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 1.0])
 def test_intervals_of_copies_are_infinite_or_said_to_have_no_width(method, share):
     """A score over a scale of zero is infinite: no width of 1e166; and none of 4e-14 without a word."""

@@ -33,8 +33,7 @@ SHIFT = {"n = 100, h = 0.05": "shift, n = 100 and 100 to calibrate with, h = 0.0
          "n = 300, h = 0.04": "shift, n = 300 and 300 to calibrate with, h = 0.04"}  # fmt: skip
 SHIFTED = {'`"split"` without weights': "split, calibration rows",
            '`"split"`, weights known': "split, calibration rows, known weights",
-           '`"split"`, weights estimated': "split, calibration rows, estimated weights",
-           '`"jackknife"`, weights known': "jackknife, known weights, training rows"}  # fmt: skip
+           '`"split"`, weights estimated': "split, calibration rows, estimated weights"}  # fmt: skip
 
 
 def text(page):
@@ -81,7 +80,7 @@ def test_coverage_of_curves():
 def test_coverage_of_next_values():
     found = measured("benchmarks/prediction-coverage.md", 2)
     rows, headings = table("prediction.md", "90 percent, n rows")
-    assert len(rows) == 5
+    assert len(rows) == 4
     for method, *cells in rows:
         for cell, heading in zip(cells, headings[1:], strict=True):
             theirs = found[HALVES[heading], f"{method.strip('`').strip(chr(34))}, calibration rows"]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, density_ratio
-from kernpool.conformal.order_statistics import weighted_upper
 
 
 def rows(n, at, seed):
@@ -23,7 +22,7 @@ def shape(X):
     return np.exp(0.5 * np.asarray(X)[:, 0])
 
 
-@pytest.mark.parametrize("method", ["split", "adaptive", "cqr", "full", "enclosure", "jackknife"])
+@pytest.mark.parametrize("method", ["split", "adaptive", "cqr", "full"])
 def test_a_function_and_its_values_are_the_same_weights(situation, method):
     X, y, other, z, new = situation
     model = LocalLinearRegressor(bandwidth=0.4).fit(X, y)
@@ -44,11 +43,10 @@ def test_an_estimated_ratio_leaves_training_rows_out_of_their_own_density(situat
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
     ratio = density_ratio(X, new, bandwidth=0.3, largest=3.0)
     with pytest.warns(InferenceWarning, match="clipped to that"):
-        found = model.prediction_interval(new, method="jackknife", weights=ratio)
-    score = np.abs(y - model.leave_one_out().prediction.ravel())
+        found = model.prediction_interval(new, weights=ratio)
     with pytest.warns(InferenceWarning, match="clipped to that"):
-        width = weighted_upper(score, ratio.at_training, ratio.at_new, 0.9)
-    np.testing.assert_allclose(found.upper - found.center, width, rtol=1e-10)
+        same = model.prediction_interval(new, weights=(ratio.at_training, ratio.at_new))
+    np.testing.assert_array_equal(found.upper, same.upper)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
@@ -102,23 +100,23 @@ def test_weights_that_are_none(situation):
         model.prediction_interval(new, weights=(np.zeros(150), np.ones(30)))
 
 
-@pytest.mark.parametrize("method", ["cqr", "rlcp", "localized"])
+@pytest.mark.parametrize("method", ["cqr", "localized"])
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_shapes_and_what_is_promised(situation, kind, method):
     X, y, other, z, new = situation
     new = np.clip(new, -1, 1)
     both = kind(bandwidth=0.4).fit(X, np.column_stack([y, -y]))
     given = {"X_calibration": other, "y_calibration": np.column_stack([z, -z])}
-    found = both.prediction_interval(new, method=method, random_state=1, **given)
+    found = both.prediction_interval(new, method=method, **given)
     assert found.lower.shape == found.center.shape == (30, 2)
     np.testing.assert_allclose(found.center, both.predict(new), rtol=1e-12)
     assert (found.lower <= found.upper).all()
     one = kind(bandwidth=0.4).fit(X, y)
-    single = one.prediction_interval(new, method=method, random_state=1, X_calibration=other, y_calibration=z)
+    single = one.prediction_interval(new, method=method, X_calibration=other, y_calibration=z)
     assert single.upper.shape == (30,)
     np.testing.assert_allclose(single.upper, found.upper[:, 0], rtol=0, atol=1e-12)
     exact = method != "localized"
     assert ("at least 0.9" in single.guarantee) == exact
     assert "without a finite-sample guarantee" in one.prediction_interval(new, method=method).guarantee
-    again = one.prediction_interval(new, method=method, random_state=1, X_calibration=other, y_calibration=z)
+    again = one.prediction_interval(new, method=method, X_calibration=other, y_calibration=z)
     np.testing.assert_array_equal(again.upper, single.upper)

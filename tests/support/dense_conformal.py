@@ -42,14 +42,6 @@ def residuals(dense):
     return np.abs(dense.y - dense.deleted())
 
 
-def jackknife(dense, q, level, code=None):
-    """One width around the fit."""
-    rows, center = units(dense.w), dense.coefficients(q, code)[:, 0] @ dense.y
-    _, upper = ranks(level, len(rows))
-    width = np.array([order_statistic(column, upper) for column in residuals(dense)[rows].T])
-    return center - width, center + width
-
-
 def jackknife_plus(dense, q, level, code=None):
     """Barber, Candes, Ramdas and Tibshirani 2021, equation (5)."""
     rows, fits, reach = units(dense.w), without_each(dense, q, code), residuals(dense)
@@ -61,14 +53,6 @@ def jackknife_plus(dense, q, level, code=None):
             ends[0, place, output] = order_statistic(fit - r, low)
             ends[1, place, output] = order_statistic(fit + r, high)
     return ends
-
-
-def minmax(dense, q, level, code=None):
-    """The same paper, section 2.3."""
-    rows, fits, reach = units(dense.w), without_each(dense, q, code), residuals(dense)
-    _, high = ranks(level, len(rows))
-    width = np.array([order_statistic(column, high) for column in reach[rows].T])
-    return fits[:, rows].min(axis=1) - width, fits[:, rows].max(axis=1) + width
 
 
 def full(dense, q, level, code=None):

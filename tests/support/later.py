@@ -17,7 +17,7 @@ LATER = {
     "bandwidth": ("test_all_pairs", "test_dense_minimum", "test_groups", "test_leverage", "test_log_loss",
                   "test_plugin", "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
     "cli": ("test_chunked", "test_compare", "test_expectation", "test_groups", "test_testing"),
-    "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back", "test_kernel_draws",
+    "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back",
                   "test_localized", "test_ratio", "test_refits", "test_shift", "test_unsearched"),
     "core": ("test_quadratic_fit",),
     "dask": ("test_cdf", "test_inference", "test_prediction", "test_quantile"),

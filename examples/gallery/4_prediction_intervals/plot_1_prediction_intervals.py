@@ -29,11 +29,11 @@ ax.set_xlabel("income, francs")
 plt.show()
 
 # %%
-# How often do new households lie inside? And is it the same for the poor and the rich? One width for everybody
-# ("jackknife") is right on average and wrong at both ends. The default is as wide as the residuals around a place.
+# How often do new households lie inside? And is it the same for the poor and the rich? One width for nearly everybody
+# ("jackknife+") is right on average and wrong at both ends. The default is as wide as the residuals around a place.
 
 fig, axes = plt.subplots(1, 2, figsize=(12.5, 4.8), layout="constrained", sharey=True)
-for ax, method in zip(axes, ("jackknife", "adaptive"), strict=True):
+for ax, method in zip(axes, ("jackknife+", "adaptive"), strict=True):
     CoverageDisplay.from_estimator(
         model, new[["income"]], new["foodexp"], method=method, slices=4, ax=ax, target="households"
     )
@@ -44,5 +44,5 @@ plt.show()
 # With 78 new households a share is known to a few percent only: the bars say so. What each method promises is a
 # sentence:
 
-for method in ("jackknife", "adaptive", "jackknife+"):
+for method in ("adaptive", "jackknife+", "full"):
     print(f"{method}: {model.prediction_interval(new[['income']], method=method).guarantee}")

@@ -11,9 +11,7 @@ from typing import Any
 
 from kernpool.cli.terminal import Parser, parse_degree, stream_name
 
-INTERVAL_METHODS = (
-    "adaptive", "full", "jackknife+", "minmax", "enclosure", "cv+", "split", "localized", "rlcp", "cqr", "jackknife",
-)  # fmt: skip
+INTERVAL_METHODS = ("adaptive", "full", "jackknife+", "cv+", "split", "cqr", "localized")
 SET_METHODS = ("lac", "aps", "raps", "full")
 
 
@@ -69,7 +67,7 @@ def _add_uncertainty(predict: argparse.ArgumentParser) -> None:
         help="table of rows with their Y that the model was not fitted to, which calibrate the width of prediction "
         "intervals and the size of sets (default: the training rows)",
     )
-    value.add_argument("--seed", type=int, metavar="N", help="random seed, for cv+, rlcp, aps and raps (default: 0)")
+    value.add_argument("--seed", type=int, metavar="N", help="random seed, for cv+, aps and raps (default: 0)")
 
 
 FORMATS = ["csv", "tsv", "parquet", "npy"]

@@ -8,7 +8,6 @@ too.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -150,7 +149,7 @@ INPUTS = Advice("correct or drop such rows", "calibration rows have numbers in t
 OUTPUTS = Advice("correct or drop such rows", "calibration rows need their outputs, as numbers")
 # Methods that draw for one evaluation point after the other, so that chunks would get other draws than the whole
 # table; and a method without draws to use instead.
-DRAWS_BY_PLACE = {"rlcp": "localized", "aps": "lac", "raps": "lac"}
+DRAWS_BY_PLACE = {"aps": "lac", "raps": "lac"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +197,7 @@ class ExpectationColumns:
             if getattr(options, name) is not None and not asked:
                 raise UsageError(
                     f"--{name} is for prediction intervals and prediction sets: say --interval 0.9 "
-                    f"--method {'split' if name == 'calibration' else 'rlcp'}, or --sets 0.9, too"
+                    f"--method {'split' if name == 'calibration' else 'cv+'}, or --sets 0.9, too"
                 )
         if options.seed is not None and options.seed < 0:
             raise UsageError(f"--seed must not be negative, got {options.seed}")
@@ -273,25 +272,13 @@ class ExpectationColumns:
         if self.level is not None:
             interval = model.prediction_interval(query, level=self.level, **options)
             columns |= {"new_lower": interval.lower, "new_upper": interval.upper}
-            notes.append(_in_options(interval.guarantee))
+            notes.append(interval.guarantee.replace("X_calibration", "--calibration"))
         if self.sets is not None:
             chosen = model.predict_set(query, self.sets, **options)
             inside = chosen.member.astype(np.float64).T
             columns |= {f"in_{label}": one for label, one in zip(chosen.classes, inside, strict=True)}
-            notes.append(_in_options(chosen.guarantee))
+            notes.append(chosen.guarantee)
         return columns, notes
-
-
-def _in_options(sentence: str) -> str:
-    """Replace ``X_calibration`` and ``method=`` in a guarantee by the options of the command line.
-
-    Examples
-    --------
-    >>> _in_options("give X_calibration and y_calibration, or method='rlcp'")
-    'give --calibration, or --method rlcp'
-    """
-    sentence = re.sub(r"\bmethod='([\w+]+)'", r"--method \1", sentence)
-    return re.sub(r"\bX_calibration( and y_calibration)?", "--calibration", sentence)
 
 
 def _check_method(method: str, known: tuple[str, ...], option: str) -> None:

@@ -1,10 +1,9 @@
 """Conformal prediction: prediction intervals and sets of classes with finite-sample coverage.
 
 Read `methods.py` first: the table of methods, and the coverage statement. `calibration.py` has the inputs of a method
-and its result, `order_statistics.py` the scores that bound an interval. The methods are in
-`split_conformal.py` (constant and adaptive width, and conformalised quantiles), `jackknife_plus.py` (jackknife+,
-minmax, CV+), `full_conformal.py` (full conformal and its enclosure), `localized.py` (scores weighted around each
-point). `covariate_shift.py` has likelihood ratios of rows. The folder `sets` has prediction sets of
+and its result, `order_statistics.py` the scores that bound an interval. The methods are in `split_conformal.py`
+(constant, adaptive and localized width, and conformalised quantiles), `jackknife_plus.py` (jackknife+ and CV+), and
+`full_conformal.py`. `covariate_shift.py` has likelihood ratios of rows. The folder `sets` has prediction sets of
 classes.
 """
 

@@ -1,4 +1,4 @@
-"""Full conformal prediction intervals in closed form, and an enclosure of them in linear memory.
+"""Full conformal prediction intervals in closed form.
 
 Add the test row (q, y) to the training rows, and let the score of each row be its distance from the fit to all
 others: |y - m(q)| of the test row, and of row i, whose fit without itself is m_-i(x_i),
@@ -32,22 +32,6 @@ are its leverage in the local fit and its linear weight in the value. Without th
 m - l / (1 - g) (y - p(t)), with the plane p of the fit; with a new row of value y it is
 m + l / (1 + g) (y - p(t)). For local constant fits g = l = alpha and p is m.
 
-The enclosure contains the full conformal interval, in time and memory linear in rows plus points. The linear weight
-of a test row in the fit around row i is bounded for every point, |b_i| <= B_i, and so are the ends of the intervals
-above:
-
-    |u_i - m|, |l_i - m| <= (|r_i| + S_i + B_i |m_-i(x_i) - m(q)|) / (1 - B_i)
-
-For local constant fits B_i = K(0) / (D_-i + K(0)) and S_i = 0. For local linear fits |b_i| <= K |b + tau . t| / D_-i,
-which is at most sqrt(K(0) b / D_-i) / 2 by Cauchy and Schwarz. With M_p = sup |t|^p K(t) and the slope beta_-i of the
-plane,
-
-    B_i = (M_0 |b| + M_1 |tau|) / D_-i,   S_i = (M_1 |b| + M_2 |tau|) |beta_-i(x_i)| / D_-i.
-
-The distance of both fits is counted from the middle of the outputs. m(q) is bounded by half of their
-range from there, and where a plane extrapolates farther, by two, four or more times that. So one order statistic
-serves all points with the same bound.
-
 References
 ----------
 .. [1] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer (2005), chapter 2.
@@ -75,7 +59,6 @@ Rows = NDArray[np.intp]
 # takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
 PAIRS_AT_ONCE = 3 << 13
 MOST_PAIRS = 1 << 30  # about a minute
-TOO_MANY = "use method='enclosure' or 'adaptive', which take the time of a few predictions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,24 +206,24 @@ def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tup
     return logits, [part.similarity.offset(part.query, part.key, a) for a in columns]
 
 
-def check_pairs(method: str, places: int, rows: int, remedy: str) -> None:
+def check_pairs(method: str, places: int, rows: int) -> None:
     """Raise ValueError if pairs of evaluation points and rows are too many for a method that loops over them."""
     if places * rows > MOST_PAIRS:
         raise ValueError(
             f"method={method!r} goes through all pairs of evaluation points and rows, at most {MOST_PAIRS:,}, got "
-            f"{places:,} times {rows:,}; {remedy}, or pass fewer evaluation points at once"
+            f"{places:,} times {rows:,}; use method='adaptive', which takes the time of a few predictions, or "
+            "pass fewer evaluation points at once"
         )
 
 
 TIES = 64.0 * float(np.finfo(np.float64).eps)  # slopes of one, and scores tied at them, up to rounding
-TOO_MANY_FOR_FULL = "use method='enclosure', which contains this interval and takes the time of a few predictions"
 
 
 def full(setting: ConformalProblem) -> Bounds:
     """Compute full conformal prediction intervals at the evaluation points, in closed form."""
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.training
-    check_pairs("full", len(setting.places.query), len(which), TOO_MANY_FOR_FULL)
+    check_pairs("full", len(setting.places.query), len(which))
     at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
     at_places = smoother.fit(setting.places)
     center, occupied = at_places.fit.intercept, at_places.fit.occupied
@@ -328,103 +311,3 @@ class _TestRows:
         free[self._alone] |= self._logits[self._alone] == -np.inf  # no prediction at all, and an infinite score
         below[free], above[free] = -np.inf, np.inf
         return below.T, above.T
-
-
-# At the last radius K |t|^2 has to be small: a flat kernel has no bound.
-RADII = np.concatenate([np.linspace(0.0, 10.0, 20_001), np.geomspace(10.0, 1e6, 2001)[1:]])
-SMALL = 1e-3
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-MOST_DOUBLINGS = 2048  # two to this power is larger than any float
-
-
-def enclosure(setting: ConformalProblem) -> Bounds:
-    """Compute prediction intervals that contain the full conformal ones, in the time of a few predictions."""
-    smoother, calibration = setting.smoother, setting.calibration
-    which = calibration.training
-    at_rows = LocalDesigns.of(smoother, smoother.left_out_problem()).some(which)
-    share, move = share_bounds(at_rows)
-    fitted = smoother.fit(setting.places)
-    at_places = fitted.fit
-    center, width = at_places.intercept, np.full(at_places.intercept.shape, np.inf)
-    for output in range(center.shape[1]):
-        value, without = calibration.value[:, output], at_rows.fit.intercept[:, output]
-        middle, half = 0.5 * value.max() + 0.5 * value.min(), 0.5 * value.max() - 0.5 * value.min()
-        half = max(half, ROUNDING * abs(middle), np.finfo(np.float64).tiny)  # outputs that do not vary
-        doubled = _doublings(np.abs(center[:, output] - middle), half)
-        for times in np.unique(doubled[at_places.occupied]):
-            reach = half * 2.0**times
-            with np.errstate(divide="ignore", invalid="ignore"):
-                bound = np.abs(value - without) + move[:, output] + share * (np.abs(without - middle) + reach)
-                bound = np.where(share < 1.0, bound / (1.0 - share), np.inf)
-            found = at_places.occupied & (doubled == times)
-            bound = np.where(np.isnan(bound), np.inf, bound)
-            width[found, output] = score_bound(setting, bound, found)
-    lower, upper = center - width, center + width
-    center = smoother.fill_empty(fitted.problem, center.copy(), at_places.occupied, report=True)
-    return Bounds(lower, upper, center)
-
-
-def share_bounds(at_rows: LocalDesigns) -> tuple[Array, Array]:
-    """Bound, for each local fit, the linear weight of an added row and the part of the fit's shift due to the slope.
-
-    Parameters
-    ----------
-    at_rows : LocalDesigns
-        Leave-one-out designs of n rows, each without one unit of itself.
-
-    Returns
-    -------
-    share : ndarray of shape (n,)
-        Bound of the linear weight; one or more where it is unbounded.
-    move : ndarray of shape (n, c)
-        Bound of the shift, in units of the outputs; infinite where it is unbounded.
-    """
-    problem, fit = at_rows.problem, at_rows.fit
-    m0, m1, m2 = moment_bounds(problem)
-    with np.errstate(divide="ignore", over="ignore"):
-        over_mass = np.exp(_log_levels(problem) - at_rows.log_mass)
-    if not problem.degree:
-        with np.errstate(invalid="ignore"):
-            share = np.where(fit.occupied, m0 * over_mass / (1.0 + m0 * over_mass), 1.0)
-        return np.where(np.isnan(share), 1.0, share), np.zeros(fit.intercept.shape)
-    base, tilt = np.abs(fit.base), np.sqrt(np.sum(fit.tilt**2, axis=1))
-    slope = np.sqrt(np.sum(fit.slope**2, axis=1))
-    with np.errstate(invalid="ignore", over="ignore"):
-        share = (m0 * base + m1 * tilt) * over_mass
-        share = np.fmin(share, 0.5 * np.sqrt(m0 * base * over_mass))
-        move = ((m1 * base + m2 * tilt) * over_mass)[:, None] * slope
-    known = fit.occupied & (fit.rank == problem.key.shape[1]) & np.isfinite(share)
-    move = np.where(np.isnan(move), np.where(slope > 0, np.inf, 0.0), move)
-    return np.where(known, share, np.inf), np.where(known[:, None], move, np.inf)
-
-
-def moment_bounds(problem: Problem) -> tuple[float, float, float]:
-    """Return upper bounds of kernel weight times distance**p over all distances, for the powers p = 0, 1 and 2.
-
-    Distances are in bandwidths. Profiles do not increase, so between two radii of a grid weight times distance is at
-    most the weight at the smaller radius times the larger radius.
-    """
-    similarity = problem.similarity
-    radii = RADII[RADII <= 1.0] if similarity.kernel.is_compact else RADII
-    profile = np.asarray(similarity.kernel.profile(radii), dtype=np.float64)
-    first, second = (float(np.max(radii[1:] ** p * profile[:-1])) for p in (1, 2))
-    if not similarity.kernel.is_compact and radii[-1] ** 2 * profile[-1] > SMALL * second:
-        first = second = np.inf
-    d = problem.key.shape[1] if similarity.composition == "product" else 1
-    others = float(profile[0]) ** (d - 1)
-    return float(profile[0]) * others, np.sqrt(d) * others * first, d * others * second
-
-
-def _log_levels(problem: Problem) -> Array | float:
-    """Return the log of the largest possible categorical kernel value for each query; zero without categories."""
-    if problem.factors is None:
-        return 0.0
-    tables = zip(problem.factors.log_tables, problem.factors.query_code.T, strict=True)
-    return np.asarray(sum(table.max(axis=0)[code] for table, code in tables))
-
-
-def _doublings(distance: Array, half: float) -> NDArray[np.int64]:
-    """Return how often `half`, half the range of the outputs, has to be doubled to reach each distance."""
-    with np.errstate(divide="ignore", over="ignore"):
-        times = np.ceil(np.log2(distance / half))
-    return np.asarray(np.clip(times, 0.0, MOST_DOUBLINGS)).astype(np.int64)

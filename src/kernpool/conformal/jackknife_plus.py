@@ -1,9 +1,8 @@
-"""Jackknife+, jackknife-minmax and CV+ prediction intervals, from fits without each row, fold or cluster.
+"""Jackknife+ and CV+ prediction intervals, from fits without each row, fold or cluster.
 
-With leave-one-out residuals R_i the intervals of jackknife+ and of jackknife-minmax are [1]_ (theorems 1 and 3)
+With leave-one-out residuals R_i the interval of jackknife+ is [1]_ (theorem 1)
 
-    [ (m_-i(q) - R_i)_(k_low),  (m_-i(q) + R_i)_(k_up) ],
-    [ min_i m_-i(q) - R_(k_up),  max_i m_-i(q) + R_(k_up) ].
+    [ (m_-i(q) - R_i)_(k_low),  (m_-i(q) + R_i)_(k_up) ].
 
 No two large numbers are subtracted: the change of the fit is added to it, and where a row has more than half of the
 weight of a local fit the others are summed again.
@@ -25,48 +24,46 @@ References
    section 4.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
-from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, TOO_MANY, LocalDesigns, check_pairs, pair_logits
-from kernpool.conformal.order_statistics import cluster_weight, score_bound, score_bounds, upper_rank, upper_statistic
+from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, LocalDesigns, check_pairs, pair_logits
+from kernpool.conformal.order_statistics import cluster_weight, score_bound, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Ends = Callable[[int, Array], tuple[Array, Array]]
 
 LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
 
 
 def jackknife_plus(setting: ConformalProblem) -> Bounds:
     """Compute jackknife+ prediction intervals from leave-one-out fits; with clusters, leave-cluster-out fits."""
-    if setting.calibration.group is not None:
+    smoother, calibration = setting.smoother, setting.calibration
+    if calibration.group is not None:
         return cluster_plus(setting)
-    score = setting.calibration.score
+    places, c = len(setting.places.query), smoother.value.shape[1]
+    check_pairs("jackknife+", places, len(calibration.weight))
+    designs, score = LocalDesigns.of(smoother, smoother.problem(setting.places)), calibration.score
+    lower, upper = np.full((places, c), -np.inf), np.full((places, c), np.inf)
 
-    def ends(output: int, without: Array) -> tuple[Array, Array]:
-        reach = score[:, output]
-        lower = -score_bound(setting, _add_residuals(-without, reach))
-        return lower, score_bound(setting, _add_residuals(without, reach))
+    def work(rows: slice) -> Iterator[None]:
+        found = (np.flatnonzero(np.isfinite(designs.log_mass[rows])) + rows.start).astype(np.intp)
+        if found.size:
+            for output, without in enumerate(_without_each(designs, setting, found)):
+                reach = score[:, output]
+                lower[found, output] = -score_bound(setting, _add_residuals(-without, reach))
+                upper[found, output] = score_bound(setting, _add_residuals(without, reach))
+        yield
 
-    return _in_batches(setting, "jackknife+", ends)
-
-
-def minmax(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife-minmax prediction intervals, from the extreme leave-one-out predictions at each point."""
-    width = score_bounds(setting, setting.calibration.score)
-
-    def ends(output: int, without: Array) -> tuple[Array, Array]:
-        unknown = np.isnan(without)
-        lower = np.where(unknown, -np.inf, without).min(axis=1) - width[output]
-        return lower, np.where(unknown, np.inf, without).max(axis=1) + width[output]
-
-    return _in_batches(setting, "minmax", ends)
+    blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
+    run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
+    center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
+    return Bounds(lower, upper, smoother.fill_empty(designs.problem, center, occupied, report=True))
 
 
 def _add_residuals(without: Array, reach: Array) -> Array:
@@ -77,38 +74,6 @@ def _add_residuals(without: Array, reach: Array) -> Array:
     if unknown.any():
         ends[unknown] = np.inf
     return ends
-
-
-def _in_batches(setting: ConformalProblem, method: str, ends: Ends) -> Bounds:
-    """Compute prediction intervals in batches of points, from predictions without each calibration row.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        Setting whose calibration rows are training rows.
-    method : str
-        Name of the method, for messages.
-    ends : callable
-        Takes the number of an output and predictions of shape (points, rows), NaN where no other row is in the window;
-        returns the lower and the upper ends.
-    """
-    smoother, calibration = setting.smoother, setting.calibration
-    places, c = len(setting.places.query), smoother.value.shape[1]
-    check_pairs(method, places, len(calibration.weight), TOO_MANY)
-    designs = LocalDesigns.of(smoother, smoother.problem(setting.places))
-    lower, upper = np.full((places, c), -np.inf), np.full((places, c), np.inf)
-
-    def work(rows: slice) -> Iterator[None]:
-        found = (np.flatnonzero(np.isfinite(designs.log_mass[rows])) + rows.start).astype(np.intp)
-        if found.size:
-            for output, without in enumerate(_without_each(designs, setting, found)):
-                lower[found, output], upper[found, output] = ends(output, without)
-        yield
-
-    blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
-    run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
-    return Bounds(lower, upper, smoother.fill_empty(designs.problem, center, occupied, report=True))
 
 
 def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
@@ -237,7 +202,7 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.training
     (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)
-    check_pairs("cv+" if calibration.group is None else "jackknife+", m, k, TOO_MANY)
+    check_pairs("cv+" if calibration.group is None else "jackknife+", m, k)
     there, residual = np.empty((len(held), m, c)), np.empty((k, c))
     for fold, out in enumerate(held):
         left = smoother.weight.copy()

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal import covariate_shift, full_conformal, jackknife_plus, localized, split_conformal
+from kernpool.conformal import covariate_shift, full_conformal, jackknife_plus, split_conformal
 from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem, PredictionInterval
 from kernpool.conformal.order_statistics import warn_of_few
 from kernpool.execution.error_messages import check_choice
@@ -77,8 +76,6 @@ METHODS: Mapping[str, MethodRecord] = {
     ),
     "full": MethodRecord(full_conformal.full, rows="own", shift=True),
     "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, rows="own", clusters=True, lost=lambda _: 0.0),
-    "minmax": MethodRecord(jackknife_plus.minmax, rows="own"),
-    "enclosure": MethodRecord(full_conformal.enclosure, rows="own", shift=True),
     "cv+": MethodRecord(
         jackknife_plus.cv_plus, rows="own", counted=jackknife_plus.rows_in_folds, lost=jackknife_plus.lost_by_folds
     ),
@@ -90,24 +87,10 @@ METHODS: Mapping[str, MethodRecord] = {
         approximate="quantiles without each training row are not exchangeable with a new one; give X_calibration",
     ),
     "localized": MethodRecord(
-        localized.localized,
-        unbounded=localized.TOO_FEW,
-        approximate=(
-            "the rows near a point are not exchangeable with a new one there; method='rlcp' is the randomised form"
-        ),
+        split_conformal.localized,
+        unbounded=split_conformal.TOO_FEW,
+        approximate="the rows near a point are not exchangeable with a new one there",
         always=True,
-    ),
-    "rlcp": MethodRecord(
-        partial(localized.localized, randomized=True),
-        unbounded=localized.TOO_FEW,
-        approximate="training rows left out one by one are not exchangeable with a new one; give X_calibration",
-    ),
-    "jackknife": MethodRecord(
-        split_conformal.constant_width,
-        rows="own",
-        clusters=True,
-        shift=True,
-        approximate="the jackknife covers in the limit of many rows if the fit hardly depends on any one of them",
     ),
 }
 

@@ -339,20 +339,17 @@ class PredictionIntervals(FittedModel):
             Coverage of the intervals, between 0 and 1; for each output separately.
         method : str, default="adaptive"
             ``"adaptive"``: as above, as wide as the noise is around x. ``"full"``: full conformal, the shortest with a
-            guarantee of `level`. ``"enclosure"``: contains it, for any number of rows. ``"jackknife+"`` and ``"cv+"``:
-            guarantee twice the error rate, by fits without each row or each tenth. ``"minmax"``: the widest jackknife,
-            guarantees `level`. ``"jackknife"``: one width, no guarantee. ``"split"``: one width from calibration rows.
-            ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise. ``"localized"``: as wide as a
-            quantile of the residuals around x. ``"rlcp"``: around a random place near x, which makes its guarantee
-            exact with calibration rows.
+            guarantee of `level`. ``"jackknife+"`` and ``"cv+"``: guarantee twice the error rate, by fits without each
+            row or each tenth. ``"split"``: one width from calibration rows. ``"cqr"``: two conditional quantiles, moved
+            until they cover; for skew noise. ``"localized"``: as wide as a quantile of the residuals around x.
         weights : callable or (array_like, array_like), optional
             Likelihood ratios of new rows to those that calibrate, where X is distributed differently: a function of a
             table like X, such as ``density_ratio(X_train, X_new)``, or an array for all calibration (or training) rows
-            and one for X. Up to a common factor. For ``"adaptive"``, ``"split"``, ``"full"``, ``"enclosure"``,
-            ``"cqr"`` and ``"jackknife"``, of single rows.
+            and one for X. Up to a common factor. For ``"adaptive"``, ``"split"``, ``"full"`` and ``"cqr"``, of single
+            rows.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
-            Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"``,
-            ``"cqr"`` and ``"rlcp"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
+            Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
+            ``"cqr"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
         calibration : {None, "all", "unsearched"}, default=None
             Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
             drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from
@@ -361,7 +358,7 @@ class PredictionIntervals(FittedModel):
             Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
             of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
         random_state : int, RandomState, Generator or None, default=None
-            Seed of methods that draw: ``"cv+"`` its folds, ``"rlcp"`` a place near each.
+            Seed of the folds that ``"cv+"`` draws.
 
         Returns
         -------
@@ -414,8 +411,8 @@ class PredictionIntervals(FittedModel):
         its scale. With calibration rows ``"split"`` holds none back.
 
         ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
-        scale, and two over rows and places. ``"full"``, ``"jackknife+"``, ``"minmax"`` and ``"cv+"`` go through all
-        pairs of rows and places, at most 2^30. Memory is O(n + m).
+        scale, and two over rows and places. ``"full"``, ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and
+        places, at most 2^30. Memory is O(n + m).
 
         References
         ----------
