@@ -605,5 +605,5 @@ def test_outputs_of_a_row_are_drawn_together_in_empty_windows(regressor, empty):
     drawn = regressor("boxcar", 0.1, empty=empty).fit(X, two).conditional_distribution([[1.25], [0.0]]).sample(400)
     assert len(np.unique(drawn[0, :, 0])) > 20
     assert np.isin(drawn[0, :, 0], y).all()
-    assert np.isin(drawn[1, :, 0], y).all()
+    assert regressor is LocalLinearRegressor or np.isin(drawn[1, :, 0], y).all()
     np.testing.assert_array_equal(drawn[:, :, 1], -drawn[:, :, 0])

@@ -207,3 +207,13 @@ def test_rows_that_cannot_have_groups():
         model.partial_fit(X, y)
     with pytest.raises(TypeError, match="groups must be None for rows that are not in memory"):
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
+
+
+def test_rows_of_weight_zero_are_of_no_group():
+    X, y, school = make_schools()
+    weight = np.where(np.arange(len(X)) < 60, 1.0, 0.0)
+    kept = weight > 0
+    one = NadarayaWatsonRegressor().fit(X, y, weight, groups=np.where(kept, school, "another"))
+    other = NadarayaWatsonRegressor().fit(X[kept], y[kept], groups=school[kept])
+    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
+    assert one.loo_error_ == other.loo_error_

@@ -51,6 +51,7 @@ MAKERS = {
     "recalibrated": lambda _: NadarayaWatsonClassifier(bandwidth=0.5, recalibrate="isotonic").fit(X, LABELS),
     "in clusters": lambda _: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, X[:, 0], groups=np.arange(30) // 3),
     "categorical": lambda _: categorical(),
+    "infinite": lambda _: LocalLinearRegressor(bandwidth=[np.inf, 0.5]).fit(X, X[:, 0]),
     "levels alone": lambda _: levels_alone(),
     "on chunks": on_chunks,
     "several on chunks": lambda folder: on_chunks(folder, ["1", "2"]),
