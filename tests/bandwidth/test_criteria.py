@@ -209,15 +209,6 @@ def test_every_pair_once_of_a_row_far_from_the_rest(far, generator):
         assert pairwise.evaluate(theta).penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
 
 
-def test_every_pair_once_with_tiny_weights(generator):
-    x, y = generator.uniform(size=(410, 1)), generator.normal(size=(410, 1))
-    rows = canonical_rows(x, y, np.full(410, 1e-285))
-    engine = make_objective(rows, "loo")
-    theta = np.log([0.04])
-    quick = PairwiseObjective(engine).evaluate(theta)
-    assert quick.penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
-
-
 def test_every_pair_once_of_rows_that_are_alone():
     """Small bandwidths: the nearest other row, whichever side, or the mean of two that are equally near."""
     rows = canonical_rows(np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[1.0], [2.0], [4.0], [8.0]]))
@@ -267,6 +258,15 @@ def test_each_empty_window_costs_a_degree_of_freedom(criterion, weight):
     within = penalty(float(rows.weight @ wide.hat), rows.total)[0] if penalty else 0.0
     if np.isfinite(wide.penalised):
         np.testing.assert_allclose(wide.penalised, wide.error * np.exp(within), rtol=1e-12)
+
+
+def test_every_pair_once_with_tiny_weights(generator):
+    x, y = generator.uniform(size=(410, 1)), generator.normal(size=(410, 1))
+    rows = canonical_rows(x, y, np.full(410, 1e-285))
+    engine = make_objective(rows, "loo")
+    theta = np.log([0.04])
+    quick = PairwiseObjective(engine).evaluate(theta)
+    assert quick.penalised == pytest.approx(engine.evaluate(theta).penalised, rel=1e-11)
 
 
 def test_copies_of_a_row_are_no_empty_window():

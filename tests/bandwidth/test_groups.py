@@ -118,20 +118,6 @@ def test_levels_are_searched_with_the_bandwidths():
     assert found.smoothing[0] < 0.3  # levels differ
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize("criterion", ["loo", "regularised"])
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("d", [1, 2])
-def test_groups_of_one_row_are_leave_one_out(criterion, degree, d):
-    X, y, _ = make_table(d=d, n=40, outputs=1)
-    options = {"criterion": criterion, "degree": degree, "kernel": GAUSSIAN}
-    alone = search_bandwidth(X, y, **options)
-    found = search_bandwidth(X, y, group=np.arange(len(X)), **options)
-    assert found.value == pytest.approx(alone.value, rel=1e-9)
-    shown = np.where(alone.relevance > 0, np.array([found.bandwidth, alone.bandwidth]), 1.0)
-    np.testing.assert_allclose(shown[0], shown[1], rtol=1e-3)
-
-
 def test_a_weight_of_three_is_three_rows_of_the_group():
     X, y, group = make_table(outputs=1, n=40)
     weight = frequencies(len(X))
@@ -213,11 +199,3 @@ def test_criteria_that_leave_nothing_out_refuse(criterion):
         ValueError, match=f"'loo', 'regularised' or, for classes, 'log_loss', and bandwidth='{criterion}' leaves no"
     ):
         search_bandwidth(X, y, group=group, criterion=criterion, kernel=GAUSSIAN)
-
-
-def test_a_single_group_is_refused():
-    X, y, group = make_table()
-    with pytest.raises(ValueError, match="groups has a single group"):
-        search_bandwidth(X, y, group=0 * group, kernel=GAUSSIAN)
-    with pytest.raises(ValueError, match="groups has a single group"):
-        search_log_loss(X, np.eye(8)[group], group=0 * group, kernel=GAUSSIAN)

@@ -64,11 +64,6 @@ def test_what_counts_for_a_row_that_fits_itself_is_bounded(hat, residual):
     assert abs(count_one(1.0, residual, bound=3.0)[0]) <= 3.0
 
 
-@pytest.mark.parametrize("hat", [1.0, 1.0 + 1e-12, 1.0 - 1e-9])
-def test_a_row_alone_counts_as_predicted_by_the_others_mean(hat):
-    assert count_one(hat, 1e-13) == (2.0, 0.0, 0.0)
-
-
 def test_near_one_the_deleted_residual_counts():
     """Of a fit of four rows by a plane, with one of them far out."""
     x, y = np.array([0.0, 1.0, 2.0, 30.0]), np.array([0.0, 2.0, 1.0, 5.0])
@@ -118,3 +113,8 @@ def test_an_indicator_of_a_single_row_leaves_the_criterion_defined(generator):
     found = search_bandwidth(X, y[:, None], criterion="aicc", degree=1, kernel=get_kernel("gaussian"))
     assert np.isfinite(found.value)
     assert found.bandwidth[0] < 1.0
+
+
+@pytest.mark.parametrize("hat", [1.0, 1.0 + 1e-12, 1.0 - 1e-9])
+def test_a_row_alone_counts_as_predicted_by_the_others_mean(hat):
+    assert count_one(hat, 1e-13) == (2.0, 0.0, 0.0)

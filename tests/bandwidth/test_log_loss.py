@@ -88,14 +88,6 @@ def test_one_factor_is_the_best_of_all(kernel):
     assert found.common_factor
 
 
-def test_weighted_rows_are_repeated_rows(table):
-    X, label, _, weight = table
-    often = weight.astype(int)
-    one = search_log_loss(X, label, weight, kernel=GAUSSIAN)
-    other = search_log_loss(X.repeat(often, axis=0), label.repeat(often, axis=0), kernel=GAUSSIAN)
-    np.testing.assert_allclose(one.bandwidth, other.bandwidth)
-
-
 @pytest.mark.parametrize("columns", [1, 2])
 def test_many_rows_start_from_few(columns, monkeypatch):
     generator = np.random.default_rng(4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import LocalLinearRegressor
 from kernpool.bandwidth.search.objective import FARTHEST, Penalty
 from kernpool.bandwidth.search.per_column import WithRidge
 from kernpool.core import Categories
@@ -35,11 +35,6 @@ def test_a_column_without_effect_costs_nothing_more_when_it_is_smoothed_away():
     near, far = (regularity(np.array([0.0, place]), 10.0) for place in (FARTHEST, FARTHEST + 5.0))
     assert near[0] == far[0]
     assert far[1][1] == 0.0
-
-
-def test_its_weight_falls_with_the_number_of_rows():
-    regularity = Penalty(np.zeros(1), np.ones(1, dtype=bool), np.zeros(0))
-    assert regularity(np.array([-2.0]), 1000.0)[0] == pytest.approx(regularity(np.array([-2.0]), 10.0)[0] / 100)
 
 
 @pytest.mark.parametrize("criterion", ["regularised", "loo", "aicc", "gcv"])
@@ -100,13 +95,6 @@ def test_the_criterion_is_the_penalised_leave_one_out_error():
     assert search.ridge == model.ridge_
 
 
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_are_repeated_rows(make):
-    generator = np.random.default_rng(6)
-    X, times = generator.normal(size=(40, 2)), generator.integers(1, 3, size=40)
-    y = X[:, 0] + generator.normal(size=40)
-    weighted = make().fit(X, y, sample_weight=times)
-    repeated = make().fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighted.bandwidth_, repeated.bandwidth_, rtol=1e-6)
-    assert weighted.loo_error_ == pytest.approx(repeated.loo_error_, rel=1e-9)
+def test_its_weight_falls_with_the_number_of_rows():
+    regularity = Penalty(np.zeros(1), np.ones(1, dtype=bool), np.zeros(0))
+    assert regularity(np.array([-2.0]), 1000.0)[0] == pytest.approx(regularity(np.array([-2.0]), 10.0)[0] / 100)

@@ -8,7 +8,6 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 from kernpool import (
-    LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -18,8 +17,6 @@ from kernpool import (
 from kernpool.bandwidth import TrainingRows, repeated_rows
 from kernpool.bandwidth.repeated_rows import count_copies
 from tests.support.commands import kernpool
-
-NO_CODE = np.zeros((10_000, 0), dtype=np.int64)
 
 
 def curve(n=120, columns=1, seed=0):
@@ -161,32 +158,11 @@ def test_few_weights_above_one_and_tables_of_counts_do_not_warn(generator):
     NadarayaWatsonRegressor().fit(dose[:, None], outcome, sample_weight=generator.integers(1, 9, 24) * 1.0)
 
 
-def test_weights_of_rows_in_chunks_warn():
-    X, y = curve(40)
-    with pytest.warns(RepeatedRowsWarning, match="40 of 40 rows have a sample_weight above 1"):
-        NadarayaWatsonRegressor().fit(open_chunks([(X, y, np.full(40, 2.0))]))
-
-
-def test_the_classifier_and_the_first_rows_of_partial_fit_warn():
-    X, y = (again(part, 1.0) for part in curve(40, 2))
-    with pytest.warns(RepeatedRowsWarning, match="40 of 80 rows"):
-        NadarayaWatsonClassifier(bandwidth=0.5).fit(X, np.where(y > 0, "up", "down"))
-    with pytest.warns(RepeatedRowsWarning, match="40 of 80 rows"):
-        NadarayaWatsonRegressor(bandwidth=0.5).partial_fit(X, y)
-
-
 def test_rows_in_chunks_warn_of_their_sample():
     X, y = (again(part, 1.0) for part in curve(40))
     with pytest.warns(RepeatedRowsWarning, match=r"40 of 80 rows repeat another row.*drop duplicates") as said:
         NadarayaWatsonRegressor().fit(open_chunks([(X[:50], y[:50]), (X[50:], y[50:])]))
     assert "groups=" not in str(said[0].message)
-
-
-def test_learned_models_warn():
-    pytest.importorskip("torch", reason="learned models need the extra 'torch'")
-    X, y = (again(part, 1.0) for part in curve(40))
-    with pytest.warns(RepeatedRowsWarning, match="40 of 80 rows repeat another row"):
-        LearnedPoolingRegressor(max_epochs=1, warm_start_bandwidth=False, random_state=0).fit(X, y)
 
 
 def test_rows_of_weight_zero_are_no_copies():

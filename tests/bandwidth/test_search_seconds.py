@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth.search import search, state
 from kernpool.core import Categories
-from kernpool.execution import report_progress
 from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import search_bandwidth
 
@@ -122,24 +121,6 @@ def test_a_criterion_that_is_not_defined_at_the_rule_falls_back_to_infinity(tick
     with pytest.warns(ConvergenceWarning, match="practically infinite"):
         found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion="aicc", max_search_seconds=0.5)
     assert np.all(found.relevance == 0)
-
-
-def test_progress_is_heard_of_with_a_limit_too(ticks):
-    X, y = make_table()
-    heard = []
-    with report_progress(lambda done, total: heard.append((done, total))):
-        NadarayaWatsonRegressor(max_search_seconds=1e9).fit(X, y)
-    assert len(heard) > 50
-
-
-def test_an_interrupt_is_none_of_its_business(ticks):
-    X, y = make_table()
-
-    def interrupt(done, total):
-        raise KeyboardInterrupt
-
-    with report_progress(interrupt), pytest.raises(KeyboardInterrupt):
-        NadarayaWatsonRegressor(max_search_seconds=1e9).fit(X, y)
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])

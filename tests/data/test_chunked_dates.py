@@ -86,18 +86,3 @@ def test_the_command_line_reads_them_in_chunks(kind, tmp_path, monkeypatch):
         done = kernpool("predict", "m", "other.parquet", *more)
         assert done.returncode == 1
         assert b"column 'when'" in done.stderr
-
-
-def test_dask_reads_files_of_dates(tmp_path):
-    pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
-    dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
-    from kernpool import NadarayaWatsonRegressor
-
-    X = frame_of("date")
-    X.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False, row_group_size=70)
-    with dask.config.set(scheduler="synchronous"):
-        model = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(tmp_path / "t.parquet", "y")
-        expected = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(X, Y).predict(X)
-        np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
-        with pytest.raises(ValueError, match="held dates without a time zone"):
-            model.predict(frame_of("duration"))

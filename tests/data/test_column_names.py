@@ -200,14 +200,6 @@ def test_positions_agree_with_arrays_and_names(rows):
         np.testing.assert_array_equal(model.predict(labelled(rows, "names")), expected)
 
 
-def test_rows_that_are_added_have_the_columns_of_the_first(rows):
-    model, y = fitted(NadarayaWatsonRegressor, "integers", rows)
-    expected = model.partial_fit(labelled(rows, "integers"), y).predict(rows)
-    with pytest.raises(ValueError, match="another order"):
-        model.partial_fit(labelled(rows, "integers")[[3, 7]], y)
-    np.testing.assert_array_equal(model.predict(rows), expected)
-
-
 def test_labels_of_an_earlier_fit_are_forgotten(rows):
     model, y = fitted(NadarayaWatsonRegressor, "tuples", rows)
     model.fit(labelled(rows, "names"), y)

@@ -142,25 +142,6 @@ def test_decimals_that_are_integers():
     assert NadarayaWatsonRegressor(bandwidth=1.0).fit(pandas.DataFrame({"t": exact}), [0, 1, 2]).key_[0, 0] == 2**60
 
 
-def test_labels_may_be_any_integers():
-    model = NadarayaWatsonClassifier(bandwidth=0.1).fit([[0], [1]], [BIG, BIG + 1])
-    assert model.predict([[1]]).tolist() == [BIG + 1]
-
-
-def test_learned_estimators():
-    pytest.importorskip("torch", reason="learning needs the extra 'torch'")
-    from kernpool import LearnedPoolingClassifier, LearnedPoolingRegressor
-
-    big, fine = [[BIG + 1], [0], [1], [2]], [[0], [1], [2], [3]]
-    for make in (LearnedPoolingRegressor, LearnedPoolingClassifier):
-        with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
-            make(max_epochs=0).fit(big, [0, 1, 1, 0])
-        with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
-            make(max_epochs=0).fit(fine, [0, 1, 1, 0]).predict(big)
-    with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
-        LearnedPoolingRegressor(max_epochs=0).fit(fine, [0, 1, BIG + 1, 0])
-
-
 def test_files_and_streams(tmp_path):
     a, y = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
     np.save(tmp_path / "plain.npy", np.c_[a, a])
@@ -227,27 +208,3 @@ def test_tables_of_other_formats(suffix, memory, tmp_path):
     assert f"the integer {STAMP}" in error
     assert "column 't'" in error
     assert REMEDY in error
-
-
-def test_dask():
-    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    dd = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
-    from kernpool import NadarayaWatsonRegressor
-    from kernpool.dask import pool as dask_pool
-
-    key, value = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
-    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
-        dask_pool([0.0], da.from_array(key, chunks=2), da.from_array(value, chunks=2))
-    with pytest.raises(ValueError, match=f"query holds the integer {BIG + 1}"):
-        dask_pool([0.5, BIG + 1], da.from_array(value, chunks=2), da.from_array(value, chunks=2))
-    frame = dd.from_pandas(pandas.DataFrame({"t": key, "b": value, "y": value}), npartitions=2)
-    with pytest.raises(ValueError, match=f"column 't'.* the integer {BIG + 1}"):
-        dask_pool([[0.0, 0.0]], frame, target="y")
-    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
-        dask_pool([[0.0, 0.0]], frame[["t", "b"]], frame["y"])
-    model = NadarayaWatsonRegressor(bandwidth=1.0)
-    with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
-        model.fit(frame[["t", "b"]], frame["y"]).predict(np.zeros((1, 2)))
-    small = dd.from_pandas(pandas.DataFrame({"b": value, "y": value}), npartitions=2)
-    with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
-        model.fit(small[["b"]], small["y"]).predict(pandas.DataFrame({"b": [BIG + 1]}))

@@ -1,7 +1,5 @@
 """Estimators on chunks: the predictions of the rows in memory, from rows that are elsewhere."""
 
-import pickle
-from contextlib import nullcontext
 from importlib.util import find_spec
 
 import numpy as np
@@ -9,8 +7,6 @@ import pytest
 from sklearn.base import clone
 
 from kernpool import (
-    EmptyWindowWarning,
-    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     open_chunks,
@@ -22,7 +18,6 @@ from kernpool.estimators.bandwidth import seed_of
 from kernpool.pooling import ChunkPairs
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
-ESTIMATORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 
 
 @pytest.fixture
@@ -42,29 +37,6 @@ def path(rows, tmp_path):
 def named(query):
     pandas = pytest.importorskip("pandas", reason="frames need pandas")
     return pandas.DataFrame(query, columns=["a", "b"])
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("options", [{}, {"kernel": "epanechnikov", "empty": "nearest", "bandwidth": [1.0, 1.5]}])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_predictions_are_those_of_the_rows_in_memory(estimator, options, weighted, rows, generator):
-    X, y, weight = rows
-    query = generator.normal(size=(50, 2))
-    if options:  # an empty window; a plane there would be no more than rounding
-        query[7] = 9.0
-    options = {"bandwidth": 0.6} | options
-    for width in (y, np.column_stack([y, X[:, 0]])):
-        with pytest.warns(EmptyWindowWarning) if "kernel" in options else nullcontext():
-            expected = estimator(**options).fit(X, width, weight if weighted else None).predict(query)
-        for size in (1, 97, 700):
-            cut = [slice(i, i + size) for i in range(0, 700, size)][: 30 if size == 1 else None]
-            cut[-1] = slice(cut[-1].start, None)
-            chunks = open_chunks([(X[s], width[s], weight[s]) if weighted else (X[s], width[s]) for s in cut])
-            model = estimator(**options).fit(chunks)
-            with pytest.warns(EmptyWindowWarning) if "kernel" in options else nullcontext():
-                found = model.predict(query)
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_file_with_the_name_of_the_target(rows, path, generator):
@@ -191,15 +163,6 @@ def test_a_refit_forgets_the_other_kind(rows):
     with pytest.raises(ValueError, match="are empty"):
         model.fit(open_chunks([]))
     np.testing.assert_array_equal(model.predict(X[:5]), expected)  # a failed refit leaves the old fit whole
-
-
-def test_copies(rows):
-    X, y, _ = rows
-    model = NadarayaWatsonRegressor(bandwidth=0.5, max_search_rows=50).fit(open_chunks(X, y))
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X[:5]), model.predict(X[:5]))
-    assert clone(model).get_params() == model.get_params()
-    assert not hasattr(clone(model), "source_")
 
 
 def test_arguments_that_do_not_go_together(rows, path, tmp_path):

@@ -1,7 +1,5 @@
 """Honest probabilities: the share of the class priors, and rows that leave little to learn from."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,26 +96,14 @@ def test_log_loss_is_bounded_where_windows_hold_one_neighbour():
 
 
 @pytest.mark.parametrize("bandwidth", BANDWIDTHS)
-def test_a_class_with_one_row(bandwidth, rows):
+def test_classes_of_one_row_each_and_of_all_rows(bandwidth, rows):
     X, y = rows
-    y = np.where(np.arange(40) == 7, "odd", y)
-    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y)
+    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, np.where(np.arange(40) == 7, "odd", y))
     assert is_honest(model, X).min() > 0
     assert 1 / 41 <= model.prior_share_ < 1
-
-
-@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
-def test_every_row_a_class(bandwidth, generator):
-    X = generator.normal(size=(6, 2))
-    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, list("abcdef"))
+    is_honest(model.fit(X[:6], list("abcdef")), X[:6])
     assert model.prior_share_ == pytest.approx(6 / 7)  # leave-one-out was never right
-    is_honest(model, X)
-
-
-@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
-def test_one_class_only(bandwidth, rows):
-    model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(rows[0], np.full(40, 3))
-    np.testing.assert_allclose(is_honest(model, rows[0]), 1.0)
+    np.testing.assert_allclose(is_honest(model.fit(X, np.full(40, 3)), X), 1.0)
 
 
 @pytest.mark.parametrize("weight", [None, [1.0]])
@@ -181,22 +167,6 @@ def test_log_loss_is_for_classes(rows):
     X, _ = rows
     with pytest.raises(ValueError, match="is for probabilities of classes; use 'loo' for numbers"):
         NadarayaWatsonRegressor(bandwidth="log_loss").fit(X, X[:, 0])
-
-
-def test_models_keep_their_share_and_files_without_one_are_refused(rows):
-    X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y)
-    record = model._to_record()
-    again = NadarayaWatsonClassifier._from_record(record)
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    for entry, name in (("parameters", "prior_share"), ("results", "prior_share_")):
-        without = {key: value for key, value in record.header[entry].items() if key != name}
-        with pytest.raises(ValueError, match="does not have the entries of a model"):
-            NadarayaWatsonClassifier._from_record(replace(record, header=record.header | {entry: without}))
-    for wrong in (1.0, -0.5, np.inf):
-        header = record.header | {"results": {"prior_share_": wrong}}
-        with pytest.raises(ValueError, match="prior_share_ is missing, or not in"):
-            NadarayaWatsonClassifier._from_record(replace(record, header=header))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

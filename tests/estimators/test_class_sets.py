@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
 import tests.support.dense_classes as reference
-from kernpool import InferenceWarning, NadarayaWatsonClassifier, load_model, save_model
+from kernpool import InferenceWarning, NadarayaWatsonClassifier
 from kernpool.conformal.sets.class_scores import ClassRows
 
 METHODS = ["lac", "aps", "raps", "full"]
@@ -59,22 +58,6 @@ def test_leave_one_out_probabilities_of_clusters(rows):
     assert threshold == pytest.approx(np.sort(score)[65 - 1], rel=1e-12)  # .8 (80 + 1) = 64.8
 
 
-def test_a_calibration_curve(generator):
-    matplotlib = pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
-    matplotlib.use("agg")
-    from sklearn.calibration import CalibrationDisplay
-
-    X = generator.uniform(-1.0, 1.0, size=(400, 1))
-    y = generator.uniform(size=400) < 1 / (1 + np.exp(-3 * X[:, 0]))
-    model = NadarayaWatsonClassifier(bandwidth=0.2).fit(X, y)
-    probability = model.leave_one_out().probability
-    assert probability.min() >= 0.0
-    assert probability.max() <= 1.0
-    shown = CalibrationDisplay.from_predictions(y, probability[:, 1], n_bins=4)
-    np.testing.assert_allclose(shown.prob_true, shown.prob_pred, atol=0.1)
-    matplotlib.pyplot.close("all")
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [str, int, bool, float])
 def test_labels_of_any_kind(kind, method, generator):
@@ -87,32 +70,6 @@ def test_labels_of_any_kind(kind, method, generator):
     if method != "full":
         found = model.predict_set(X[:9], 0.8, method=method, X_calibration=X[:20], y_calibration=y[:20].tolist())
         assert found.n_calibration == 20
-
-
-def test_sets_are_right_more_often_than_not(model, generator):
-    X, y = sample(generator, 400)
-    for method in METHODS:
-        found = model.predict_set(X, 0.9, method=method, random_state=1)
-        inside = np.mean([label in labels for label, labels in zip(y, found.labels, strict=True)])
-        assert 0.8 < inside < 0.98
-        assert found.member.mean() < 0.9
-
-
-def test_columns_of_other_types_and_frames(rows):
-    X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05)
-    single = model.fit(X.astype(np.float32), y).predict_set(X[:9].astype(np.float32), method="full").p_value
-    double = (
-        clone(model)
-        .fit(X.astype(np.float32).astype(float), y)
-        .predict_set(X[:9].astype(np.float32).astype(float), method="full")
-    )
-    np.testing.assert_array_equal(single, double.p_value)
-    frame = pd.DataFrame(X, columns=["one", "two"])
-    named = (
-        clone(model).fit(frame, y).predict_set(frame[["one", "two"]], X_calibration=frame, y_calibration=pd.Series(y))
-    )
-    assert named.member.shape == (80, 3)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 9
@@ -286,24 +243,6 @@ def test_full_sets_of_clusters_are_refused(rows):
         model.predict_set(rows[0], method="full")
 
 
-def test_what_was_left_out_is_found_once(model, rows, monkeypatch):
-    X, _ = rows
-    model.predict_set(X)
-    calls = []
-    from kernpool.smoother import Smoother
-
-    found = Smoother.sums
-    monkeypatch.setattr(
-        Smoother, "sums", lambda self, problem: calls.append(problem.self_index) or found(self, problem)
-    )
-    model.predict_set(X, 0.8, method="aps")
-    model.predict_proba(X, return_std=True)
-    assert calls
-    assert all(own is None for own in calls)
-    model.set_params(bandwidth=0.3).fit(*rows).predict_set(X)
-    assert any(own is not None for own in calls)
-
-
 # Recalibration
 
 
@@ -352,6 +291,7 @@ def test_no_class_becomes_impossible(rows):
     X, y = rows
     model = NadarayaWatsonClassifier(bandwidth=0.1, prior_share=0.0, recalibrate="isotonic").fit(X, y)
     probability = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[probability.argmax(axis=1)])
     np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-14)
     assert probability.min() > 0.5 * model.class_prior_.min() / 81
 
@@ -379,12 +319,6 @@ def test_sets_and_errors_are_those_before_recalibration(rows):
     np.testing.assert_array_equal(plain.leave_one_out().probability, model.leave_one_out().probability)
 
 
-def test_predictions_are_of_the_recalibrated_probabilities(rows):
-    X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
-
-
 @pytest.mark.parametrize("share", ["loo", 0.0])
 def test_classes_of_one_row_and_one_class(share, rows):
     X, y = rows
@@ -408,31 +342,6 @@ def test_empty_windows_keep_what_empty_says(rows):
 def test_no_recalibration(recalibrate, rows):
     with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
         NadarayaWatsonClassifier(recalibrate=recalibrate).fit(*rows)
-
-
-def test_a_failed_refit_leaves_the_model_whole(model, rows):
-    X, _ = rows
-    before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="1 sample"):
-        model.set_params(recalibrate="isotonic").fit(X[:1], ["a"])
-    np.testing.assert_array_equal(model.predict_proba(X), before)
-    model.fit(*rows)
-    model.set_params(recalibrate=None).fit(*rows)
-    assert not hasattr(model, "recalibration_")
-
-
-def test_recalibrated_models_in_files(rows, tmp_path):
-    X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
-    save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    assert again.recalibrate == "isotonic"
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_array_equal(again.predict_set(X).member, model.predict_set(X).member)
-    assert again._to_record().header == model._to_record().header
-    plain = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y)._to_record()
-    assert plain.header["parameters"]["recalibrate"] is None
-    assert "recalibration_" not in plain.arrays
 
 
 def test_edited_maps_are_refused(rows):

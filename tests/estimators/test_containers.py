@@ -48,6 +48,7 @@ OF_ALL = {
         model.prediction_interval(q, method="split", X_calibration=q, y_calibration=SEEN, level=0.5).lower
     ),
     "bootstrap": lambda model, q: model.bootstrap(q[:4], n_resamples=3, kind="poisson", random_state=1),
+    "of each": lambda model, q: model.bootstrap(q[:4], np.mean, n_resamples=3, kind="poisson"),
 }
 OF_MEANS = {
     "quantile": lambda model, q: model.quantile(q, [0.2, 0.7]),
@@ -174,7 +175,15 @@ def test_weights_outputs_and_sums_row_by_row(container, tmp_path, monkeypatch):
         da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
         stored = model.fit(*(da.from_array(each, chunks=50) for each in (X, both, weight)))
     known = LocalLinearRegressor(bandwidth=0.2, ridge=0.1).fit(X, both, weight)
-    for name in ("standard_error", "slope", "slope_standard_error", "effective_sample_size", "confidence_interval"):
+    names = (
+        "standard_error",
+        "slope",
+        "slope_standard_error",
+        "effective_sample_size",
+        "confidence_interval",
+        "bootstrap",
+    )
+    for name in names:
         found, expected = OF_ALL[name](stored, Q[:4]), OF_ALL[name](known, Q[:4])
         np.testing.assert_allclose(found, expected, rtol=1e-10, err_msg=name)
 

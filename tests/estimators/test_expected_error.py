@@ -39,13 +39,8 @@ def test_it_is_computed_once_and_shown():
     assert model.expected_error() != first
 
 
-def test_of_a_bandwidth_that_was_given_it_is_that_of_leave_one_out():
-    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*noise(30, 1, 0))
-    assert model.expected_error() == model.leave_one_out().error
-
-
-@pytest.mark.parametrize("bandwidth", ["scott", "plugin"])
-def test_of_a_rule_and_the_plug_in_it_is_that_of_leave_one_out(bandwidth):
+@pytest.mark.parametrize("bandwidth", [0.5, "scott", "plugin"])
+def test_of_a_bandwidth_without_a_search_it_is_that_of_leave_one_out(bandwidth):
     model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(*noise(60, 1, 0))
     assert model.expected_error() == model.leave_one_out().error
 
@@ -206,8 +201,3 @@ def test_progress_goes_on_to_the_end():
     assert len(set(done)) > 30
     assert len({total for _, total in seen}) == 1
     assert seen[-1][0] == seen[-1][1]
-
-
-def test_an_attribute_of_that_name_is_gone():
-    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(*noise(30, 1, 0))
-    assert not hasattr(model, "expected_error_")

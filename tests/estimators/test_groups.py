@@ -5,14 +5,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import kernpool
 from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    load_model,
     open_chunks,
-    save_model,
 )
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import _folds
@@ -67,16 +64,6 @@ def test_groups_of_one_row_are_leave_one_out(model):
     alone, apart = model().fit(X, y), model().fit(X, y, groups=np.arange(40))
     np.testing.assert_allclose(apart.bandwidth_, alone.bandwidth_, rtol=1e-5)
     assert apart.loo_error_ == pytest.approx(alone.loo_error_, rel=1e-10)
-
-
-def test_rows_of_weight_zero_are_of_no_group():
-    X, y, school = make_schools()
-    weight = np.where(np.arange(len(X)) < 60, 1.0, 0.0)
-    kept = weight > 0
-    one = NadarayaWatsonRegressor().fit(X, y, weight, groups=np.where(kept, school, "another"))
-    other = NadarayaWatsonRegressor().fit(X[kept], y[kept], groups=school[kept])
-    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
-    assert one.loo_error_ == other.loo_error_
 
 
 @pytest.mark.parametrize("model", REGRESSORS)
@@ -151,20 +138,6 @@ def test_the_error_to_expect_needs_four_groups():
         model.expected_error()
 
 
-@pytest.mark.parametrize("model", [*REGRESSORS, NadarayaWatsonClassifier])
-def test_saved_models_keep_their_groups(model, tmp_path):
-    X, y, school = make_schools()
-    fitted = model().fit(X, y if model in REGRESSORS else y > 0, groups=school)
-    save_model(fitted, tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.key_group_, fitted.key_group_)
-    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
-    assert loaded.leave_one_out().error == fitted.leave_one_out().error
-    without = model().fit(X, y if model in REGRESSORS else y > 0)
-    save_model(without, tmp_path / "without")
-    assert load_model(tmp_path / "without").key_group_ is None
-
-
 @pytest.mark.parametrize(
     "group", [np.zeros(90, dtype=np.int64), np.arange(90) - 1, np.arange(89), np.arange(90) / 2, np.ones(90)]
 )
@@ -236,8 +209,11 @@ def test_rows_that_cannot_have_groups():
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
 
 
-def test_rows_on_a_cluster_cannot_have_groups():
-    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+def test_rows_of_weight_zero_are_of_no_group():
     X, y, school = make_schools()
-    with pytest.raises(TypeError, match="groups must be None for rows that are not in memory"):
-        kernpool.NadarayaWatsonRegressor().fit(da.from_array(X), da.from_array(y), groups=school)
+    weight = np.where(np.arange(len(X)) < 60, 1.0, 0.0)
+    kept = weight > 0
+    one = NadarayaWatsonRegressor().fit(X, y, weight, groups=np.where(kept, school, "another"))
+    other = NadarayaWatsonRegressor().fit(X[kept], y[kept], groups=school[kept])
+    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
+    assert one.loo_error_ == other.loo_error_

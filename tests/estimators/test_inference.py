@@ -1,6 +1,5 @@
 """What regressors say of how sure they are."""
 
-import pickle
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -14,8 +13,6 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    load_model,
-    save_model,
 )
 from kernpool.estimators.fitted_model import scale_of
 from tests.support.dense_inference import Dense
@@ -148,14 +145,6 @@ def test_the_rows_are_left_out_once_per_fit(regressor):
     np.testing.assert_allclose(
         model.get_prediction(Q).standard_error, regressor(bandwidth=0.1).fit(X, Y).get_prediction(Q).standard_error
     )
-
-
-def test_models_that_come_back_say_the_same(tmp_path):
-    model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
-    expected = model.confidence_interval(Q).upper
-    save_model(model, tmp_path / "model")
-    for other in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model")):
-        np.testing.assert_array_equal(other.confidence_interval(Q).upper, expected)
 
 
 def test_data_in_single_precision_have_intervals_in_double():

@@ -7,8 +7,6 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    load_model,
-    save_model,
 )
 from tests.support.thinning import slow, thinned
 
@@ -124,15 +122,6 @@ def test_levels_alone_are_a_table_too():
     np.testing.assert_allclose(model.predict(only), means[frame.city].to_numpy(), rtol=1e-12)
     found = NadarayaWatsonRegressor().fit(only, y)
     assert 0.0 < found.relevance_[0] <= 1.0
-
-
-def test_models_are_saved_with_their_levels(tmp_path):
-    frame, y = make_frame()
-    model = LocalLinearRegressor(bandwidth=0.7, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
-    save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
-    assert again.encoding_ == model.encoding_
 
 
 def test_classes_of_mixed_tables():

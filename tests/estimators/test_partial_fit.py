@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from tests.support.together import often, together
@@ -218,16 +217,3 @@ def test_answers_while_rows_are_added_are_of_whole_calls(estimator, asked):
             )
             assert np.abs(found).max() < 1e-12
             assert len(model.key_) == 51 * 20
-
-
-@pytest.mark.parametrize(
-    "duplicate", [copy.copy, copy.deepcopy, clone, lambda model: pickle.loads(pickle.dumps(model))]
-)
-def test_copies_of_a_model_that_rows_are_added_to_go_their_own_way(duplicate):
-    model = NadarayaWatsonRegressor(bandwidth=1.0).partial_fit([[0.0]], [1.0]).partial_fit([[1.0]], [2.0])
-    other = duplicate(model)
-    model.partial_fit([[2.0]], [3.0])
-    other.partial_fit([[5.0]], [6.0])
-    np.testing.assert_array_equal(model.value_, [1.0, 2.0, 3.0])
-    assert other.value_[-1] == 6.0
-    assert len(other.value_) == (1 if duplicate is clone else 3)

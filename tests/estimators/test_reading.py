@@ -217,10 +217,10 @@ def test_one_dimension_is_not_one_row_of_several_columns():
         model.predict([1.0, 2.0])
 
 
-@pytest.mark.parametrize("value", [3.0, {"v": [1.0, 2.0]}, np.zeros((3, 2, 1))])
+@pytest.mark.parametrize("value", [None, 3.0, {"v": [1.0, 2.0]}, np.zeros((3, 2, 1))])
 def test_what_is_no_table_is_told_by_its_shape(value):
     for ask in (lambda: NadarayaWatsonRegressor().fit(value, Y), lambda: MODEL.predict(value)):
-        with pytest.raises(ValueError, match=r"X must have shape \(rows,\) or \(rows, columns\), got \w+ of shape"):
+        with pytest.raises(ValueError, match=r"X must have shape \(rows,\) or \(rows, columns\), got \w+"):
             ask()
 
 

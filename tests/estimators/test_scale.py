@@ -1,6 +1,7 @@
 """Columns compared by ranks: laws, slopes, weights, tables with levels, files, and what is refused."""
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from kernpool import (
     pool,
     save_model,
 )
-from kernpool.data.rank_transform import Scale, ranked_columns
+from kernpool.data.rank_transform import Scale
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 GROW = [np.exp, np.cbrt, lambda x: 3.0 * x - 7.0, lambda x: np.where(x > 0.3, x + 50.0, x)]
@@ -128,13 +129,11 @@ def test_slopes_are_per_unit_of_the_column(skewed):
     for a, step in enumerate(1e-7 * np.eye(2)):
         slope = (model.predict(places + step) - model.predict(places - step)) / 2e-7
         np.testing.assert_allclose(model.get_prediction(places).slope[:, a], slope, rtol=1e-4, atol=1e-6)
-    line = LocalLinearRegressor(bandwidth=10.0, scale="rank").fit(X[:, :1], model_ranks(X[:, 0]))
+    line = LocalLinearRegressor(bandwidth=10.0, scale="rank").fit(
+        X[:, :1], (np.argsort(np.argsort(X[:, 0])) + 0.5) / len(X)
+    )
     scale = Scale.fit(X[:, :1], None, [True])
     np.testing.assert_allclose(line.get_prediction(X[:, :1]).slope, scale.slope(X[:, :1]), rtol=1e-6)
-
-
-def model_ranks(x):
-    return (np.argsort(np.argsort(x)) + 0.5) / len(x)
 
 
 def test_levels_and_names(generator):
@@ -163,17 +162,9 @@ def test_a_constant_column_has_no_say(make, skewed):
     model = make(bandwidth=0.2, scale="rank").fit(with_constant, y)
     new = np.column_stack([X[:, :1], np.linspace(-1e3, 1e3, len(X))])
     alone = make(bandwidth=0.2, scale="rank").fit(X[:, :1], y)
-    with pytest.warns(match="constant") if make is LocalLinearRegressor else nothing():
+    with pytest.warns(match="constant") if make is LocalLinearRegressor else nullcontext():
         np.testing.assert_allclose(model.predict(new), alone.predict(X[:, :1]), rtol=1e-9)
     assert np.all(Scale.fit(with_constant, None, [True, True]).slope(new)[:, 1] == 0.0)
-
-
-class nothing:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return False
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the first rows alone
@@ -235,11 +226,6 @@ def test_a_scale_for_other_columns_is_refused(scale, message, skewed):
 def test_rows_in_chunks_have_no_ranks(skewed):
     with pytest.raises(ValueError, match=r"scale must be 'raw' for rows that.*got 'rank'; fit a sample"):
         NadarayaWatsonRegressor(bandwidth=0.1, scale="rank").fit(open_chunks([skewed]))
-
-
-def test_positions_beside_names():
-    assert ranked_columns({"b": "rank", 0: "rank"}, 3, ["a", "b", "c"]) == [True, True, False]
-    assert ranked_columns("rank", 3, numeric=[0, 2]) == [True, True]
 
 
 def test_curves_are_drawn_over_the_column_itself(skewed):

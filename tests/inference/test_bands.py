@@ -61,13 +61,6 @@ def test_paths_of_slopes(kernel):
     assert path_length(smoother, places, column=0)[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_few_pairs_at_a_time_give_the_same_length(monkeypatch):
-    smoother, _, _ = pair("epanechnikov", "weighted line", 1)
-    whole = path_length(smoother, grid(50))[0]
-    monkeypatch.setattr("kernpool.smoother.quadratic_forms.PAIRS", 200)
-    assert path_length(smoother, grid(50))[0] == pytest.approx(whole, rel=1e-13)
-
-
 def test_the_length_does_not_depend_on_units_and_hardly_on_the_grid():
     x, y = bend()
     one = LocalLinearRegressor(bandwidth=0.06).fit(x[:, None], y)

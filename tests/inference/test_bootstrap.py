@@ -101,22 +101,6 @@ def test_the_same_bits_for_any_number_of_threads(kind):
     assert np.array_equal(*found)
 
 
-def test_blocks_change_nothing(monkeypatch):
-    X, y = rows()
-    model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
-    found = model.bootstrap(n_resamples=50)
-    monkeypatch.setattr(random_draws, "MOST_COLUMNS", 7)
-    np.testing.assert_allclose(model.bootstrap(n_resamples=50), found, rtol=1e-12, atol=1e-13)
-
-
-def test_the_spread_is_the_standard_error():
-    X, y = rows(60, columns=1)
-    S = smoother(X, 0.4, 1)
-    error = np.sqrt((S**2) @ leave_one_out(S, y) ** 2)
-    found = LocalLinearRegressor(bandwidth=0.4).fit(X, y).bootstrap(n_resamples=4000)
-    np.testing.assert_allclose(found.std(axis=0), error, rtol=0.08)
-
-
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_clusters_share_a_draw():
     X, y = rows()
@@ -185,31 +169,6 @@ def test_too_large_a_result_of_chunks_is_refused_at_the_first_of_them():
     with pytest.raises(ValueError, match=r"9 resamples of 4 numbers each need 288 bytes, more than max_bytes=200"):
         model.bootstrap(X[:4], kind="poisson", n_resamples=9, max_bytes=200)
     assert read == [0]
-
-
-def test_it_can_be_interrupted():
-    X, y = rows()
-    model = LocalLinearRegressor(bandwidth=0.9).fit(X, y)
-    with report_progress(stop), pytest.raises(KeyboardInterrupt):
-        model.bootstrap(n_resamples=12)
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_chunks_are_drawn_as_their_rows(degree, weighted):
-    X, y = rows(50)
-    weight = (np.arange(50) % 3).astype(float) if weighted else None
-    whole = MODELS[degree](bandwidth=0.9).fit(X, y, weight).bootstrap(X[:4], n_resamples=8, kind="poisson")
-    for cut in (1, 17):
-        parts = [
-            (X[start : start + cut], y[start : start + cut], *([] if weight is None else [weight[start : start + cut]]))
-            for start in range(0, 50, cut)
-        ]
-        model = MODELS[degree](bandwidth=0.9).fit(open_chunks(parts))
-        found = model.bootstrap(X[:4], n_resamples=8, kind="poisson")
-        np.testing.assert_allclose(found, whole, rtol=1e-11)
-    means = model.bootstrap(X[:4], np.mean, n_resamples=8, kind="poisson")
-    np.testing.assert_allclose(means, whole.mean(axis=1), rtol=1e-11)
 
 
 def test_empty_windows_are_named():

@@ -217,13 +217,6 @@ def test_a_place_that_one_cluster_has_alone_has_no_interval():
         assert np.isnan(model.get_prediction([[5.05]], groups=groups).standard_error).all()
 
 
-def test_outputs_without_noise_are_told():
-    x = np.linspace(0, 1, 30)
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(x[:, None], np.full(30, 2.5))
-    with pytest.warns(InferenceWarning, match="all residuals are zero"):
-        assert model.get_prediction([[0.5]], groups=np.arange(30) % 6).standard_error == 0.0
-
-
 @pytest.mark.parametrize(
     ("groups", "error", "message"),
     [

@@ -81,12 +81,6 @@ def test_weights_are_repeated_rows(generator):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-11, atol=1e-15)
 
 
-def test_two_classes_have_the_same_error(generator):
-    X, model = fitted(generator, classes=2)
-    error = model.predict_proba(X, return_std=True)[1]
-    np.testing.assert_array_equal(error[:, 0], error[:, 1])
-
-
 def test_one_class_has_none(generator):
     X, _ = sample(generator)
     model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, np.full(40, 7))
@@ -165,14 +159,6 @@ def test_wilson_is_that_of_statsmodels(share, rows, level):
     expected = proportion_confint(share * rows, rows, 1.0 - level, method="wilson")
     np.testing.assert_allclose([lower[0], upper[0]], expected, rtol=1e-8, atol=1e-12)  # a difference there
     assert 0.0 <= lower[0] <= share <= upper[0] <= 1.0
-
-
-def test_wilson_where_nothing_was_seen():
-    lower, upper = wilson_interval(np.array([0.0, 1.0]), np.full(2, 12.0), 0.95)
-    z2 = 1.959963984540054**2
-    assert lower[0] == 0.0
-    assert upper[1] == 1.0
-    np.testing.assert_allclose([upper[0], lower[1]], [z2 / (12 + z2), 12 / (12 + z2)], rtol=1e-13)
 
 
 def test_wilson_keeps_its_digits():

@@ -27,32 +27,6 @@ def test_norms_are_those_of_fresh_sums(kernel, situation, method):
         np.testing.assert_allclose(squared_norm(found.terms, sums, psi), fresh, rtol=1e-13)
 
 
-def test_problems_that_differ_in_anything_are_summed():
-    smoother, _, places = pair("gaussian", "levels", 1)
-    problem = smoother.problem(places)
-    made = []
-    sums = SharedSums(lambda one: made.append(one) or smoother.sums(one))
-    state = sums(problem)
-    assert sums(replace(problem)) is state
-    weight = np.linspace(1.0, 2.0, len(problem.key))
-    tables = tuple(table**2 for table in problem.factors.tables)
-    others = [
-        replace(problem, query=problem.query + 1e-9),
-        replace(problem, key_weight=weight),
-        replace(problem, factors=replace(problem.factors, tables=tables)),
-        replace(problem, factors=None),
-        problem.with_kernel(problem.similarity.kernel, 1.0 + 1e-12),
-        replace(problem, degree=2),
-        replace(problem, key=problem.key.copy()),
-    ]
-    for number, other in enumerate(others):
-        sums(other)
-        assert len(made) == 2 + number
-    for other in others:
-        sums(other)
-    assert len(made) == 1 + len(others)
-
-
 def test_every_field_of_a_problem_is_compared_or_does_not_matter():
     """A field that is new to problems, as groups once were, has to find its place here, or other sums are returned."""
     smoother, _, places = pair("gaussian", "levels", 1)
@@ -61,7 +35,7 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
     changed = {
         "query": problem.query + 1e-9,
         "key": problem.key.copy(),
-        "similarity": replace(problem.similarity, composition="product"),
+        "similarity": problem.with_kernel(problem.similarity.kernel, 1.0 + 1e-12).similarity,
         "key_weight": np.linspace(1.0, 2.0, n),
         "weight_unit": 2.0,
         "self_index": np.zeros(m, dtype=np.int64),
@@ -75,6 +49,8 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
     assert {field.name for field in fields(Problem)} - {*changed} == {
         "value", "value_center", "tol", "dtype", "prepared"
     }  # fmt: skip
+    made, state = [], smoother.sums(problem)
+    assert SharedSums(made.append, [(problem, state)])(replace(problem)) is state
     for name, other in changed.items():
         made, state = [], smoother.sums(problem)
         SharedSums(made.append, [(problem, state)])(replace(problem, **{name: other}))
@@ -92,28 +68,6 @@ def test_how_many_passes_an_interval_takes(kernel, passes, monkeypatch):
         model = LocalLinearRegressor(kernel, bandwidth=0.5).fit(x, np.cos(9 * np.arange(60)))
         model.confidence_interval(x[:5], method="robust", quantity=of)
         assert len(made) == passes
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-@pytest.mark.parametrize("make", [LocalLinearRegressor, NadarayaWatsonRegressor])
-def test_answers_do_not_depend_on_what_was_asked_before(make, kernel):
-    generator = np.random.default_rng(0)
-    x, weight = generator.uniform(size=(200, 1)), generator.integers(1, 4, 200)
-    y = np.sin(6 * x[:, 0]) + generator.normal(size=200)
-    q = np.linspace(0.0, 1.0, 21)[:, None]
-    asked = [
-        lambda model: model.get_prediction(x).standard_error,
-        lambda model: model.confidence_interval(q, simultaneous="tube").lower,
-        lambda model: model.confidence_interval(q, method="quadratic").lower,
-        lambda model: model.confidence_interval(q, quantity="derivative").lower,
-        lambda model: model.confidence_interval(x).upper,
-        lambda model: model.confidence_interval(q).upper,
-        lambda model: np.array([model.summary().trace_squared]),
-    ]
-    model = make(kernel, bandwidth=0.1).fit(x, y, sample_weight=weight)
-    for ask in asked if kernel == "gaussian" or make is LocalLinearRegressor else [*asked[:3], *asked[4:]]:
-        right = ask(make(kernel, bandwidth=0.1).fit(x, y, sample_weight=weight))
-        np.testing.assert_allclose(ask(model), right, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
@@ -137,8 +91,15 @@ def test_places_that_the_caller_changes_are_other_places(regressor, ask):
     np.testing.assert_allclose(answer(model, places[2:]), expected[2:], rtol=1e-12)
 
 
-@pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
-def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
+KINDS = [
+    (LocalLinearRegressor, "gaussian"),
+    (LocalLinearRegressor, "epanechnikov"),
+    (NadarayaWatsonRegressor, "gaussian"),
+]
+
+
+@pytest.mark.parametrize(("regressor", "kernel"), KINDS)
+def test_answers_have_the_same_bits_whatever_was_asked_before(regressor, kernel):
     generator = np.random.default_rng(0)
     X = generator.uniform(size=(90, 1))
     y = np.sin(6 * X[:, 0]) + 0.2 * generator.normal(size=90)
@@ -146,6 +107,7 @@ def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
     def answers(model, order):
         asked = {
             "interval": lambda: model.confidence_interval(X).upper,
+            "robust": lambda: model.confidence_interval(X[:9], method="robust").upper,
             "band": lambda: model.confidence_interval(X, simultaneous=True).upper,
             "error": lambda: model.get_prediction(X).standard_error,
             "slopes": lambda: model.get_prediction(X).slope_standard_error,
@@ -153,8 +115,8 @@ def test_answers_have_the_same_bits_whatever_was_asked_before(regressor):
         }
         return {name: asked[name]() for name in order}
 
-    order = ["interval", "band", "error", "slopes", "norm"]
-    first = answers(regressor(bandwidth=0.15).fit(X, y), order)
+    order = ["interval", "band", "robust", "error", "slopes", "norm"]
+    first = answers(regressor(kernel, 0.15).fit(X, y), order)
     for other in (order[::-1], order[2:] + order[:2], [*order, *order]):
-        for name, value in answers(regressor(bandwidth=0.15).fit(X, y), other).items():
+        for name, value in answers(regressor(kernel, 0.15).fit(X, y), other).items():
             np.testing.assert_array_equal(value, first[name], err_msg=name)

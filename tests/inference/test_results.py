@@ -5,7 +5,7 @@ import pytest
 
 import kernpool
 import kernpool.inference
-from kernpool import TestResult, slope_map
+from kernpool import TestResult
 
 
 def test_p_values_count_the_data_as_a_draw():
@@ -53,16 +53,3 @@ def test_they_are_public(name):
     assert getattr(kernpool, name) is getattr(kernpool.inference, name)
     assert name in kernpool.inference.__all__
     assert getattr(kernpool, name).__module__.startswith("kernpool.inference")
-
-
-def test_whatever_a_method_returns_has_a_public_name():
-    x = np.linspace(0.0, 1.0, 30)[:, None]
-    model = kernpool.LocalLinearRegressor(bandwidth=0.2).fit(x, np.sin(5 * x[:, 0]) + 0.1 * np.cos(40 * x[:, 0]))
-    for name, record in {
-        "Interval": model.confidence_interval(x),
-        "Residuals": model.residuals(),
-        "SlopeMap": slope_map(model, x, bandwidths=[0.2]),
-        "Summary": model.summary(),
-        "TestResult": kernpool.specification_test(x, x[:, 0] + 0.1 * np.cos(40 * x[:, 0]), n_resamples=9),
-    }.items():
-        assert type(record) is getattr(kernpool, name)

@@ -86,15 +86,6 @@ def test_few_clusters_have_residuals_and_no_standard_deviation_of_new_rows(rows)
         model.predict(X, return_std=True)
 
 
-def test_residuals_of_several_outputs_are_those_of_each(rows):
-    X, y, _ = rows
-    both = LocalLinearRegressor(bandwidth=0.3).fit(X, np.c_[y, y**2]).residuals()
-    for i, output in enumerate((y, y**2)):
-        one = LocalLinearRegressor(bandwidth=0.3).fit(X, output).residuals()
-        for name in ("fitted", "residual", "noise"):
-            np.testing.assert_allclose(getattr(both, name)[:, i], getattr(one, name), rtol=1e-10, atol=1e-13)
-
-
 @pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize("simultaneous", [True, False])
 def test_a_row_of_the_map_is_the_slope_at_its_bandwidth(rows, Regressor, simultaneous):

@@ -133,12 +133,6 @@ def test_two_clusters_are_enough_for_a_summary():
     assert found.clusters.sizes == (30.0, 30.0, 30.0)
 
 
-def test_few_rows_are_refused():
-    x, y = bend(60)
-    with pytest.raises(ValueError, match="at least 5 rows"):
-        NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:4, None], y[:4]).summary()
-
-
 def test_a_fit_through_all_rows_has_no_residual_noise_to_print():
     x = np.arange(20.0)[:, None]
     found = NadarayaWatsonRegressor(bandwidth=0.01).fit(x, np.cos(x[:, 0])).summary()

@@ -310,19 +310,6 @@ def test_statsmodels_agrees(kind, name, lam, generator):
     np.testing.assert_allclose(sums(mixed).finalize()[:, 0], expected, rtol=1e-10)
 
 
-def test_statsmodels_agrees_on_both_kinds_at_once(generator):
-    nonparametric = pytest.importorskip(
-        "statsmodels.nonparametric.kernel_regression", reason="a peer of the benchmarks alone: the extra 'bench'"
-    )
-    x, code = generator.normal(size=(100, 2)), np.stack([np.arange(100) % 4, np.arange(100) % 3], axis=1)
-    y = x[:, 0] + code.sum(axis=1) + generator.normal(size=100)
-    data = np.column_stack([x, code[:, 0], PLACES[code[:, 1]]])
-    theirs = nonparametric.KernelReg(y, data, var_type="ccuo", reg_type="lc", bw=[0.7, 1.2, *LAMBDAS], rng=0)
-    problem = Problem.from_arrays(x, x, y, bandwidth=[0.7, 1.2])
-    mixed = problem.with_factors(Factors(code, code, **tabulate()))
-    np.testing.assert_allclose(sums(mixed).finalize()[:, 0], theirs.fit()[0], rtol=1e-10)
-
-
 def test_a_cell_that_counts_nothing_but_is_near_gives_no_nan():
     """All keys of one's own level are 60 bandwidths away: the truth, exp(1800) and more, is beyond any float."""
     kernel, code = get_categorical_kernel("li_racine"), np.array([[0], [0], [1]])
@@ -409,17 +396,6 @@ def test_parts_of_a_problem_by_index_keep_own_keys_and_masks(generator):
     np.testing.assert_array_equal(problem.block(slice(2, 6), slice(3, 6)).self_index, [-1, -1, 1, -1])
 
 
-def test_empty_windows_have_a_denominator_of_zero():
-    mixed = make(kernel="epanechnikov", bandwidth=0.05, lambdas=(0.0, 0.45), variant="leave-one-out")
-    state, alone = sums(mixed), dense_weights(mixed).sum(axis=1) == 0
-    assert 0 < alone.sum() < len(alone)
-    np.testing.assert_array_equal(state.denominator == 0, alone)
-    found = gradients_of(mixed, state, np.ones((25, 2)), ["smoothing", "log_bandwidth", "query"])
-    for gradient in (found.smoothing, found.log_bandwidth, found.query):
-        assert np.all(gradient[alone] == 0)
-        assert np.all(np.isfinite(gradient))
-
-
 @pytest.mark.covering
 @pytest.mark.parametrize("lambdas", [LAMBDAS, *slow((0.0, 0.45))])
 @algorithms(OTHERS, columns=[1, 2])
@@ -467,32 +443,36 @@ def test_a_kernel_without_slope_has_derivatives_by_smoothings():
         gradients_of(mixed, sums(mixed), cotangent)
 
 
-def test_a_plan_for_numeric_columns_refuses_categorical_ones():
-    mixed = make()
-    plan = choose(mixed.without_factors())
-    with pytest.raises(ValueError, match=r"chosen for a problem without factors.*choose\(problem\)"):
-        plan.reduce(mixed)
-    with pytest.raises(ValueError, match="chosen for a problem without factors"):
-        plan.pullback(mixed, sums(mixed), np.ones((25, 2)), ["query"])
-
-
 def test_what_is_refused():
     mixed = make()
-    with pytest.raises(ValueError, match=r"wanted must be some of .* got \['lambda'\]"):
-        gradients_of(mixed, sums(mixed), np.ones((25, 2)), "lambda")
-    with pytest.raises(ValueError, match="cotangent must have shape"):
-        gradients_of(mixed, sums(mixed), np.ones(25), "smoothing")
-    with pytest.raises(ValueError, match=r"key_code\[:, 0\] must lie in \[0, 3\], got values from 0 to 9"):
-        with_changed(mixed, key_code=np.where(mixed.factors.key_code == 3, 9, mixed.factors.key_code))
-    with pytest.raises(ValueError, match=r"query_code\[:, 1\] must lie in \[-1, 2\]"):
-        with_changed(mixed, query_code=mixed.factors.query_code - 2 * np.array([0, 1]))
-    with pytest.raises(ValueError, match="key_code must be integers of shape"):
-        with_changed(mixed, key_code=mixed.factors.key_code[:, :1])
-    with pytest.raises(ValueError, match="query_code must be integers"):
-        with_changed(mixed, query_code=mixed.factors.query_code.astype(float))
-    with pytest.raises(ValueError, match="slopes must be one per table"):
-        with_changed(mixed, slopes=mixed.factors.slopes[:1])
-    with pytest.raises(ValueError, match=r"tables\[0\] and slopes\[0\] must be square"):
-        with_changed(mixed, tables=(mixed.factors.tables[0][:2], mixed.factors.tables[1]))
-    with pytest.raises(ValueError, match="use algorithm='auto'"):
-        sums(make(columns=2), "sweep")
+    factors, plan = mixed.factors, choose(mixed.without_factors())
+    for ask, message in (
+        (
+            lambda: gradients_of(mixed, sums(mixed), np.ones((25, 2)), "lambda"),
+            r"wanted must be some of .* \['lambda'\]",
+        ),
+        (lambda: gradients_of(mixed, sums(mixed), np.ones(25), "smoothing"), "cotangent must have shape"),
+        (
+            lambda: with_changed(mixed, key_code=np.where(factors.key_code == 3, 9, factors.key_code)),
+            r"key_code\[:, 0\] must lie in \[0, 3\], got values from 0 to 9",
+        ),
+        (
+            lambda: with_changed(mixed, query_code=factors.query_code - 2 * np.array([0, 1])),
+            r"query_code\[:, 1\] must lie in \[-1, 2\]",
+        ),
+        (lambda: with_changed(mixed, key_code=factors.key_code[:, :1]), "key_code must be integers of shape"),
+        (lambda: with_changed(mixed, query_code=factors.query_code.astype(float)), "query_code must be integers"),
+        (lambda: with_changed(mixed, slopes=factors.slopes[:1]), "slopes must be one per table"),
+        (
+            lambda: with_changed(mixed, tables=(factors.tables[0][:2], factors.tables[1])),
+            r"tables\[0\] and slopes\[0\] must be square",
+        ),
+        (lambda: sums(make(columns=2), "sweep"), "use algorithm='auto'"),
+        (lambda: plan.reduce(mixed), r"chosen for a problem without factors.*choose\(problem\)"),
+        (
+            lambda: plan.pullback(mixed, sums(mixed), np.ones((25, 2)), ["query"]),
+            "chosen for a problem without factors",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()

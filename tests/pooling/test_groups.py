@@ -101,14 +101,6 @@ def test_a_weight_of_three_is_three_rows_of_the_group(degree):
     assert leave_one_out(one).error == pytest.approx(leave_one_out(other).error, rel=1e-12)
 
 
-def test_the_order_of_rows_and_the_names_of_groups_do_not_matter():
-    x, y, group, weight = make_rows(weighted=True)
-    order = np.random.default_rng(1).permutation(len(x))
-    expected = fit_of(make_problem(x, y, group, weight, degree=1))
-    moved = fit_of(make_problem(x[order], y[order], 3 * group[order] + 5, weight[order], degree=1))
-    np.testing.assert_allclose(moved, expected[order], rtol=1e-12, atol=1e-14)
-
-
 def make_mixed(*, degree=0, weighted=False, lam=0.3):
     x, y, group, weight = make_rows(weighted=weighted)
     code = np.random.default_rng(2).integers(0, 3, (len(x), 2))
@@ -238,16 +230,6 @@ def test_bits_do_not_depend_on_threads(degree):
     np.testing.assert_array_equal(one.numerator, two.numerator)
     gradients = [plan.pullback(problem, one, np.ones(y.shape), ["log_bandwidth"], n_jobs=jobs) for jobs in (1, 2)]
     np.testing.assert_array_equal(gradients[0].log_bandwidth, gradients[1].log_bandwidth)
-
-
-def test_progress_goes_up_and_ends_once():
-    x, y, group, _ = make_rows()
-    seen = []
-    problem = make_problem(x, y, group)
-    choose(problem, "brute").reduce(problem, progress=lambda done, total: seen.append((done, total)))
-    assert seen == sorted(seen)
-    assert [done for done, total in seen].count(len(x)) == 1
-    assert {total for _, total in seen} == {len(x)}
 
 
 def test_bad_input():

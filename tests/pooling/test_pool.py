@@ -1,5 +1,7 @@
 """`pool` and its sisters: shapes, dtypes, batches, masks, and what they do not touch."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -75,15 +77,9 @@ def test_weights_and_values_agree_on_empty_windows(empty, generator):
     key, value = generator.normal(size=30), generator.normal(size=30)
     options = {"kernel": "biweight", "bandwidth": 0.3, "key_weight": generator.integers(0, 3, 30), "empty": empty}
     query = np.array([0.0, 9.0, -7.0])
-    with pytest.warns(EmptyWindowWarning) if empty == "nan" else _nothing():
+    with pytest.warns(EmptyWindowWarning) if empty == "nan" else nullcontext():
         weights, pooled = pooling_weights(query, key, **options), pool(query, key, value, **options)
     np.testing.assert_allclose(weights @ value, pooled, rtol=1e-12, atol=1e-15)
-
-
-def _nothing():
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 @algorithms(mask="float", columns=1)
@@ -134,13 +130,6 @@ def test_dtypes_and_memory_orders(kernel, algorithm, generator):
     np.testing.assert_allclose(single, exact, rtol=0, atol=2e-6 * np.ptp(value))
 
 
-def test_read_only_memory_maps(tmp_path, generator):
-    key = generator.normal(size=(100, 2))
-    np.save(tmp_path / "key.npy", key)
-    mapped = np.load(tmp_path / "key.npy", mmap_mode="r")
-    np.testing.assert_array_equal(pool(key[:5], mapped, key[:, 0]), pool(key[:5], key, key[:, 0]))
-
-
 def test_inputs_are_left_alone(generator):
     arrays = [generator.normal(size=(8, 2)) for _ in range(3)]
     copies = [array.copy() for array in arrays]
@@ -184,24 +173,6 @@ def test_merged_states_are_those_of_all_keys(generator):
     np.testing.assert_allclose(merge(parts[2], merge(parts[0], parts[1])).finalize(), whole.finalize(), rtol=1e-12)
 
 
-def test_data_sets_as_taught():
-    a, b = make_sine_linear(random_state=0), make_sine_power(random_state=0)
-    assert a.x_train.shape == (40,)
-    assert b.x_train.shape == (50,)
-    for sample, power in ((a, 1.0), (b, 0.8)):
-        assert np.all(np.diff(sample.x_train) >= 0)
-        assert sample.x_train.min() > 0
-        assert sample.x_train.max() < 5
-        np.testing.assert_allclose(sample.x_test, np.arange(0, 5, 0.1), atol=1e-12)
-        np.testing.assert_allclose(sample.y_truth, 2 * np.sin(sample.x_test) + sample.x_test**power)
-    np.testing.assert_array_equal(make_sine_power(random_state=0).y_train, b.y_train)
-    noise = make_sine_power(100_000, random_state=1)
-    residual = noise.y_train - 2 * np.sin(noise.x_train) - noise.x_train**0.8
-    assert residual.std() == pytest.approx(0.5, rel=0.02)
-    with pytest.raises(ValueError, match="n_samples must be at least 1"):
-        make_sine_power(0)
-
-
 def test_more_data_bring_the_estimate_to_the_truth():
     """Consistency (mission M7): with h of the optimal order the error falls, about tenfold in n at n^(-4/5)."""
     errors = []
@@ -223,19 +194,6 @@ def test_where_no_key_takes_part_there_is_no_nearest_and_no_mean():
         assert np.isnan(found).tolist() == [False, True]
 
 
-def test_a_float_mask_of_one_row_stays_one_row():
-    """A bias per key is n numbers, not n x m of them."""
-    import tracemalloc
-
-    bias = np.zeros(2000, dtype=np.float32)
-    tracemalloc.start()
-    problem = Problem.from_arrays(np.zeros(2000), np.zeros(2000), np.zeros(2000), attn_mask=bias)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert problem.logit_bias.shape == (2000, 2000)
-    assert peak < 1_000_000
-
-
 def test_a_batch_is_made_one_item_at_a_time():
     import tracemalloc
 
@@ -254,6 +212,32 @@ def test_a_bandwidth_in_the_wrong_shape_says_nothing_of_columns_that_are_not_the
         pool(np.ones((3, 2)), np.ones((4, 2)), np.ones(4), bandwidth=bandwidth)
 
 
-def test_a_ragged_bandwidth_is_named():
-    with pytest.raises(ValueError, match="bandwidth must be a rectangular array"):
-        pool([0.0], [0.0], [1.0], bandwidth=[[1.0], [2.0, 3.0]])
+def test_data_sets_as_taught():
+    a, b = make_sine_linear(random_state=0), make_sine_power(random_state=0)
+    assert a.x_train.shape == (40,)
+    assert b.x_train.shape == (50,)
+    for sample, power in ((a, 1.0), (b, 0.8)):
+        assert np.all(np.diff(sample.x_train) >= 0)
+        assert sample.x_train.min() > 0
+        assert sample.x_train.max() < 5
+        np.testing.assert_allclose(sample.x_test, np.arange(0, 5, 0.1), atol=1e-12)
+        np.testing.assert_allclose(sample.y_truth, 2 * np.sin(sample.x_test) + sample.x_test**power)
+    np.testing.assert_array_equal(make_sine_power(random_state=0).y_train, b.y_train)
+    noise = make_sine_power(100_000, random_state=1)
+    residual = noise.y_train - 2 * np.sin(noise.x_train) - noise.x_train**0.8
+    assert residual.std() == pytest.approx(0.5, rel=0.02)
+    with pytest.raises(ValueError, match="n_samples must be at least 1"):
+        make_sine_power(0)
+
+
+def test_a_float_mask_of_one_row_stays_one_row():
+    """A bias per key is n numbers, not n x m of them."""
+    import tracemalloc
+
+    bias = np.zeros(2000, dtype=np.float32)
+    tracemalloc.start()
+    problem = Problem.from_arrays(np.zeros(2000), np.zeros(2000), np.zeros(2000), attn_mask=bias)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert problem.logit_bias.shape == (2000, 2000)
+    assert peak < 1_000_000

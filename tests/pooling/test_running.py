@@ -1,14 +1,12 @@
 """Running pools: the numbers of all pairs at once, in any order, across files and processes."""
 
 import copy
-import json
 import pickle
 
 import numpy as np
 import pytest
 
 from kernpool import EmptyWindowWarning, RunningPool, kernel_names, pool
-from kernpool.data.model_format import ModelFileError, write_header
 from tests.support.together import often, together
 
 
@@ -82,28 +80,6 @@ def test_pools_that_differ_do_not_merge():
         running.merge(RunningPool([0.0, 1.0]).update([0.0], [[1.0, 2.0]]))
 
 
-def test_files_are_checked(tmp_path):
-    folder = tmp_path / "running"
-    running = RunningPool([0.0, 1.0], bandwidth=0.5).update([0.0, 1.0], [1.0, 3.0])
-    running.save(folder)
-    with pytest.raises(FileExistsError):
-        running.save(folder)
-    running.save(folder, force=True)
-    again = RunningPool.load(folder)
-    assert again.values().tobytes() == running.values().tobytes()
-    assert again.update([2.0], [5.0]).rows == 3
-    unused = tmp_path / "unused"
-    RunningPool([0.0]).save(unused)
-    assert RunningPool.load(unused).state is None
-    (folder / "numerator.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(ModelFileError, match=r"numerator\.npy was edited, truncated or damaged"):
-        RunningPool.load(folder)
-    header = (unused / "model.json").read_text()
-    (unused / "model.json").write_text(header.replace('"rows": 0', '"rows": 9'))
-    with pytest.raises(ModelFileError, match="checksum"):
-        RunningPool.load(unused)
-
-
 def test_pairs_without_weight_fix_nothing():
     running = RunningPool([0.0]).update([0.0, 0.0], [1e20, 1e20], [0.0, 0.0]).update([0.0], [[3.1, 4.0]])
     np.testing.assert_allclose(running.values(), [[3.1, 4.0]], rtol=1e-15)
@@ -111,27 +87,6 @@ def test_pairs_without_weight_fix_nothing():
         running.update([[0.0, 1.0]], [[1.0, 7.0]], [0.0])
     with pytest.raises(ValueError, match=r"value must have shape \(rows, 2\) as before"):
         running.update([0.0], [1.0])
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kernel": None}, {"rows": -1}, {"rows": "x"}, {"flat": "no"}, {"algorithm": "zzz"}, {"arrays": 3},
-        {"arrays": {"query": {}}}, {"degree": 1}, {"empty": "mean"}, {"bandwidth": 1},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_headers_with_a_checksum_of_their_own(change, tmp_path):
-    folder = tmp_path / "running"
-    RunningPool([0.0, 1.0]).update([0.0, 1.0], [1.0, 3.0]).save(folder)
-    header = json.loads((folder / "model.json").read_text())
-    header.pop("checksum")
-    write_header(folder, header | change)
-    if change == {"bandwidth": 1}:  # which is not looked at
-        assert RunningPool.load(folder).rows == 2
-    else:
-        with pytest.raises(ModelFileError):
-            RunningPool.load(folder)
 
 
 def test_the_policy_for_empty_windows_may_change_later(tmp_path):

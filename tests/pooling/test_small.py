@@ -84,13 +84,6 @@ def test_what_is_wrong_is_refused_in_the_same_words(change, options):
     assert str(found.value).partition(", got")[0] == str(expected.value).partition(", got")[0]
 
 
-def test_an_empty_window_warns_as_ever():
-    query, key, value = np.array([0.0, 9.0]), np.array([0.0, 0.5]), np.array([1.0, 2.0])
-    with pytest.warns(RuntimeWarning, match="1 of 2 queries have no key"):
-        found = pool(query, key, value, kernel="boxcar")
-    np.testing.assert_array_equal(found, [1.5, np.nan])
-
-
 def test_plain_arrays_do_go_the_short_way(monkeypatch):
     called = []
     monkeypatch.setattr(

@@ -73,13 +73,6 @@ def test_arrays_of_an_item_each_and_of_all(generator, one_by_one):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_leave_one_out_without_an_index(generator, one_by_one):
-    key, value = generator.normal(size=(80, 40, 1)), generator.normal(size=(80, 40, 1))
-    found, expected, together = one_by_one(key, key, value, bandwidth=0.3, exclude_self=True)
-    assert together
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
 def test_other_numbers(dtype, generator, one_by_one):
     query, key, value = ((4 * generator.normal(size=(90, n, 2))).astype(dtype) for n in (20, 30, 30))
@@ -87,14 +80,6 @@ def test_other_numbers(dtype, generator, one_by_one):
     assert together
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == np.float16 else 1e-6)
-
-
-def test_states_are_those_of_items(generator):
-    query, key, value = generator.normal(size=(50, 9, 2)), generator.normal(size=(50, 30, 2)), np.ones((50, 30, 1))
-    state = pool_state(query, key, value, bandwidth=0.7)
-    for i in range(50):
-        one = pool_state(query[i], key[i], value[i], bandwidth=0.7)
-        np.testing.assert_allclose(state.log_denominator[i], one.log_denominator, rtol=1e-13)
 
 
 def test_the_same_bits_for_any_number_of_threads(generator, monkeypatch):
@@ -152,3 +137,18 @@ def test_few_small_problems_load_no_compiler():
     items = np.zeros((2, 3, 1))
     batch = in_memory.ArrayPairs(items, items).batch(Recipe.of(), items)
     assert in_memory.sum_stack(batch, Recipe.of(), None) is None
+
+
+def test_leave_one_out_without_an_index(generator, one_by_one):
+    key, value = generator.normal(size=(80, 40, 1)), generator.normal(size=(80, 40, 1))
+    found, expected, together = one_by_one(key, key, value, bandwidth=0.3, exclude_self=True)
+    assert together
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_states_are_those_of_items(generator):
+    query, key, value = generator.normal(size=(50, 9, 2)), generator.normal(size=(50, 30, 2)), np.ones((50, 30, 1))
+    state = pool_state(query, key, value, bandwidth=0.7)
+    for i in range(50):
+        one = pool_state(query[i], key[i], value[i], bandwidth=0.7)
+        np.testing.assert_allclose(state.log_denominator[i], one.log_denominator, rtol=1e-13)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernpool import Problem, pool
+from kernpool import Problem
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Factors
 from kernpool.kernels import get_categorical_kernel
@@ -67,14 +67,3 @@ def test_rows_come_some_at_a_time(monkeypatch, generator):
     _, expected = pair_weights(replace(mixed.without_factors(), logit_bias=np.log(factors_of(mixed))))
     found = np.concatenate([part for _, part in parts])
     np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-14)
-
-
-def test_a_float_mask_moves_weights_and_fit_alike():
-    """A bias of log 3 counts a key three times."""
-    problem = Problem.from_arrays([0.0], [0.0, 0.0], [0.0, 1.0], attn_mask=[[0.0, np.log(3.0)]])
-    level = np.array([[0], [0]])
-    mixed = problem.with_factors(Factors(level[:1], level, (np.ones((1, 1)),), (np.zeros((1, 1)),)))
-    ((_, weights),) = weight_rows(mixed)
-    np.testing.assert_allclose(weights, [[0.25, 0.75]], rtol=1e-15)
-    np.testing.assert_allclose(local_fit(mixed, Recipe.of()).intercept, [[0.75]], rtol=1e-15)
-    assert pool([0.0], [0.0, 0.0], [0.0, 1.0], attn_mask=[[0.0, np.log(3.0)]]) == pytest.approx(0.75)

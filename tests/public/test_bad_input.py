@@ -40,6 +40,7 @@ X = np.array([0.0, 1.0, 2.0])
         ({"bandwidth": np.nan}, ValueError, "bandwidth is nan; it must be finite"),
         ({"bandwidth": -np.inf}, ValueError, "bandwidth is -inf"),
         ({"bandwidth": [1.0, 2.0]}, ValueError, "bandwidth must be one number or one per column"),
+        ({"bandwidth": [[1.0], [2.0, 3.0]]}, ValueError, "bandwidth must be a rectangular array"),
         ({"bandwidth": "loo"}, TypeError, "belong to NadarayaWatsonRegressor"),
         ({"bandwidth": 1e-149, "key": [0.0, 1.0, 100.0]}, ValueError, "bandwidth is too small"),
         ({"kernel": "gausian"}, ValueError, "unknown kernel 'gausian'; did you mean 'gaussian'"),
@@ -86,13 +87,6 @@ def test_a_misspelt_argument_is_named():
         pool_state(X, X, X, bandwith=2.0)
 
 
-def test_sparse_matrices_are_refused():
-    from scipy.sparse import csr_array
-
-    with pytest.raises(TypeError, match=r"key is a sparse matrix.*key.toarray\(\)"):
-        pool(X, csr_array(np.eye(3)), X)
-
-
 def test_torch_tensors_are_sent_to_the_other_door():
     torch = pytest.importorskip("torch", reason="torch is an optional extra")
     with pytest.raises(TypeError, match=r"value is a torch tensor.*value.detach\(\).cpu\(\).numpy\(\)"):
@@ -113,50 +107,6 @@ def test_a_class_of_torch_is_recognised_without_importing_torch():
     tensor = type("Tensor", (), {"__module__": "torch"})()
     with pytest.raises(TypeError, match="key is a torch tensor"):
         pooling_weights(X, tensor)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"bandwidth": "lo"}, "bandwidth must be a positive number, one per column, or one of 'loo'"),
-        ({"bandwidth": -1.0}, "bandwidth must be positive"),
-        ({"bandwidth": [1.0, 1.0]}, "one per column"),
-        ({"kernel": "epanechikov"}, "did you mean 'epanechnikov'"),
-        ({"empty": "maybe"}, "empty must be one of"),
-        ({"composition": "sum"}, "composition must be"),
-        ({"algorithm": "magic"}, "unknown algorithm"),
-    ],
-)
-def test_estimators_say_what_is_wrong(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1.0, -1.0, 1.0], "sample_weight must not be negative"),
-        ([0.0, 0.0, 0.0], "sample_weight is zero"),
-        ([1.0, np.nan, 1.0], "sample_weight holds nan"),
-        ([1.0, 1.0], "sample_weight must have one entry"),
-    ],
-)
-def test_sample_weights_say_what_is_wrong(weight, message):
-    with pytest.raises(ValueError, match=message):
-        NadarayaWatsonRegressor().fit(X[:, None], X, sample_weight=weight)
-
-
-@pytest.mark.parametrize("make", [np.array, lambda rows: np.array(rows, dtype=object), list])
-def test_text_is_not_read_as_numbers(make):
-    """scikit-learn would read "1" as 1."""
-    text, numbers = make([["1"], ["2"], ["3"]]), X[:, None]
-    for model in (NadarayaWatsonRegressor(bandwidth=1.0), NadarayaWatsonClassifier(bandwidth=1.0)):
-        with pytest.raises(ValueError, match="column 0 of X holds text such as"):
-            model.fit(text, [0, 1, 1])
-        with pytest.raises(ValueError, match="column 0 of X holds text such as"):
-            model.fit(numbers, [0, 1, 1]).predict(text)
-    with pytest.raises(ValueError, match=r"y must hold numbers, got text such as|could not convert"):
-        NadarayaWatsonRegressor(bandwidth=1.0).fit(numbers, make(["1", "2", "3"]))
 
 
 ESTIMATORS = [
@@ -298,21 +248,15 @@ def test_no_parameter_is_printed_whole(kind, value):
             assert "truth value" not in message, (name, message)
 
 
+OF_MODELS = ("confidence_interval", "prediction_interval", "conditional_distribution")
+
+
 @pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["confidence_interval", "prediction_interval", "conditional_distribution"])
+@pytest.mark.parametrize("name", [*OF_MODELS, "quantile", "interval", "quantile_interval", "sample"])
 def test_no_argument_of_a_method_is_printed_whole(name, value):
     model = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(9.0)[:, None], np.arange(9.0) % 4)
-    check_messages(partial(getattr(model, name), X[:, None]), value)
-
-
-@pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["quantile", "interval", "quantile_interval", "sample"])
-def test_no_argument_of_a_distribution_is_printed_whole(name, value):
-    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(9.0)[:, None], np.arange(9.0) % 4)
-    check_messages(getattr(model.conditional_distribution(X[:, None]), name), value)
-
-
-def check_messages(call, value):
+    of_distribution = model.conditional_distribution(X[:, None])
+    call = partial(getattr(model, name), X[:, None]) if name in OF_MODELS else getattr(of_distribution, name)
     for argument in inspect.signature(call).parameters:
         if argument in ("X", "y", "X_calibration", "y_calibration", "groups"):
             continue
@@ -333,21 +277,6 @@ def test_complex_inputs_are_not_printed(kind):
         with pytest.raises(ValueError, match=r"X must hold real numbers, got ndarray of shape \(200, 1\)") as caught:
             call()
         assert len(str(caught.value)) < 200
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "remedy"),
-    [
-        ({"kernel": 1.5}, TypeError, r"kernel must be a name .* got 1.5; a bandwidth is bandwidth=1.5$"),
-        ({"kernel": "loo"}, ValueError, "use bandwidth='loo'$"),
-        ({"bandwidth": None}, TypeError, "bandwidth must be a positive number.*'regularised'.*got None; leave it out"),
-        ({"bandwidth": True}, TypeError, "bandwidth must be a positive number.*got True"),
-        ({"composition": "products"}, ValueError, "got 'products'; did you mean 'product'"),
-    ],
-)
-def test_parameters_in_the_place_of_others(parameters, error, remedy):
-    with pytest.raises(error, match=remedy):
-        NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
 
 
 @pytest.mark.parametrize(
@@ -405,11 +334,6 @@ def test_synonyms_lead_to_names_that_there_are():
     assert {meant for candidates in SYNONYMS.values() for meant in candidates} <= known
 
 
-def test_suggestions_for_classes_are_for_classes():
-    with pytest.raises(ValueError, match="did you mean 'log_loss'"):
-        NadarayaWatsonClassifier(bandwidth="auto").fit(X[:, None], [0, 1, 1])
-
-
 def test_the_package_lists_its_public_names():
     assert set(kernpool.__all__) <= set(dir(kernpool))
     listed = {name for name in dir(kernpool) if not name.startswith("_")}
@@ -458,13 +382,6 @@ def test_no_error_names_an_internal_class():
     assert [(at, pattern.search(text)[0]) for _, at, text in raise_sites() if pattern.search(text)] == []
 
 
-def test_errors_of_python_name_no_option_of_the_command_line():
-    """But for what reads tables as people have them, which only the command line does."""
-    option = re.compile(r"(?<![\w-])--[a-z]")
-    found = [at for path, at, text in raise_sites() if path.parts[0] not in ("cli", "tables") and option.search(text)]
-    assert found == []
-
-
 def test_slips_are_answered_with_the_remedy():
     X = np.random.default_rng(0).uniform(size=(20, 2))
     y = X[:, 0]
@@ -473,6 +390,13 @@ def test_slips_are_answered_with_the_remedy():
         model.predict(X, X)
     with pytest.raises(ValueError, match="X has 20 rows and y 4; pass one value of y for each row"):
         model.fit(X, y[:4])
+    for weight, message in (
+        (-y, "sample_weight must not be negative"),
+        (0 * y, "sample_weight is zero"),
+        (y[:4], "sample_weight must have one entry"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, sample_weight=weight)
     with pytest.raises(ValueError, match="which are no classes; use NadarayaWatsonRegressor"):
         NadarayaWatsonClassifier().fit(X, y)
     with pytest.raises(TypeError, match="folder must be the path of a saved model, got 3"):
@@ -487,3 +411,23 @@ def test_values_without_a_length_are_named_in_messages():
         NadarayaWatsonRegressor(kernel=sparse.csr_matrix(np.eye(3))).fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(TypeError, match="missing"):
         kernpool.RunningPool.update()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "remedy"),
+    [
+        ({"kernel": 1.5}, TypeError, r"kernel must be a name .* got 1.5; a bandwidth is bandwidth=1.5$"),
+        ({"kernel": "loo"}, ValueError, "use bandwidth='loo'$"),
+        ({"bandwidth": None}, TypeError, "bandwidth must be a positive number.*'regularised'.*got None; leave it out"),
+        ({"bandwidth": True}, TypeError, "bandwidth must be a positive number.*got True"),
+        ({"composition": "products"}, ValueError, "got 'products'; did you mean 'product'"),
+    ],
+)
+def test_parameters_in_the_place_of_others(parameters, error, remedy):
+    with pytest.raises(error, match=remedy):
+        NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
+
+
+def test_suggestions_for_classes_are_for_classes():
+    with pytest.raises(ValueError, match="did you mean 'log_loss'"):
+        NadarayaWatsonClassifier(bandwidth="auto").fit(X[:, None], [0, 1, 1])

@@ -52,14 +52,6 @@ def test_a_reference_and_not_the_rows(model, folder, data):
         assert (again.n_features_in_, hasattr(again, "key_")) == (1, False)
 
 
-def test_several_targets(data, tmp_path):
-    model = LocalLinearRegressor(bandwidth=0.5).fit(data, ["1", "2"])
-    save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    assert again.predict(QUERY).shape == (7, 2)
-    np.testing.assert_array_equal(again.predict(QUERY), model.predict(QUERY))
-
-
 def test_the_fingerprint_is_that_of_the_fit(data, tmp_path):
     whole = data.read_bytes()
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(data, "1")
@@ -178,17 +170,6 @@ def test_an_edit_by_hand(folder):
 
 def test_rows_that_lie_in_no_file(tmp_path):
     model = NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([([0.0, 1.0], [0.0, 1.0])]))
-    with pytest.raises(TypeError, match="lie in no file"):
+    with pytest.raises(TypeError, match=r"the rows of this model lie in no file.*or to arrays, which are saved"):
         save_model(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_disk_is_named(model, tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError, match="No space left on device; nothing was written") as caught:
-        save_model(model, tmp_path / "model")
-    assert caught.value.filename == str(tmp_path / "model")
-    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
