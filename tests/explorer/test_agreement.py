@@ -1,13 +1,12 @@
 """The page's numbers are those of the engine: every weight, value and slope, in a real browser."""
 
-import warnings
 from functools import cache
 
 import numpy as np
 import pytest
 
 import kernpool
-from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, Problem, RankDeficiencyWarning
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.local_fit import RANK_TOLERANCE
 from kernpool.estimators.fitted_model import problem_of
@@ -16,6 +15,8 @@ from kernpool.pooling.weights import weight_rows
 from tests.support.browser import ask
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
+# Where the engine warns, the page shows the same numbers.
+pytestmark = pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning", "ignore::kernpool.RankDeficiencyWarning")
 KERNELS = kernpool.kernel_names()[:11]
 BANDWIDTHS = (0.003, 0.02, 0.1, 0.5, 3.0, 1e6)
 # Of what lies between weights of a fit and the rounding of its logits, which are up to 745.
@@ -213,12 +214,9 @@ def test_levels(page, model, unordered, ordered):
             smoothing=list(smoothing),
             **({"ridge": 0.0} if degree else {}),
         ).fit(rows, y)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EmptyWindowWarning)
-            warnings.simplefilter("ignore", RankDeficiencyWarning)
-            value = fitted.predict(query)
-            plain = problem_of(fitted, query, warn=False)
-            alpha = np.concatenate([part for _, part in weight_rows(plain)])  # of a plane, too: weights, not shares
+        value = fitted.predict(query)
+        plain = problem_of(fitted, query, warn=False)
+        alpha = np.concatenate([part for _, part in weight_rows(plain)])  # of a plane, too: weights, not shares
         what = f"{kernel} {smoothing}"
         assert_close(unpacked(reply["weight"], m, n), np.nan_to_num(alpha), WEIGHTS, f"weights, {what}")
         assert_close(unpacked(reply["values"]), value, VALUES * np.ptp(y), f"values, {what}")

@@ -5,10 +5,8 @@ import pandas as pd
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore
-from tests.support.browser import opened
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
 
-SIZE = {"width": 1200, "height": 1000}
 REGIONS = ("north", "south", "west")
 
 
@@ -39,11 +37,8 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def page(browser, model, tmp_path_factory):
-    path = explore(model, language="en").to_html(tmp_path_factory.mktemp("panels") / "table.html")
-    with opened(browser, path.as_uri(), viewport=SIZE) as found:
-        found.wait_for_selector("[data-panel=relevance] table")
-        wait_until_idle(found)
+def page(shown, model):
+    with shown(explore(model)) as found:
         yield found
 
 
@@ -53,11 +48,8 @@ def classifier():
 
 
 @pytest.fixture(scope="module")
-def class_page(browser, classifier, tmp_path_factory):
-    path = explore(classifier, language="en").to_html(tmp_path_factory.mktemp("panels") / "classes.html")
-    with opened(browser, path.as_uri(), viewport=SIZE) as found:
-        found.wait_for_selector("[data-panel=classes] svg")
-        wait_until_idle(found)
+def class_page(shown, classifier):
+    with shown(explore(classifier)) as found:
         yield found
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, explore, pool, pooling_weights
 from kernpool.datasets import make_sine_linear, make_sine_power
-from tests.support.browser import opened
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
 
 SAMPLE = make_sine_power(random_state=0)
@@ -15,27 +14,33 @@ X, Y = SAMPLE.x_train, SAMPLE.y_train
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
-    path = explore("make_sine_power", language="en").to_html(tmp_path_factory.mktemp("panels") / "sine.html")
-    with opened(browser, path.as_uri(), viewport={"width": 1600, "height": 1000}, reduced_motion="reduce") as found:
-        found.wait_for_selector("[data-panel=training] svg")
-        wait_until_idle(found)
+def page(shown):
+    with shown(explore("make_sine_power"), viewport={"width": 1600, "height": 1000}, reduced_motion="reduce") as found:
         yield found
+
+
+def choose(page, generator, seed):
+    page.locator("[data-option=generator]").select_option(generator)
+    page.locator("[data-option=seed]").select_option(str(seed))
+
+
+def enter(part, option, text):
+    part.locator(f"[data-option={option}]").fill(text)
+    part.locator(f"[data-option={option}]").press("Enter")
+
+
+def slider_value(page, name):
+    """Return what the slider of a panel stands at: the query of the heat map, the bandwidth of the path."""
+    return float(panel(page, name).locator("[role=slider]").get_attribute("aria-valuenow"))
 
 
 @pytest.fixture
 def fresh(page):
-    page.locator("[data-option=generator]").select_option("make_sine_power")
-    page.locator("[data-option=seed]").select_option("0")
+    choose(page, "make_sine_power", 0)
     if page.locator("[data-control=model]").is_enabled():
         page.locator("[data-control=model]").click()
     wait_until_idle(page)
     return page
-
-
-def bandwidth(page):
-    """Return the bandwidth of the view, from the text of the training or, more digits, of the path's slider."""
-    return float(panel(page, "path").locator("[role=slider]").get_attribute("aria-valuenow"))
 
 
 def loo_error(h, x=X, y=Y, kernel="gaussian"):
@@ -64,7 +69,7 @@ def descent(x, y, *, w=1.0, rate=0.5, epochs=5, summed=False):
 
 def test_cells_of_the_heat_map_are_the_weights_of_the_engine(fresh):
     found = numbers(fresh, "heat")
-    expected = pooling_weights(found["places"], np.sort(X), bandwidth=bandwidth(fresh))
+    expected = pooling_weights(found["places"], np.sort(X), bandwidth=slider_value(fresh, "path"))
     assert found["count"] == len(X)
     np.testing.assert_allclose(found["cells"].reshape(50, -1), expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found["places"], np.linspace(X.min(), X.max(), 50), rtol=1e-14)
@@ -83,8 +88,8 @@ def test_pixels_of_the_heat_map_darken_with_the_weights(fresh):
           return Array.from({ length: line.length / 4 }, (_, i) => line[4 * i] + line[4 * i + 1] + line[4 * i + 2]);
         }"""
     )
-    query = float(panel(fresh, "heat").locator("[role=slider]").get_attribute("aria-valuenow"))
-    weights = pooling_weights([query], np.sort(X), bandwidth=bandwidth(fresh))[0]
+    query = slider_value(fresh, "heat")
+    weights = pooling_weights([query], np.sort(X), bandwidth=slider_value(fresh, "path"))[0]
     centers = ((np.arange(50) + 0.5) / 50 * len(row)).astype(int)
     shade = 765 - np.array(row)[centers]
     assert np.corrcoef(shade, weights)[0, 1] > 0.97  # colours go by steps, and the row is that of the nearest place
@@ -99,12 +104,12 @@ def test_the_heat_map_moves_the_query_by_pointer_and_keys(fresh):
     wait_until_idle(fresh)
     span = X.max() - X.min()
     expected = X.min() + (0.25 * 50 - 0.5) / 49 * span  # 50 rows, the first and the last centered on the ends
-    assert float(slider.get_attribute("aria-valuenow")) == pytest.approx(expected, abs=span / 200)
-    before = float(slider.get_attribute("aria-valuenow"))
+    assert slider_value(fresh, "heat") == pytest.approx(expected, abs=span / 200)
+    before = slider_value(fresh, "heat")
     press(fresh, slider, "ArrowDown", 3)
-    assert float(slider.get_attribute("aria-valuenow")) == pytest.approx(before + 3 * span / 49, rel=1e-9)
+    assert slider_value(fresh, "heat") == pytest.approx(before + 3 * span / 49, rel=1e-9)
     press(fresh, slider, "Home")
-    assert float(slider.get_attribute("aria-valuenow")) == X.min()
+    assert slider_value(fresh, "heat") == X.min()
     fresh.mouse.move(box["x"] + 0.501 * box["width"], box["y"] + 2)
     assert "number 26 of the sorted keys: weight" in panel(fresh, "heat").locator(".kx-readout").inner_text()
 
@@ -122,20 +127,20 @@ def test_the_path_is_that_of_the_engine_and_so_is_its_minimum(fresh):
 def test_the_path_sets_the_bandwidth_and_its_mark_follows(fresh):
     path = panel(fresh, "path")
     slider = path.locator("[role=slider]")
-    before = bandwidth(fresh)
+    before = slider_value(fresh, "path")
     press(fresh, slider, "ArrowRight", 2)
-    assert bandwidth(fresh) == pytest.approx(before * 1.05**2, rel=1e-9)
+    assert slider_value(fresh, "path") == pytest.approx(before * 1.05**2, rel=1e-9)
     grid = numbers(fresh, "path")["grid"]
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     fresh.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 20)
     wait_until_idle(fresh)
-    assert bandwidth(fresh) == pytest.approx(grid[0] * (grid[-1] / grid[0]) ** 0.75, rel=0.02)
+    assert slider_value(fresh, "path") == pytest.approx(grid[0] * (grid[-1] / grid[0]) ** 0.75, rel=0.02)
     mark = path.locator(".kx-query").bounding_box()
     assert mark["x"] + mark["width"] / 2 == pytest.approx(box["x"] + 0.75 * box["width"], abs=2)
     path.locator("[data-action=minimum]").click()
     wait_until_idle(fresh)
-    assert bandwidth(fresh) == pytest.approx(numbers(fresh, "path")["minimum"]["h"], rel=1e-12)
+    assert slider_value(fresh, "path") == pytest.approx(numbers(fresh, "path")["minimum"]["h"], rel=1e-12)
     np.testing.assert_array_equal(numbers(fresh, "path")["grid"], grid)  # the mark moves, not the axis
 
 
@@ -153,7 +158,7 @@ def test_empty_windows_are_counted_and_said(fresh):
 
 
 def test_residuals_are_those_of_the_engine_and_a_click_selects_the_row(fresh):
-    h = bandwidth(fresh)
+    h = slider_value(fresh, "path")
     found, fit = numbers(fresh, "residuals"), pool(X, X, Y, bandwidth=h, exclude_self=True)
     np.testing.assert_allclose(found["value"], fit, rtol=0, atol=1e-10)
     np.testing.assert_allclose(found["residual"], Y - fit, rtol=0, atol=1e-10)
@@ -162,7 +167,7 @@ def test_residuals_are_those_of_the_engine_and_a_click_selects_the_row(fresh):
     press(fresh, slider, "End")
     last = int(np.argmax(fit))
     assert f"Row {last}:" in part.locator(".kx-readout").inner_text()
-    query = float(panel(fresh, "heat").locator("[role=slider]").get_attribute("aria-valuenow"))
+    query = slider_value(fresh, "heat")
     assert query == X[last]
     part.locator("select").select_option("x")
     press(fresh, slider, "Home")
@@ -172,8 +177,7 @@ def test_residuals_are_those_of_the_engine_and_a_click_selects_the_row(fresh):
 @pytest.mark.parametrize(("make", "seed"), [(make_sine_power, 0), (make_sine_linear, 3)])
 def test_training_is_gradient_descent_as_it_is_taught(fresh, make, seed):
     """Rate 0.5 on w from 1, full batch, the mean of squared leave-one-out errors."""
-    fresh.locator("[data-option=generator]").select_option(make.__name__)
-    fresh.locator("[data-option=seed]").select_option(str(seed))
+    choose(fresh, make.__name__, seed)
     part = panel(fresh, "training")
     part.locator("[data-action=reset]").click()
     for _ in range(5):
@@ -186,7 +190,7 @@ def test_training_is_gradient_descent_as_it_is_taught(fresh, make, seed):
     np.testing.assert_allclose(found["losses"], losses, rtol=0, atol=1e-10)
     assert losses[-1] == pytest.approx(loo_error(1 / widths[-1], x, y), rel=1e-12)
     assert np.all(np.diff(losses) < 0)
-    assert bandwidth(fresh) == pytest.approx(1 / widths[-1], rel=1e-10)  # the explorer follows
+    assert slider_value(fresh, "path") == pytest.approx(1 / widths[-1], rel=1e-10)  # the explorer follows
     assert f"loss {losses[-1]:.5g}"[:10] in part.locator(".kx-readout").inner_text()
     weights = pooling_weights(numbers(fresh, "heat")["places"], x, bandwidth=1 / widths[-1])
     np.testing.assert_allclose(numbers(fresh, "heat")["cells"].reshape(50, -1), weights, rtol=0, atol=1e-10)
@@ -194,8 +198,7 @@ def test_training_is_gradient_descent_as_it_is_taught(fresh, make, seed):
 
 def test_playing_without_motion_jumps_to_the_last_epoch(fresh):
     part = panel(fresh, "training")
-    part.locator("[data-option=epochs]").fill("12")
-    part.locator("[data-option=epochs]").press("Enter")
+    enter(part, "epochs", "12")
     part.locator("[data-action=play]").click()
     wait_until_idle(fresh)
     np.testing.assert_allclose(numbers(fresh, "training")["widths"], descent(X, Y, epochs=12)[0], rtol=0, atol=1e-10)
@@ -209,8 +212,7 @@ def test_the_summed_loss_that_overshoots_is_said(fresh):
         if np.any(np.diff(descent(*make_sine_linear(random_state=seed)[:2], summed=True)[1]) > 0)
     ]
     part = panel(fresh, "training")
-    fresh.locator("[data-option=generator]").select_option("make_sine_linear")
-    fresh.locator("[data-option=seed]").select_option(str(seeds[0]))
+    choose(fresh, "make_sine_linear", seeds[0])
     part.locator("[data-option=loss]").select_option("sum")
     for _ in range(5):
         part.locator("[data-action=step]").click()
@@ -236,8 +238,7 @@ def wait_for_epochs(page, count):
 def test_training_plays_and_pauses(fresh):
     fresh.emulate_media(reduced_motion="no-preference")
     part = panel(fresh, "training")
-    part.locator("[data-option=epochs]").fill("40")
-    part.locator("[data-option=epochs]").press("Enter")
+    enter(part, "epochs", "40")
     play = part.locator("[data-action=play]")
     play.click()
     assert play.inner_text() == "Pause"
@@ -252,12 +253,10 @@ def test_training_plays_and_pauses(fresh):
 
 
 @pytest.mark.parametrize("x", [[1.0], [2.0, 2.0, 2.0], [0.0, 5.0]], ids=["one row", "a constant column", "two rows"])
-def test_few_rows_or_places_break_nothing(browser, tmp_path, x):
+def test_few_rows_or_places_break_nothing(shown, x):
     """`opened` fails on errors, and on attributes that are NaN."""
     model = NadarayaWatsonRegressor(bandwidth=1.0, kernel="boxcar").fit(np.array(x)[:, None], np.arange(len(x)))
-    path = explore(model, language="en").to_html(tmp_path / "few.html")
-    with opened(browser, path.as_uri(), viewport={"width": 900, "height": 900}) as page:
-        page.wait_for_selector("[data-panel=heat] .kx-readout:not(:empty)")
+    with shown(explore(model), viewport={"width": 900, "height": 900}) as page:
         for slider in page.locator("section [role=slider]").all():
             for key in ("ArrowRight", "End", "Home"):
                 press(page, slider, key)
@@ -268,30 +267,23 @@ def test_few_rows_or_places_break_nothing(browser, tmp_path, x):
 
 def test_a_step_that_leaves_the_numbers_is_said_and_keeps_the_epochs_before(fresh):
     part = panel(fresh, "training")
-    part.locator("[data-option=rate]").fill("1e308")
-    part.locator("[data-option=rate]").press("Enter")
+    enter(part, "rate", "1e308")
     part.locator("[data-action=play]").click()
     wait_until_idle(fresh)
     assert "became infinite" in part.locator("[role=status]").inner_text()
     assert len(numbers(fresh, "training")["widths"]) >= 1
-    part.locator("[data-option=rate]").fill("0.5")
-    part.locator("[data-option=rate]").press("Enter")
+    enter(part, "rate", "0.5")
     wait_until_idle(fresh)
     assert part.locator("[role=status]").inner_text() == ""
 
 
-def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(browser, tmp_path):
+def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(shown):
     weight, group = 1.0 + np.arange(len(X)) % 5, np.arange(len(X)) // 5
     weighted = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, sample_weight=weight)
-    path = explore(weighted, language="en").to_html(tmp_path / "weighted.html")
-    with opened(browser, path.as_uri()) as page:
-        page.wait_for_selector("[data-panel=residuals] svg")
-        wait_until_idle(page)
+    with shown(explore(weighted)) as page:
         text = panel(page, "residuals").locator("svg").get_attribute("aria-label")
         root = float(re.search(r"root mean square ([\d.]+),", text)[1])
         assert root == pytest.approx(np.sqrt(weighted.leave_one_out().error), rel=6e-3)
     grouped = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, groups=group)
-    path = explore(grouped, language="en").to_html(tmp_path / "grouped.html")
-    with opened(browser, path.as_uri()) as page:
-        page.wait_for_selector("[data-panel=residuals] svg")
+    with shown(explore(grouped)) as page:
         assert panel(page, "training").count() == 0

@@ -1,21 +1,15 @@
 """What the page says of errors, left-out rows, intervals and gradient descent is what the engine says."""
 
-import warnings
-
 import numpy as np
 import pytest
 
-from kernpool import (
-    EmptyWindowWarning,
-    InferenceWarning,
-    LocalLinearRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    RankDeficiencyWarning,
-)
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from tests.support.browser import ask
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
+# Where the engine warns, the page shows the same numbers.
+WARNINGS = ("EmptyWindowWarning", "RankDeficiencyWarning", "InferenceWarning")
+pytestmark = pytest.mark.filterwarnings(*(f"ignore::kernpool.{name}" for name in WARNINGS))
 LEFT_OUT = """(payload, settings) => {
   const data = readData(payload), steps = leftOut(makePool(data, settings), data);
   let step = steps.next();
@@ -66,11 +60,8 @@ def fitted(x, y, weight, kernel, h, degree, ridge=0.0, **options):
 def test_rows_are_left_out(page, kernel, situation, degree, ridge):
     x, y, weight = rows(situation)
     for h in (0.05, 0.3):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EmptyWindowWarning)
-            warnings.simplefilter("ignore", RankDeficiencyWarning)
-            model = fitted(x, y, weight, kernel, [h] * x.shape[1], degree, ridge)
-            expected = model.leave_one_out()
+        model = fitted(x, y, weight, kernel, [h] * x.shape[1], degree, ridge)
+        expected = model.leave_one_out()
         widths = [h] * x.shape[1]
         found = ask(page, LEFT_OUT, payload_of_arrays(x, y, weight), settings(kernel, widths, degree, ridge=ridge))
         value = unpacked(found["value"])
@@ -88,11 +79,8 @@ def test_rows_are_left_out(page, kernel, situation, degree, ridge):
 def test_groups_are_left_out_together(page, kernel, situation, degree):
     x, y, weight = rows(situation)
     group, widths = np.arange(len(y)) // 7, [0.25] * x.shape[1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptyWindowWarning)
-        warnings.simplefilter("ignore", RankDeficiencyWarning)
-        model = LocalLinearRegressor(kernel, widths, ridge=0.0) if degree else NadarayaWatsonRegressor(kernel, widths)
-        expected = model.fit(x, y, sample_weight=weight, groups=group).leave_one_out()
+    model = LocalLinearRegressor(kernel, widths, ridge=0.0) if degree else NadarayaWatsonRegressor(kernel, widths)
+    expected = model.fit(x, y, sample_weight=weight, groups=group).leave_one_out()
     payload = payload_of_arrays(x, y, weight) | {"group": packed(group)}
     # What empty windows become elsewhere makes no difference.
     found = ask(page, LEFT_OUT, payload, settings(kernel, widths, degree, empty="zero"))
@@ -121,13 +109,9 @@ def test_of_classes(page):
 def test_empty_windows(page, empty):
     x, y, weight = rows("frequencies")
     query = np.array([-5.0, 0.5, 1.5, 9.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptyWindowWarning)
-        expected = (
-            NadarayaWatsonRegressor("triangular", 0.2, empty=empty)
-            .fit(x, y, sample_weight=weight)
-            .predict(query[:, None])
-        )
+    expected = (
+        NadarayaWatsonRegressor("triangular", 0.2, empty=empty).fit(x, y, sample_weight=weight).predict(query[:, None])
+    )
     found = unpacked(
         ask(page, CURVE, payload_of_arrays(x, y, weight), settings("triangular", 0.2, empty=empty), query.tolist())
     )
@@ -154,13 +138,10 @@ def test_intervals(page, kernel, situation, degree, method):
     h = [0.15 if kernel != "epanechnikov" else 0.35] * x.shape[1]
     query = np.full((9, x.shape[1]), 0.4)
     query[:, 0] = np.linspace(0.02, 0.98, 9)
-    with warnings.catch_warnings():
-        for kind in (EmptyWindowWarning, RankDeficiencyWarning, InferenceWarning):
-            warnings.simplefilter("ignore", kind)
-        model = fitted(x, y, weight, kernel, h, degree)
-        expected = [model.confidence_interval(query, method=method)]
-        if situation != "columns":
-            expected.append(model.confidence_interval(query, method=method, simultaneous="tube"))
+    model = fitted(x, y, weight, kernel, h, degree)
+    expected = [model.confidence_interval(query, method=method)]
+    if situation != "columns":
+        expected.append(model.confidence_interval(query, method=method, simultaneous="tube"))
     for simultaneous, interval in enumerate(expected):
         found = ask(
             page,

@@ -4,20 +4,16 @@ import numpy as np
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, explore
-from tests.support.browser import opened, violations
+from tests.support.browser import violations
 from tests.support.explorer_view import control, facts, number, settle
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
+def page(shown):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 5, (60, 2))
     y = np.sin(X[:, 0]) + X[:, 1]
-    path = explore(X, y, bandwidth=[0.4, 0.8], title="two columns").to_html(
-        tmp_path_factory.mktemp("view") / "two.html"
-    )
-    with opened(browser, path.as_uri(), viewport={"width": 1200, "height": 1000}, locale="en-US") as found:
-        found.wait_for_selector("path.kp-curve[d]", state="attached")
+    with shown(explore(X, y, bandwidth=[0.4, 0.8], title="two columns")) as found:
         yield found
 
 
@@ -103,13 +99,10 @@ def test_two_columns_have_two_bandwidths_of_which_the_grip_drags_that_of_the_axi
     assert after[1] != before[1]
 
 
-def test_more_rows_than_a_path_holds_are_painted(browser, tmp_path):
+def test_more_rows_than_a_path_holds_are_painted(shown):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 5, (2500, 1))
-    path = explore(X, np.sin(X[:, 0]), bandwidth=0.2).to_html(tmp_path / "many.html")
-    with opened(browser, path.as_uri(), viewport={"width": 900, "height": 900}) as page:
-        page.wait_for_selector("path.kp-curve[d]", state="attached")
-        settle(page)
+    with shown(explore(X, np.sin(X[:, 0]), bandwidth=0.2), viewport={"width": 900, "height": 900}) as page:
         assert page.locator("path.kp-points").get_attribute("d") is None
         ink = """() => [...document.querySelectorAll("[data-panel=scatter] canvas")].map((canvas) => {
           const { width, height } = canvas;
@@ -150,14 +143,10 @@ def test_keys_act_with_the_focus_inside_and_are_listed(page):
     assert sliders.evaluate_all(read) != before  # that of the axis
 
 
-# A fixture.
-def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(browser, tmp_path):
+def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(shown):
     X = np.arange(120.0)[:, None]
     model = NadarayaWatsonClassifier(bandwidth=8.0).fit(X, np.array(list("abcdef"))[np.arange(120) // 20])
-    path = explore(model, query=[110.0], language="en").to_html(tmp_path / "classes.html")
-    with opened(browser, path.as_uri()) as page:
-        page.wait_for_selector("path.kp-curve[d]", state="attached")
-        settle(page)
+    with shown(explore(model, query=[110.0])) as page:
         for part in ("path.kp-curve", ".kp-key-class path"):
             dashes = page.locator(part).evaluate_all(
                 "(all) => all.map((path) => path.getAttribute('stroke-dasharray'))"

@@ -1,48 +1,25 @@
-"""A link restores the view, "copy as Python" reproduces it, and both languages say the same."""
+"""A link restores the view, and both languages say the same."""
 
 import json
 import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import kernpool.explorer as explorer_room
+import kernpool.explorer as package
 from kernpool import explore
 from kernpool.explorer.explore import _framed
 from tests.support.browser import opened
 from tests.support.explorer_view import control, copied, facts, link_state, number, settle, state
 
-WORDS = {
-    path.stem: json.loads(path.read_text("utf-8")) for path in Path(explorer_room.__file__).parent.glob("words/*.json")
-}
+WORDS = {path.stem: json.loads(path.read_text("utf-8")) for path in Path(package.__file__).parent.glob("words/*.json")}
 SIZE = {"width": 1200, "height": 1000}
-TABLE = """
-import numpy as np, pandas as pd
-rng = np.random.default_rng(0)
-size, town, age = rng.uniform(0, 9, 80), rng.choice(["north", "south"], 80), rng.uniform(0, 3, 80)
-X = pd.DataFrame({"size": size, "town": town, "age": age})
-y = X["size"] + (X["town"] == "north") + X["age"] ** 2 + rng.normal(0, 0.1, 80)
-"""
-CLASSES = """
-import numpy as np
-rng = np.random.default_rng(1)
-X = rng.uniform(0, 3, (60, 1))
-y = np.array(["low", "middle", "high"])[np.clip((X[:, 0] + rng.normal(0, 0.3, 60)).astype(int), 0, 2)]
-"""
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("links")
-
-
-@pytest.fixture(scope="module")
-def page(browser, folder):
-    path = explore("make_sine_power", seed=0).to_html(folder / "sine.html")
-    with opened(browser, path.as_uri(), viewport=SIZE, locale="en-US") as found:
-        found.wait_for_selector("path.kp-curve[d]", state="attached")
+def page(shown):
+    with shown(explore("make_sine_power", seed=0)) as found:
         yield found
 
 
@@ -148,63 +125,6 @@ def test_a_hash_of_which_one_part_is_good_restores_that_part(page):
     assert control(page, "kernel").input_value() == "laplace"
 
 
-def run_copied(page, load=""):
-    code = copied(page, "copy.python")
-    names = {}
-    exec(load, names)
-    exec(code, names)
-    return code, names
-
-
-def test_copied_python_reproduces_the_view_of_a_generator(page):
-    control(page, "kernel").select_option("gaussian")
-    control(page, "degree").select_option("1")
-    control(page, "bandwidth-0").fill("250")
-    control(page, "query").fill("77")
-    settle(page)
-    code, names = run_copied(page)
-    assert "LocalLinearRegressor" in code
-    assert "make_sine_power(random_state=0)" in code
-    assert names["model"].bandwidth_.tolist() == state(page)["h"]
-    assert names["query"] == [state(page)["query"]]
-    assert number(facts(page)["Estimate"]) == pytest.approx(names["model"].predict(names["query"])[0], rel=6e-4)
-
-
-def test_copied_python_reproduces_columns_of_all_kinds(browser, folder):
-    names = {}
-    exec(TABLE, names)
-    model = explore(names["X"], names["y"], bandwidth=[2.0, 1.0], smoothing=[0.3], load=TABLE, target="price")
-    path = model.to_html(folder / "table.html")
-    with opened(browser, path.as_uri(), viewport=SIZE, locale="en-US") as page:
-        page.wait_for_selector("path.kp-curve[d]", state="attached")
-        control(page, "composition").select_option("product")
-        control(page, "smoothing-0").fill("100")
-        settle(page)
-        code, names = run_copied(page)
-        assert 'composition="product"' in code
-        assert "unordered=[1]" in code
-        found = names["model"].predict(names["query"])[0]
-        assert number(facts(page)["Estimate"]) == pytest.approx(found, rel=6e-4)
-        size = names["model"].get_prediction(names["query"]).effective_sample_size[0]
-        assert number(facts(page)["Effective sample size"]) == pytest.approx(size, rel=6e-3)
-        assert isinstance(names["query"], pd.DataFrame)
-
-
-def test_copied_python_reproduces_probabilities(browser, folder):
-    names = {}
-    exec(CLASSES, names)
-    path = explore(names["X"], names["y"], load=CLASSES, target="level").to_html(folder / "classes.html")
-    with opened(browser, path.as_uri(), viewport=SIZE, locale="en-US") as page:
-        page.wait_for_selector("path.kp-curve[d]", state="attached")
-        control(page, "bandwidth-0").fill("240")
-        settle(page)
-        _, names = run_copied(page)
-        expected = names["model"].predict_proba(names["query"])[0]
-        shown = [number(facts(page)[f"P({name})"]) for name in names["model"].classes_]
-        assert shown == pytest.approx(expected.tolist(), rel=6e-4)
-        assert page.locator("path.kp-curve").count() == 3
-
-
 def test_a_switch_of_language_changes_every_text_and_keeps_the_focus_and_the_state(page):
     before = state(page)
     control(page, "language").click()
@@ -233,7 +153,7 @@ def test_both_languages_have_the_same_texts_with_the_same_gaps():
 
 
 def test_every_text_that_sources_ask_for_exists():
-    sources = "\n".join(path.read_text("utf-8") for path in (Path(explorer_room.__file__).parent / "js").glob("*.js"))
+    sources = "\n".join(path.read_text("utf-8") for path in (Path(package.__file__).parent / "js").glob("*.js"))
     asked = set(re.findall(r"\bwords\(\"([^\"]+)\"", sources))
     assert len(asked) > 30
     beginnings = {name for name in asked if name.endswith(".")}  # to which a value is added

@@ -7,7 +7,6 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
 from kernpool.datasets import make_sine_power
-from tests.support.browser import opened
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 SAMPLE = make_sine_power(random_state=0)
@@ -15,13 +14,9 @@ X, Y = SAMPLE.x_train[:, None], SAMPLE.y_train
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
+def page(shown):
     """One page for all tests: each begins with the model's settings and a query in the middle."""
-    path = explore(SAMPLE, bandwidth=0.25, empty="nan", title="sine").to_html(
-        tmp_path_factory.mktemp("view") / "sine.html"
-    )
-    with opened(browser, path.as_uri(), viewport={"width": 1200, "height": 1000}, locale="en-US") as found:
-        found.wait_for_selector("path.kp-curve[d]", state="attached")
+    with shown(explore(SAMPLE, bandwidth=0.25, empty="nan", title="sine")) as found:
         yield found
 
 

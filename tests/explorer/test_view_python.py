@@ -2,6 +2,7 @@
 
 import ast
 import re
+from contextlib import ExitStack
 
 import numpy as np
 import polars
@@ -9,10 +10,8 @@ import pytest
 
 import kernpool
 from kernpool import explore
-from tests.support.browser import opened
 from tests.support.explorer_view import control, copied, facts, number, settle, state
 
-SIZE = {"width": 1200, "height": 1000}
 ROWS = "import numpy as np\nrng = np.random.default_rng(0)\nsize = rng.uniform(0, 9, 80)\n"
 ZIPS = """import pandas as pd
 X = pd.DataFrame({"size": size, "zip": rng.choice(["02139", "94305", "1"], 80)})
@@ -23,6 +22,10 @@ X = pd.DataFrame({"size": size, "town": pd.Categorical(rng.integers(0, 3, 80))})
 y = size + X["town"].astype(int) + rng.normal(0, 0.1, 80)
 """
 FRAME = ZIPS + 'import polars\nX = polars.DataFrame({"size": size, "zip": list(X["zip"])})\n'
+MORE = """import pandas as pd
+X = pd.DataFrame({"size": size, "town": rng.choice(["north", "south"], 80), "age": rng.uniform(0, 3, 80)})
+y = X["size"] + (X["town"] == "north") + X["age"] ** 2 + rng.normal(0, 0.1, 80)
+"""
 PAIRS = """import pandas as pd
 X = pd.DataFrame({"smoker": rng.choice(["no", "yes"], 80), "size": size})
 y = np.sin(size) + 2 * (X["smoker"] == "yes") + rng.normal(0, 0.2, 80)
@@ -30,50 +33,56 @@ y = np.sin(size) + 2 * (X["smoker"] == "yes") + rng.normal(0, 0.2, 80)
 LINE = "X, y = size[:, None], size + rng.normal(0, 0.1, 80)\n"
 
 
+CLASSES = """X = size[:, None]
+y = np.array(["low", "middle", "high"])[np.clip((size / 3 + rng.normal(0, 0.3, 80)).astype(int), 0, 2)]
+"""
+COUNTED = LINE + "sample_weight, groups = rng.integers(1, 5, 80), np.arange(80) // 4\n"
+
+
 @pytest.fixture
-def shown(browser, tmp_path):
+def made(shown):
     """Explore what some lines of Python make; return the page and the names that these lines made."""
-    pages = []
+    with ExitStack() as pages:
 
-    def show(load, make, **options):
-        names = {"kernpool": kernpool}
-        exec(load, names)
-        explorer = eval(make, {**names, "explore": lambda *a, **k: explore(*a, load=load, **k)})
-        context = opened(browser, explorer.to_html(tmp_path / "page.html").as_uri(), viewport=SIZE, locale="en-US")
-        page = context.__enter__()
-        pages.append(context)
-        page.wait_for_selector("path.kp-curve[d]", state="attached")
-        settle(page)
-        return page, names
+        def make(load, call):
+            names = {"kernpool": kernpool}
+            exec(load, names)
+            explorer = eval(call, {**names, "explore": lambda *a, **k: explore(*a, load=load, **k)})
+            return pages.enter_context(shown(explorer)), names
 
-    yield show
-    for context in pages:
-        context.__exit__(None, None, None)
+        yield make
 
 
-def run_copied(page, **known):
+def run_copied(page):
     """Run what is copied, its last call included; return the text and the names it made."""
     code = copied(page, "copy.python")
     tree = ast.parse(code)
     tree.body[-1] = ast.Assign([ast.Name("explorer", ast.Store())], tree.body[-1].value)
-    names = dict(known)
+    names = {}
     exec(compile(ast.fix_missing_locations(tree), "copied", "exec"), names)
     return code, names
 
 
 def assert_reproduces(page, names):
     model, query = names["model"], names["query"]
-    assert number(facts(page)["Estimate"]) == pytest.approx(model.predict(query)[0], rel=6e-4)
+    if hasattr(model, "classes_"):
+        shares = model.predict_proba(query)[0]
+        expected = {f"P({name})": share for name, share in zip(model.classes_, shares, strict=True)}
+    else:
+        expected = {"Estimate": model.predict(query)[0]}
+    said = facts(page)
+    assert {name: number(said[name]) for name in expected} == pytest.approx(expected, rel=6e-4)
     size = model.get_prediction(query).effective_sample_size[0]
-    assert number(facts(page)["Effective sample size"]) == pytest.approx(size, rel=6e-3)
+    assert number(said["Effective sample size"]) == pytest.approx(size, rel=6e-3)
+    assert model.bandwidth_.tolist() == state(page)["h"]
     again = names["explorer"].subject
     numeric, codes = again.query
     assert [*numeric, *codes] == state(page)["query"]
 
 
 @pytest.mark.parametrize("load", [ZIPS, NUMBERS, FRAME], ids=["text that looks like numbers", "numbers", "polars"])
-def test_levels_are_written_as_python_has_them(shown, load):
-    page, names = shown(ROWS + load, "explore(X, y, bandwidth=[2.0], smoothing=[0.2])")
+def test_levels_are_written_as_python_has_them(made, load):
+    page, names = made(ROWS + load, "explore(X, y, bandwidth=[2.0], smoothing=[0.2])")
     for code in ("0", "1", "2"):
         page.locator("[data-panel=slices] tbody select").select_option(code)
         settle(page)
@@ -83,45 +92,40 @@ def test_levels_are_written_as_python_has_them(shown, load):
         assert isinstance(names["query"], polars.DataFrame)
 
 
-def test_weights_and_groups_are_named_and_passed(shown):
-    load = ROWS + LINE + "weights, group = rng.integers(1, 5, 80), np.arange(80) // 4\n"
-    page, made = shown(
-        load,
-        "explore(kernpool.NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y, sample_weight=weights, groups=group))",
-    )
-    control(page, "bandwidth-0").fill("210")
-    settle(page)
-    code, names = run_copied(page, sample_weight=made["weights"], groups=made["group"])
-    assert "# sample_weight: " in code
-    assert "# groups: " in code
-    assert_reproduces(page, names)
-    assert names["model"].key_group_ is not None
+REGRESSOR = "explore(kernpool.NadarayaWatsonRegressor({}).fit({}){})"
 
 
-def test_a_level_that_no_row_has(shown):
-    make = 'kernpool.NadarayaWatsonRegressor(bandwidth=[1.0], smoothing=[0.3], unseen="unlike").fit(X, y)'
-    page, _ = shown(ROWS + ZIPS, f"explore({make}, query=[3.0, 'elsewhere'])")
-    control(page, "bandwidth-0").fill("210")
+@pytest.mark.parametrize(
+    ("load", "make", "moves", "said"),
+    [
+        (ROWS + COUNTED, REGRESSOR.format("bandwidth=0.4", "X, y, sample_weight=sample_weight, groups=groups", ""),
+         {"bandwidth-0": "210"}, ("# sample_weight: ", "# groups: ", "groups=groups")),
+        (ROWS + ZIPS, REGRESSOR.format('bandwidth=[1.0], smoothing=[0.3], unseen="unlike"', "X, y", ", query=[3, 'n']"),
+         {"bandwidth-0": "210"}, ('unseen="unlike"',)),
+        (ROWS + LINE, REGRESSOR.format('"boxcar", 0.5, empty="nearest"', "X, y", ""), {"degree": "1"},
+         ('empty="nearest"', "LocalLinearRegressor")),
+        (ROWS + MORE, "explore(X, y, bandwidth=[2.0, 1.0], smoothing=[0.3], target='price')",
+         {"composition": "product", "smoothing-0": "100"}, ('composition="product"', "unordered=[1]")),
+        (ROWS + CLASSES, "explore(X, y, target='level')", {"bandwidth-0": "240"}, ("NadarayaWatsonClassifier",)),
+        ("", "kernpool.explore('make_sine_power', seed=0)", {"degree": "1", "bandwidth-0": "250", "query": "77"},
+         ("LocalLinearRegressor", "make_sine_power(random_state=0)")),
+    ],
+    ids=["weights and groups", "no row's level", "empty windows", "columns of all kinds", "classes", "generator"],
+)  # fmt: skip
+def test_what_is_copied_reproduces_what_was_chosen(made, load, make, moves, said):
+    page, _ = made(load, make)
+    for name, value in moves.items():
+        (control(page, name).fill if value.isdigit() and name != "degree" else control(page, name).select_option)(value)
     settle(page)
     code, names = run_copied(page)
-    assert 'unseen="unlike"' in code
-    assert_reproduces(page, names)
-
-
-def test_empty_windows_stay_what_they_are_when_the_degree_changes(shown):
-    make = 'kernpool.NadarayaWatsonRegressor(kernel="boxcar", bandwidth=0.5, empty="nearest").fit(X, y)'
-    page, _ = shown(ROWS + LINE, f"explore({make})")
-    control(page, "degree").select_option("1")
-    settle(page)
-    _, names = run_copied(page)
-    assert names["model"].empty == "nearest"
+    assert [part for part in said if part not in code] == []
     assert_reproduces(page, names)
 
 
 @pytest.mark.parametrize("ridge", [0.7, None])
-def test_columns_of_two_levels_are_a_choice_and_written_as_levels(shown, ridge):
+def test_columns_of_two_levels_are_a_choice_and_written_as_levels(made, ridge):
     more = "" if ridge is None else f", ridge={ridge}, bandwidth=[1.5, 0.8]"
-    page, _ = shown(ROWS + PAIRS, f"explore(X, y, degree=1{more})")
+    page, _ = made(ROWS + PAIRS, f"explore(X, y, degree=1{more})")
     slices = page.locator("[data-panel=slices]")
     assert slices.locator("select").count() == 1
     assert slices.locator("input[type=range]").count() == 1
@@ -142,9 +146,9 @@ def test_columns_of_two_levels_are_a_choice_and_written_as_levels(shown, ridge):
     assert "yes" in page.locator("[data-part=compare]").inner_text()
 
 
-def test_lines_that_are_clipped(shown):
+def test_lines_that_are_clipped(made):
     load = ROWS + LINE + "X, y = np.array([[0.0], [1], [2], [2.2]]), np.array([0.0, 3, 5, 9])\n"
-    page, _ = shown(
+    page, _ = made(
         load,
         'explore(kernpool.LocalLinearRegressor(bandwidth=0.3, extrapolate="clip").fit(X, y), query=[2.28])',
     )
@@ -162,8 +166,8 @@ def test_lines_that_are_clipped(shown):
     assert "clip" not in run_copied(page)[0]
 
 
-def test_names_title_and_truth_of_a_generator(shown):
-    page, _ = shown("", "kernpool.explore('make_sine_linear', seed=2, target='price', language='en')")
+def test_names_title_and_truth_of_a_generator(made):
+    page, _ = made("", "kernpool.explore('make_sine_linear', seed=2, target='price', language='en')")
     page.locator("[data-option=seed]").select_option("5")
     settle(page)
     code, names = run_copied(page)
@@ -174,8 +178,8 @@ def test_names_title_and_truth_of_a_generator(shown):
     assert_reproduces(page, names)
 
 
-def test_a_truth_that_the_page_cannot_write_is_said(shown):
-    page, _ = shown(ROWS + LINE, "explore(X, y, bandwidth=1.0, truth=np.sin, title='a\"b')")
+def test_a_truth_that_the_page_cannot_write_is_said(made):
+    page, _ = made(ROWS + LINE, "explore(X, y, bandwidth=1.0, truth=np.sin, title='a\"b')")
     code, names = run_copied(page)
     assert re.search(r"^# .*truth=", code, re.MULTILINE)
     assert names["explorer"].subject.title == 'a"b'
@@ -188,17 +192,17 @@ y = np.sin(np.arange(80) / 9) + rng.normal(0, 0.1, 80)
 """
 
 
-def test_dates_and_durations(shown):
+def test_dates_and_durations(made):
     """Axes have ticks of dates, the query is a date, and what is copied runs and predicts what the page shows."""
     make = "explore(kernpool.NadarayaWatsonRegressor(bandwidth=[30.0, 2.0, 3.0]).fit(X, y))"
-    page, _ = shown(ROWS + DATES, make)
+    page, _ = made(ROWS + DATES, make)
     ticks = page.locator(".kp-axes text").all_text_contents()
     assert "day (UTC)" in ticks
     assert any(re.fullmatch(r"202[12]-\d\d", tick) for tick in ticks)
     slider = page.locator("input[type=range][aria-valuetext]").first
     assert re.search(r"\d{4}-\d\d-\d\d", slider.get_attribute("aria-valuetext"))
-    code, made = run_copied(page)
+    code, names = run_copied(page)
     assert re.search(r'datetime\.fromisoformat\("202[12]-', code)
     assert "timedelta(days=" in code
     estimate = number(facts(page)["Estimate"])
-    np.testing.assert_allclose(made["model"].predict(made["query"])[0], estimate, rtol=1e-3)
+    np.testing.assert_allclose(names["model"].predict(names["query"])[0], estimate, rtol=1e-3)
