@@ -16,7 +16,6 @@ from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import (
     UsageError,
     given,
-    in_options,
     need_output,
     parse_numbers,
     print_json,
@@ -29,7 +28,6 @@ from kernpool.data.model_format import check_model_folder
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
-from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.persistence import save_model
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.text_table import lines_of
@@ -99,7 +97,7 @@ def _has_levels(X: Any) -> bool:
 
 
 def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
-    """Build the unfitted estimator that the options describe; raise UsageError if they are invalid or conflict."""
+    """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
     planes = options.degree == "1"
     if classes:
         for name in ("degree", "extrapolate", "ridge", "plot"):
@@ -115,12 +113,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
         parameters["bandwidth"] = parse_numbers(options.bandwidth)
     parameters["smoothing"] = parse_numbers(options.smoothing, "--smoothing")
     kind = NadarayaWatsonClassifier if classes else LocalLinearRegressor if planes else NadarayaWatsonRegressor
-    model = kind(**parameters)
-    try:
-        check_parameters(model)
-    except ValueError as error:
-        raise UsageError(in_options(options, str(error))) from None
-    return model
+    return kind(**parameters)
 
 
 def check_outputs(options: argparse.Namespace) -> None:

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             run = getattr(import_module(f"kernpool.cli.{module}"), function)
             if hasattr(options, "force"):
-                import_module("kernpool.cli.outputs").refuse_inputs_as_outputs(options)
+                import_module("kernpool.cli.tables").refuse_inputs_as_outputs(options)
             run(options)
     except KeyboardInterrupt:
         text = "interrupted; nothing was written"

@@ -10,21 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.outputs import beside_inputs, records_of
 from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns, refuse_conflicts
-from kernpool.cli.tables import query_chunks, query_rows
-from kernpool.cli.terminal import (
-    UsageError,
-    in_options,
-    need_output,
-    parse_memory,
-    print_json,
-    progress_bar,
-    say,
-    say_notes,
-    say_notes_of_records,
-    split_names,
-)
+from kernpool.cli.tables import beside_inputs, query_chunks, query_rows, records_of
+from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, progress_bar, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import pool_at
@@ -74,10 +62,7 @@ def _load(options: argparse.Namespace, memory: int | None) -> tuple[Any, dict[st
     model.set_params(
         n_jobs=options.jobs, **{name: vars(options)[name] for name in ("unseen", "empty") if vars(options)[name]}
     )
-    try:
-        check_parameters(model)
-    except ValueError as error:
-        raise UsageError(in_options(options, str(error))) from None
+    check_parameters(model)
     model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     return model, read_header(options.model, MODELS)
 
@@ -88,14 +73,15 @@ def _predict_rows(
     """Predict a table in memory; return names of columns, number of rows and notes."""
     X, table = query_rows(options, columns.model, header)
     with progress_bar("predicting", options.quiet):
-        found = beside_inputs(columns.at(X, predict), table, columns.target, options)
+        predicted = columns.at(X, predict)
+    found = beside_inputs(predicted, table, columns.target, options)
     if options.json and options.out == "-":
         print_json(records_of(found))
-        say_notes_of_records(table.notes, options)
+        say_notes(table.notes, options, records=True)
     else:
-        kept = () if options.keep is None else split_names(options.keep) or table.names
+        kept = list(found)[: len(found) - len(predicted)]
         write_table(options.out, found, force=options.force, kept=kept)
-    say_notes(table.notes, options)
+        say_notes(table.notes, options)
     return list(found), len(X), table.notes
 
 

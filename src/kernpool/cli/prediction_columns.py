@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernpool.cli.info import need_method
 from kernpool.cli.tables import open_table, read_queries, without_missing
-from kernpool.cli.terminal import UsageError, given, in_options, parse_numbers, say_notes, say_notes_of_records
+from kernpool.cli.terminal import UsageError, given, in_options, parse_numbers, say_notes
 from kernpool.data.array_validation import COUNTED, TableError
 from kernpool.tables.column_types import levels_in
 from kernpool.tables.table import Advice, Table
@@ -184,7 +184,7 @@ def _calibration_rows(options: argparse.Namespace, model: Any, header: dict[str,
     X = read_queries(table, model, header, INPUTS)
     y = table.numbers([target], OUTPUTS)[:, 0] if options.sets is None else _classes(table, target, model.classes_)
     notes = [f"{table.source}: {note}" for note in table.notes]
-    (say_notes_of_records if options.json else say_notes)(notes, options)
+    say_notes(notes, options, records=True)
     return {"X_calibration": X, "y_calibration": y}
 
 

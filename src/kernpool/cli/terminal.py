@@ -204,6 +204,7 @@ WORDS = {
     "": {
         "kernpool.save_model writes": "kernpool fit --model DIR writes",
         r"\bmust be None\b": "must be left out",
+        r"^unknown kernel ('.*?');": r"--kernel \1 is unknown;",
         r"\bX_calibration( and y_calibration)?": "--calibration",
         r"fit (it to arrays, such as )?a sample (of (the rows|them))?( in memory)?, with bandwidth=model.bandwidth_": (
             "fit a sample of the rows without --memory, with the --bandwidth that kernpool info shows"
@@ -366,13 +367,13 @@ def print_json(what: Any) -> None:
     print(json.dumps(plain_json(what), indent=2, ensure_ascii=False))
 
 
-def say_notes(notes: Iterable[str], options: argparse.Namespace) -> None:
-    """Print notes on how a table was read, unless --quiet is set or the JSON result contains them."""
-    for text in () if options.quiet or options.json else notes:
-        say(f"note       {text}")
+def say_notes(notes: Iterable[str], options: argparse.Namespace, *, records: bool = False) -> None:
+    """Print notes on how a table was read, unless --quiet is set.
 
-
-def say_notes_of_records(notes: Iterable[str], options: argparse.Namespace) -> None:
-    """Print notes as lines of JSON on standard error, unless --quiet is set, for results that are records."""
+    With --json they are lines of JSON if the result is records, and otherwise part of the result.
+    """
     for text in () if options.quiet else notes:
-        say(json_line("note", text, options.command))
+        if not options.json:
+            say(f"note       {text}")
+        elif records:
+            say(json_line("note", text, options.command))
