@@ -227,44 +227,6 @@ def test_rows_that_calibrate_are_read_by_the_same_options():
     assert b"note       local.csv: 1 of 21 rows have missing cells" in found.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("x,e,y\n1,,2\n2,,3\n3,NA,4\n", ["--missing", "drop"], "column 'e' misses all of its cells"),
-        ("d,y\n31.12.2020,1\n30.12.2020,2\n", [], "a date; write dates as year-month-day, such as 2020-12-31, and say"),
-        ("y,x\n2020-12-31,1\n2020-12-30,2\n", [], "a date; say --dates y to read it as days since 1970-01-01, or name"),
-        ("d,y\n31.12.2020,1\n30.12.2020,2\n", ["--dates"], "(rows are counted from 0); write dates as year-month-day"),
-    ],
-)
-def test_messages_say_what_helps(text, options, message):
-    wrote("t.csv", text)
-    assert message in refused("fit", "t.csv", "--target", "y", *options, *FIXED)
-
-
-@pytest.mark.parametrize("option", ["--keep", "--dates"])
-def test_an_option_that_took_the_table_is_named(option):
-    command = ("predict", "m") if option == "--keep" else ("fit", "--target", "y")
-    found = kernpool(*command, option, "t.csv")
-    assert found.returncode == 2
-    assert f"{option} takes the name that follows: write it after all others, or {option}=A,B" in found.stderr.decode()
-
-
-def test_names_over_two_lines_are_refused():
-    wrote("t.csv", "x,y\n1,2\n2,3\n")
-    for option in ("--features", "--unordered"):
-        found = kernpool("fit", "t.csv", "--target", "y", option, "a\nb")
-        assert (found.returncode, b"names are separated by commas" in found.stderr) == (2, True)
-
-
-def test_folds_that_leave_one_class():
-    wrote("t.csv", rows("x,g,y", *(f"{i},{i % 2},{'ab'[i % 2]}" for i in range(20))))
-    said = refused("compare", "t.csv", "--target", "y", "--groups", "g", "--folds", "2")
-    assert "without the clusters of one fold a single class is left" in said
-    wrote("t.csv", rows("x,y", *(f"{i},{'abc'[(i > 0) + (i > 9)]}" for i in range(20))))
-    said = refused("compare", "t.csv", "--target", "y", "--folds", "2")
-    assert "the smallest class has 1 row, which is less than --folds 2; drop its row" in said
-
-
 def test_days_that_are_levels_in_two_formats():
     """Of Parquet and of text: the same days are the same levels."""
     days = np.repeat(np.datetime64("2020-01-01") + np.arange(3), 4).astype("M8[us]")

@@ -14,7 +14,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
 from kernpool.cli import main
-from kernpool.cli.terminal import UsageError, bar, parse_memory
+from kernpool.cli.terminal import bar, parse_memory
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.pooling import Recipe
 from tests.support.parquet import write_parquet
@@ -27,7 +27,7 @@ SCRIPT = """
 import os, signal, sys
 import resource
 from kernpool.tables import file_formats as row_writers
-from kernpool.cli import out_of_core as chunked_commands
+from kernpool.cli import predict as chunked_commands
 from kernpool.data import model_format as model_files
 from kernpool.cli.main import main
 from kernpool.estimators import stored_rows
@@ -172,39 +172,6 @@ def test_a_folder_of_files_and_one_that_is_being_written(folder, monkeypatch):
 )
 def test_sizes(text, size):
     assert parse_memory(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "lots", "2XB", "-1GiB", "0", "1e9", "nan", "inf", "2GiB2", "100", "٣GiB"])
-def test_wrong_sizes_are_usage_errors(text, fitted, capsys):
-    with pytest.raises(UsageError):
-        parse_memory(text)
-    assert main(["fit", "big.parquet", "--target", "y", f"--memory={text}"]) == 2
-    assert main(["predict", "model", "new.parquet", f"--memory={text}"]) == 2
-    assert "--memory must be" in capsys.readouterr().err
-
-
-def test_what_cannot_be_meant(fitted, capsys):
-    def says(arguments, code, text):
-        assert main(arguments) == code
-        assert text in capsys.readouterr().err
-
-    Path("t.csv").write_text("a,b\n1,2\n")
-    memory = ["--memory", "1GiB"]
-    says(["fit", "t.csv", "--target", "b", *memory], 2, "reads Parquet and .npy files in chunks")
-    says(["predict", "model", "-", *memory], 2, "reads Parquet and .npy files in chunks")
-    says([*FIT, "--plot", "p.png"], 2, "--plot needs the rows in memory")
-    says(["fit", "big.parquet", "--target", "z", *memory], 1, "no column 'z'")
-    says(["fit", "big.parquet", "--target", "y", *memory], 1, "column 'note' holds string")
-    says(["fit", "nowhere.parquet", "--target", "y", *memory], 1, "nowhere.parquet does not exist")
-    says(["fit", "big.parquet", "--target", "y", "--features", "y", *memory], 2, "cannot predict itself")
-    says(["predict", "model", "big.parquet", "--cluster", "here"], 2, "tcp://host:port")
-    write_parquet("one.parquet", {"a": [1.0]})
-    says(["predict", "model", "one.parquet", *memory], 1, "no column 'b'")
-    write_parquet("bad.parquet", {"a": [1.0, np.nan], "b": [0.0, 0.0]})
-    says(["predict", "model", "bad.parquet", *memory, "--out", "o.csv"], 1, "row 1, column 'a' is nan")
-    write_parquet("no.parquet", {"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())})
-    says(["predict", "model", "no.parquet", *memory], 1, "has no rows")
-    assert not Path("o.csv").exists()
 
 
 @pytest.fixture(scope="module")

@@ -63,12 +63,6 @@ def test_ranks_and_clipped_planes(tmp_path):
     )
     queries = np.array([[500.0], [5500.0]])
     np.testing.assert_array_equal(load_model(model).predict(queries), expected.predict(queries))
-    wrong = kernpool(*data, "--ridge", "1")
-    assert (wrong.returncode, b"--ridge is for --degree 1" in wrong.stderr) == (2, True)
-    wrong = kernpool(*data, "--degree", "1", "--ridge", "-1")
-    assert (wrong.returncode, b"ridge must be None" in wrong.stderr) == (2, True)
-    wrong = kernpool(*data, "--extrapolate", "clip")
-    assert (wrong.returncode, b"--extrapolate is for --degree 1" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])
@@ -121,54 +115,6 @@ def test_a_picture_of_several_features(tmp_path):
     assert done.returncode == 0, done.stderr
     assert b"bandwidth  a 0.5, b 2" in done.stderr
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["fit", "missing.csv", "--target", "y"], 1, "missing.csv: No such file or directory"),
-        (["fit", "t.xls", "--target", "y"], 1, "t.xls is a spreadsheet; save the sheet as CSV"),
-        (["fit", "t.zip", "--target", "y"], 1, "t.zip is an archive; unpack it"),
-        (["fit", ".", "--target", "y"], 1, ". is a folder; name a file in it"),
-        (["fit", "t.doc", "--target", "y"], 1, "unknown format 'doc'"),
-        (["fit", "t.csv"], 2, "required: --target"),
-        (["fit", "t.csv", "--target", "y", "--features", "a,y"], 2, "cannot predict itself"),
-        (["fit", "t.csv", "--target", "y", "--features", "z"], 1, "no column 'z'"),
-        (["fit", "t.csv", "--target", "y", "--kernel", "gausian"], 2, "did you mean 'gaussian'"),
-        (["fit", "t.csv", "--target", "y", "--bandwidth", "wide"], 2, "--bandwidth must be one of loo"),
-        (["fit", "t.csv", "--target", "y", "--bandwidth", "-1"], 2, "bandwidth must be positive"),
-        (["fit", "t.csv", "--target", "y", "--bandwidth", "1,2"], 1, "one per column"),
-        (["fit", "t.csv", "--target", "y", "--model", "m", "--plot", "p.xyz"], 2, "--plot must end in one of png"),
-        (["fit", "t.csv", "--target", "y", "--model", "m.png", "--plot", "m.png"], 2, "both name"),
-        (["fit", "t.csv", "--target", "y", "--plot", "."], 1, "is a folder"),
-        (["fit", "-", "--target", "y"], 1, "standard input is empty"),
-        (["fit", "t.csv", "--target", "y", "--model", "no/where"], 1, "does not exist; make it first"),
-        (["fit", "t.csv", "--target", "y", "--jobs", "0"], 2, "n_jobs must be"),
-        (["predict", "nothing", "t.csv"], 1, "is no kernpool model"),
-        (["info", "."], 1, "has no model.json; kernpool fit --model DIR writes one"),
-        (["explore", "nothing"], 1, "nothing does not exist; name a table and its --target"),
-        (["fit", "t.csv", "--target", "y", "--degree", "2"], 2, "degree=2) in Python fits local quadratics"),
-        (
-            ["fit", "t.csv", "--target", "y", "--bandwith", "2"],
-            2,
-            "--bandwith 2; did you mean '--bandwidth'",
-        ),
-        (["predict", "m", "t.csv", "--empty", "near"], 2, "invalid choice: 'near'; did you mean 'nearest'? kernpool "),
-        (["tset", "t.csv"], 2, "invalid choice: 'tset'; did you mean 'test'? kernpool --help shows the options"),
-        ([], 2, "a command is needed"),
-        (["dance"], 2, "invalid choice"),
-    ],
-)
-def test_wrong_usage(arguments, code, message, tmp_path):
-    if "--plot" in arguments and not find_spec("matplotlib"):
-        pytest.skip("pictures need the extra 'plot'")
-    (tmp_path / "t.csv").write_text("a,y\n1,2\n2,3\n3,5\n")
-    done = kernpool(*arguments, cwd=tmp_path)
-    assert done.returncode == code
-    assert message in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
-    assert done.stderr.count(b"\n") == 1  # one line
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
 
 
 @pytest.mark.slow  # processes of their own

@@ -83,18 +83,3 @@ def test_clusters_stay_together_and_the_table_is_for_people():
     assert head.split() == ["mean", "squared", "error", "std", "error", "r2", "seconds"]
     assert {row.split()[0] for row in rows} >= {"NadarayaWatsonRegressor", "HistGradientBoostingRegressor"}
     assert done.stderr == b""
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--folds", "1"], 2, "--folds must be at least 2"),
-        (["--folds", "100"], 1, "--folds 100 needs as many rows, and there are 45; say --folds 45 or less"),
-        (["--folds", "10", "--groups", "school"], 1, "needs as many clusters, and there are 9"),
-        (["--seed", "-1"], 2, "--seed must be in"),
-        (["--jobs", "0"], 2, "n_jobs must be"),
-    ],
-)
-def test_what_cannot_be_compared(options, code, message):
-    done = kernpool("compare", "t.csv", "--target", "y", *options)
-    assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr

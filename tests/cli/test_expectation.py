@@ -2,17 +2,18 @@
 
 import io
 import json
+import re
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
-from kernpool.cli.options import INTERVAL_METHODS, SET_METHODS
-from kernpool.cli.terminal import UsageError, parse_levels
 from kernpool.conformal import METHODS
-from kernpool.conformal.sets.prediction_sets import SET_METHODS as KNOWN_SETS
+from kernpool.conformal.sets.prediction_sets import SET_METHODS
 from kernpool.data.chunks.base import FEWEST_ROWS
+from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS
+from kernpool.inference.variance.standard_errors import VARIANCES
 from tests.support.commands import kernpool, process
 from tests.support.parquet import write_parquet
 from tests.support.thinning import slow
@@ -59,12 +60,9 @@ def table(done):
     return lines.split("\n")[0].split(","), np.genfromtxt(io.StringIO(lines), delimiter=",", skip_header=1)
 
 
-def test_the_options_name_the_methods_of_python():
-    assert set(METHODS) <= set(INTERVAL_METHODS)
-    assert set(KNOWN_SETS) == set(SET_METHODS)
-    listed = kernpool("predict", "--help").stdout.decode()
-    for name in (*INTERVAL_METHODS, *SET_METHODS):
-        assert name in listed.replace("\n", " ")
+def test_the_help_names_what_python_accepts():
+    for command, names in (("predict", {*METHODS, *SET_METHODS, *VARIANCES}), ("fit", {*NAMED_BANDWIDTHS})):
+        assert names <= set(re.findall(r"[\w+]+", kernpool(command, "--help").stdout.decode()))
 
 
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])
@@ -198,96 +196,18 @@ def test_sets_of_classes(method, kind, calibrated, folder):
     assert done.stderr.decode() == f"guarantee  {found.guarantee}\n"
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--quantiles", "50"], 2, "--quantiles must lie between 0 and 1, got 50; 50 percent is 0.5"),
-        (["--quantiles", "0.1,-1"], 2, "--quantiles must lie between 0 and 1, got -1"),
-        (["--quantiles", "nan"], 2, "--quantiles must lie between 0 and 1, got nan"),
-        (["--quantiles", "a,b"], 2, "--quantiles must be numbers separated by commas, such as 0.1,0.5,0.9; got 'a,b'"),
-        (["--quantiles", ".1,"], 2, "--quantiles must be numbers separated by commas"),
-        (["--quantiles", ".1,0.1"], 2, "--quantiles must differ from each other"),
-        (["--quantiles", "0.5", "--cluster", "tcp://nowhere:1"], 2, "--quantiles cannot be had from a cluster"),
-        (["--interval", "90", "--method", "full"], 2, "90 percent is --interval 0.9"),
-        (["--interval", "0.9", "--method", "lac"], 2, "--method lac is not for --interval, which has adaptive, full"),
-        (["--interval", "0.9", "--method", "best"], 2, "invalid choice: 'best'"),
-        (["--method", "full"], 2, "say --interval 0.9 or --sets 0.9 too"),
-        (
-            ["--interval", "0.9", "--method", "full", "--simultaneous"],
-            2,
-            "--simultaneous is for confidence intervals",
-        ),
-        (["--interval", "0.9", "--method", "full", "--variance", "nn"], 2, "--variance is for confidence intervals"),
-        (["--interval", "0.9", "--method", "split"], 2, "name their table with --calibration"),
-        (["--interval", "0.9", "--method", "jackknife+", "--calibration", "t.csv"], 2, "has no use for --calibration"),
-        (["--interval", "0.9", "--calibration", "t.csv"], 2, "say --interval 0.9 --method split, or --sets 0.9, too"),
-        (["--seed", "1"], 2, "--seed is for prediction intervals and prediction sets"),
-        (["--interval", "0.9", "--method", "adaptive", "--seed", "-1"], 2, "--seed must not be negative"),
-        (["--sets", "0.9", "--method", "aps", "--memory", "1GiB"], 2, "or use --method lac"),
-        (["--sets", "0.9", "--method", "adaptive"], 2, "--method adaptive is not for --sets, which has lac, aps"),
-        (["--sets", "0.9", "--interval", "0.9"], 2, "--interval is for regressors, and --sets for classifiers"),
-        (["--sets", "90"], 2, "90 percent is --sets 0.9"),
-        (["--sets", "0.9"], 1, "--sets is for classifiers, and"),
-        (["--interval", "0.9", "--method", "split", "--calibration", "missing.csv"], 1, "missing.csv"),
-        (["--interval", "95"], 2, "--interval must lie between 0 and 1, got 95.0; 95 percent is --interval 0.95"),
-        (["--interval", "0"], 2, "--interval must lie between 0 and 1, got 0.0; the usual one is --interval 0.95"),
-        (["--interval", "1"], 2, "--interval must lie between 0 and 1"),
-        (["--interval", "nan"], 2, "--interval must lie between 0 and 1"),
-        (["--interval", "wide"], 2, "invalid float value: 'wide'"),
-        (["--simultaneous"], 2, "--simultaneous is for intervals: say --interval 0.95 too"),
-        (["--variance", "nn"], 2, "say --se or --interval 0.95 too"),
-        (["--se", "--variance", "hc9"], 2, "invalid choice: 'hc9'"),
-        (["--interval", "0.9", "--simultaneous", "--memory", "1GiB"], 2, "leave --memory out"),
-        (["--interval", "0.9", "--cluster", "tcp://nowhere:1"], 2, "predict here, without --cluster"),
-    ],
-)
-def test_what_cannot_be_meant_writes_nothing(options, code, message, folder, tmp_path):
-    done = kernpool("predict", folder / "model", folder / "new.csv", *options, "--out", tmp_path / "out.csv")
-    assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr
-    assert not list(tmp_path.iterdir())
-
-
-def test_models_that_cannot_say_write_nothing(folder, tmp_path):
-    def refuses(model, text, *options):
-        done = kernpool("predict", folder / model, folder / "new.csv", "--out", tmp_path / "out.csv", *options)
-        assert (done.returncode, text in done.stderr.decode()) == (1, True), done.stderr
-        assert not list(tmp_path.iterdir())
-
-    few = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:3, None], Y[:3])
-    save_model(few, folder / "fewest", features=["x"], target="y", force=True)
-    refuses("fewest", "inference needs at least 5 rows, got 3", "--se")
-    refuses("text", "--interval is for regressors, and", "--interval", "0.95")
-    refuses("text", "--quantiles is for regressors, and", "--quantiles", "0.5")
-    refuses("text", "--interval is for regressors, and", "--interval", "0.9", "--method", "full")
-    split = ("--interval", "0.9", "--method", "split", "--calibration")
-    refuses("nameless", "save the model with target=", *split, folder / "more.csv")
-    refuses("model", "no column 'y'", *split, folder / "new.csv")
-    refuses("text", "row 0 (line 2), column 'kind' holds '0', which is no class of the model", "--sets", ".9",
-            "--calibration", folder / "more-number.csv")  # fmt: skip
-
-
 @needs_pyarrow
-def test_models_in_chunks_have_quantiles_alone(folder, tmp_path):
-    write_parquet(folder / "data.parquet", {"x": X, "y": Y})
-    fit = ("fit", folder / "data.parquet", "--target", "y", "--memory", "1MiB", "--bandwidth", "0.1")
-    assert kernpool(*fit, "--model", folder / "chunked").returncode == 0
-    predict = ("predict", folder / "chunked", folder / "new.csv")
-    for command in (
-        (*predict, "--interval", "0.9", "--method", "full", "--out", tmp_path / "out.csv"),
-        (*predict, "--quantiles", "0.5", "--interval", "0.9", "--out", tmp_path / "out.csv"),
-        (*predict[:2], folder / "data.parquet", "--se", "--memory", "1MiB", "--out", tmp_path / "out.csv"),
-        ("info", folder / "chunked", "--summary"),
-        ("test", "significance", folder / "chunked", "--column", "x"),
-    ):
-        done = kernpool(*command)
-        remedy = b"fit a sample of the rows without --memory, with --bandwidth 0.1" in done.stderr
-        assert (done.returncode, remedy, done.stdout) == (1, True, b""), done.stderr
-    assert not list(tmp_path.iterdir())
-    done = kernpool(*fit, "--summary")
-    assert (done.returncode, b"--summary needs the rows in memory" in done.stderr) == (2, True)
-    _, numbers = table(kernpool(*predict, "--quantiles", "0.1,0.5"))
-    whole = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:, None], Y)
-    np.testing.assert_array_equal(numbers[:, 1:], whole.quantile(PLACES, [0.1, 0.5]))  # counted chunk by chunk
+@pytest.mark.parametrize("asked", [("--quantiles", "0.1,0.5"), ("--se", "--interval", "0.9")], ids=" ".join)
+@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["in memory", "in chunks"])
+def test_models_of_files_answer_as_those_of_rows(memory, asked, folder, tmp_path):
+    write_parquet(tmp_path / "data.parquet", {"x": X, "y": Y})
+    fit = ("fit", tmp_path / "data.parquet", "--target", "y", "--bandwidth", "0.1", "--model")
+    assert kernpool(*fit, tmp_path / "rows").returncode == 0
+    assert kernpool(*fit, tmp_path / "file", "--memory", "1MiB").returncode == 0
+    names, numbers = table(kernpool("predict", tmp_path / "file", tmp_path / "data.parquet", *asked, *memory))
+    expected_names, expected = table(kernpool("predict", tmp_path / "rows", tmp_path / "data.parquet", *asked))
+    assert names == expected_names
+    np.testing.assert_allclose(numbers, expected, rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("default")  # as in a process of its own
@@ -316,11 +236,6 @@ def test_summaries(folder, tmp_path):
     classes = kernpool("info", folder / "number", "--summary")
     assert (classes.returncode, classes.stderr) == (0, b"")
     assert classes.stdout.decode() == f"{load_model(folder / 'number').summary()}\n".replace("\n  0 ", "\n  x ")
-    (tmp_path / "few.csv").write_text("x,y\n1,2\n2,3\n3,4\n")
-    few = ("fit", tmp_path / "few.csv", "--target", "y", "--bandwidth", "1", "--quiet", "--summary")
-    refused = kernpool(*few, "--model", tmp_path / "few")
-    assert (refused.returncode, b"at least 5 rows, got 3" in refused.stderr, refused.stdout) == (1, True, b"")
-    assert not (tmp_path / "few").exists()
 
 
 @pytest.mark.filterwarnings("default")  # as in a process of its own
@@ -332,9 +247,3 @@ def test_too_few_rows_say_so(folder):
     assert np.isneginf(numbers[:, 1]).all()
     assert np.isposinf(numbers[:, 2]).all()
     assert b"warning:" in done.stderr
-
-
-def test_levels_are_read_as_written():
-    assert parse_levels("0.3,.1") == (0.3, 0.1)
-    with pytest.raises(UsageError, match="got ''"):
-        parse_levels("")

@@ -70,9 +70,6 @@ def test_page_of_a_model_and_of_a_generator(folder, capsys):
     assert json.loads(capsys.readouterr().out) == {"page": "p.html", "rows": 60, "notes": []}
     found = payload_in("p.html")
     assert (found["settings"]["degree"], found["columns"][0]["name"], found["title"]) == (1, "x", "m")
-    assert main(["explore", "m", "--degree", "1", "--bandwidth", "0.3", "--out", "n.html"]) == 2
-    assert "--bandwidth, --degree: m is a fitted model" in capsys.readouterr().err
-    assert not Path("n.html").exists()
     assert main(["explore", "make_sine_power", "--seed", "3", "--out", "g.html", "--quiet"]) == 0
     assert len(payload_in("g.html")["samples"]) == 20
 
@@ -131,31 +128,6 @@ def test_a_browser_that_blocks_is_served_and_sees_no_token(folder, monkeypatch, 
     assert token not in url
     assert landed in capsys.readouterr().err
     assert b"serverHost" in page
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "words"),
-    [
-        ("make_sine_power --target y --features x", 2, "--features, --target: make_sine_power makes"),
-        ("make_sine_power --smoothing 0.1", 2, "--smoothing"),
-        ("make_sine_power --missing drop --sep ;", 2, "--sep, --missing"),
-        ("make_sine_power --bandwidth log_loss", 2, "log_loss"),
-        ("make_sine_power --kernel none", 2, "none"),
-        ("numbers.csv --target y --seed 3", 2, "--seed: numbers.csv is no generator"),
-        ("numbers.csv", 2, "--target must name"),
-        ("numbers.csv --target z", 1, "z"),
-        ("none.csv --target y", 1, "none.csv"),
-        ("numbers.csv --target y --lang fr", 2, "--lang must be en or zh"),
-        ("numbers.csv --target y --port 99999", 2, "--port must be in"),
-        ("numbers.csv --target y --scale rank --bandwidth 0.2 --out p.html", 1, "scale"),
-        ("table.csv --target y --features town --bandwidth 1 --smoothing 0.1 --out p.html", 1, "numeric"),
-    ],
-)
-def test_bad_input_says_what_to_do_and_writes_nothing(folder, capsys, line, code, words):
-    before = sorted(folder.iterdir())
-    assert explored(line) == code
-    assert words in capsys.readouterr().err
-    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.slow  # a process that is interrupted

@@ -55,21 +55,6 @@ def test_synthetic_tables_have_rows_and_a_seed():
     np.testing.assert_array_equal(np.loadtxt(io.BytesIO(done), delimiter=",", skiprows=1), expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["nothing"], "no table 'nothing'; there are engel"),
-        (["engel", "--rows", "5"], "--rows is for synthetic tables"),
-        (["--seed", "5"], "--seed is for synthetic tables"),
-        (["sine", "--rows", "0"], "--rows must be at least 1"),
-        (["sine", "--seed", "-1"], "--seed must not be negative"),
-    ],
-)
-def test_tables_that_there_are_not(options, message):
-    done = kernpool("datasets", *options)
-    assert (done.returncode, message in done.stderr.decode()) == (2, True)
-
-
 def parsers(parser, name="kernpool"):
     """All commands, by what is typed."""
     yield name, parser
@@ -137,8 +122,6 @@ def test_usage_errors_for_programs():
     error = json.loads(done.stderr)
     assert (error["command"], error["exit_code"]) == ("fit", 2)
     assert "--target" in error["error"]
-    done = kernpool("fit", "t.csv", "--target", "y", "--bandwidth", "wide", "--json")
-    assert json.loads(done.stderr)["exit_code"] == 2
 
 
 def test_help_imports_the_standard_library_alone():

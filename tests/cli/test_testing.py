@@ -66,38 +66,6 @@ def test_tests_of_a_table(folder):
     assert printed(piped) == f"{compare_curves(both, Y, SIDE, n_resamples=49)}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ([], 2, "{significance,specification,monotonicity,curves}"),
-        (["luck"], 2, "invalid choice: 'luck'"),
-        (["significance", "model"], 2, "required: --column"),
-        (["significance", "model", "--column", "z"], 1, "no column 'z'; it predicts from 'a', 'b'"),
-        (["significance", "nothing", "--column", "a"], 1, "is no kernpool model"),
-        (["significance", "model", "--column", "a", "--resamples", "0"], 2, "--resamples must be at least 1"),
-        (["significance", "model", "--column", "a", "--seed", "-1"], 2, "--seed must not be negative"),
-        (["significance", "model", "--column", "a", "--jobs", "0"], 2, "n_jobs must be"),
-        (["specification", "data.csv", "--target", "y"], 1, "column 'side' holds 'right' and other text"),
-        (["specification", "data.csv", "--target", "z"], 1, "no column 'z'"),
-        (["specification", "data.csv", "--target", "y", "--features", "y"], 2, "cannot predict itself"),
-        (["specification", "data.csv", "--target", "y", "--features", "a", "--bandwidth", "h"], 2, "--bandwidth must"),
-        (["specification", "data.csv", "--target", "y", "--features", "a", "--bandwidth", "-1"], 1, "must be positive"),
-        (["specification", "nowhere.csv", "--target", "y"], 1, "No such file"),
-        (["monotonicity", "data.csv", "--target", "y"], 2, "name it with --features, one of a, b, side"),
-        (["curves", "data.csv", "--target", "y"], 2, "required: --groups"),
-        (["curves", "data.csv", "--target", "y", "--groups", "z"], 1, "no column 'z'"),
-        (["curves", "data.csv", "--target", "y", "--groups", "a", "--features", "b"], 1, "has 1 row(s)"),
-        (["curves", "few.csv", "--target", "y", "--groups", "g"], 1, "at least 5 rows"),
-    ],
-)
-def test_wrong_usage(arguments, code, message, folder):
-    (folder / "few.csv").write_text("a,y,g\n1,2,0\n2,3,1\n")
-    done = kernpool("test", *arguments, cwd=folder)
-    assert (done.returncode, message in done.stderr.decode()) == (code, True), done.stderr
-    assert done.stdout == b""
-    assert b"Traceback" not in done.stderr
-
-
 def test_the_model_stays_as_it_is(folder):
     before = load_model(folder / "model")
     kernpool("test", "significance", folder / "model", "--column", "a", "--resamples", "9")

@@ -4,7 +4,6 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,52 +21,26 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
-from kernpool.cli.tables import TrainingTable, print_json, training_rows
-from kernpool.cli.terminal import UsageError, need_output, progress_bar
+from kernpool.cli.tables import TrainingTable, training_rows
+from kernpool.cli.terminal import UsageError, need_output, print_json, progress_bar
 from kernpool.data import MixedTable, TableError, Times
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.execution.progress import current_progress, report_progress
+from kernpool.execution.text_table import columns_of_text
 from kernpool.execution.threads import resolve_n_jobs
 
 Array = NDArray[np.float64]
 Make = Callable[[], Any]
 
+OURS = ("NadarayaWatson", "LocalLinear")
 FEW_ROWS = 10_000  # with fewer, OpenMP threads wait for each other and make boosting many times slower
 MOST_BINS = 255  # of a column in boosting, and so most categories of a categorical one
-
-
-@dataclass(frozen=True)
-class Score:
-    """Cross-validated score of one estimator.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    error : float
-        Mean squared error, or log loss, of held-out rows; the mean over rows.
-    standard_error : float
-        Standard error of the error, from its variance over folds.
-    share : float
-        Explained fraction of the variance (R^2), or fraction of misclassified rows.
-    seconds : float
-        Time to fit and to predict, summed over folds.
-    """
-
-    name: str
-    error: float
-    standard_error: float
-    share: float
-    seconds: float
 
 
 def run_compare(options: argparse.Namespace) -> None:
     """Run `kernpool compare`: read the table, cross-validate, print the scores."""
     need_output("open it")
-    try:
-        resolve_n_jobs(options.jobs)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    resolve_n_jobs(options.jobs)
     if options.folds < 2:
         raise UsageError(f"--folds must be at least 2, got {options.folds}")
     if not 0 <= options.seed < 2**32:
@@ -75,25 +48,21 @@ def run_compare(options: argparse.Namespace) -> None:
     training = training_rows(options)
     folds = folds_of(training, options.folds, options.seed)
     with progress_bar("comparing", options.quiet, unit="fits"):
-        scores = compare(training, folds, options.seed, options.jobs)
-    measure, share = ("log_loss", "wrong") if training.classes else ("mean_squared_error", "r2")
+        results = compare(training, folds, options.seed, options.jobs)
     if options.json:
-        results = [
-            {"name": s.name, measure: s.error, "standard_error": s.standard_error, share: s.share, "seconds": s.seconds}
-            for s in scores
-        ]
-        how = {"rows": len(training.target), "columns": training.names, "folds": len(folds), "seed": options.seed}
+        how = {"rows": sum(map(len, folds[0])), "columns": training.names, "folds": len(folds), "seed": options.seed}
         print_json(how | {"notes": training.notes, "results": results})
         return
-    wide = max(len(score.name) for score in scores)
-    print(f"{'':<{wide}}  {measure.replace('_', ' '):>18}  {'std error':>10}  {share:>6}  {'seconds':>7}")
-    for s in scores:
-        print(f"{s.name:<{wide}}  {s.error:>18.5g}  {s.standard_error:>10.2g}  {s.share:>6.3f}  {s.seconds:>7.1f}")
+    digits = dict(zip(results[0], ("", ".5g", ".2g", ".3f", ".1f"), strict=True))
+    names = [name.replace("_", " ").replace("standard", "std") for name in digits]
+    rows = [[format(result[name], form) for name, form in digits.items()] for result in results]
+    print("\n".join(columns_of_text(["", *names[1:]], rows)))
 
 
 def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Return indices of the training and test rows of each fold, stratified by class; folds do not split clusters."""
     y, groups = training.target, training.groups
+    assert y is not None
     n = len(y) if groups is None else len(np.unique(groups))
     if folds > n:
         what = "rows" if groups is None else "clusters"
@@ -120,38 +89,47 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArr
 
 def compare(
     training: TrainingTable, folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], seed: int, jobs: int
-) -> list[Score]:
-    """Cross-validate all estimators on the training table, and return their scores, best first."""
-    makers = _classifiers(training, seed, jobs) if training.classes else _regressors(training, seed, jobs)
+) -> list[dict[str, Any]]:
+    """Cross-validate all estimators on the training table, and return their scores, best first.
+
+    Scores are mean squared errors and R^2, or log losses and fractions of misclassified rows, of held-out rows, the
+    standard error of the first from its variance over folds, and the time to fit and to predict, summed over folds.
+    """
+    makers, y = _estimators(training, seed, jobs), training.target
+    assert y is not None
     listener, total, done, scores = current_progress(), len(makers) * len(folds), 0, []
-    labels = np.unique(training.target)
-    numbers = _as_numbers(training)
-    for name, (ours, make) in makers.items():
-        loss, wrong = np.full(len(training.target), np.nan), np.zeros(len(training.target))
+    measure, share = ("log_loss", "wrong") if training.classes else ("mean_squared_error", "r2")
+    labels, numbers = np.unique(y), _as_numbers(training)
+    for name, make in makers.items():
+        ours, loss, wrong = name.startswith(OURS), np.full(len(y), np.nan), np.zeros(len(y))
+        X = training.features.X if ours else numbers
         started = time.perf_counter()
         for fit, test in folds:
             with (
                 report_progress(lambda _, __: None),
                 warnings.catch_warnings(),
-                threadpool_limits(1 if len(training.target) < FEW_ROWS else resolve_n_jobs(jobs), "openmp"),
+                threadpool_limits(1 if len(y) < FEW_ROWS else resolve_n_jobs(jobs), "openmp"),
             ):
                 warnings.simplefilter("ignore")  # of one fold of many
-                X = training.features.X if ours else numbers
-                model = make()
-                if ours and training.groups is not None:
-                    model.fit(_rows(X, fit), training.target[fit], groups=training.groups[fit])
-                else:
-                    model.fit(_rows(X, fit), training.target[fit])
-                loss[test], wrong[test] = _losses(model, _rows(X, test), training.target[test], labels)
+                clusters = {"groups": training.groups[fit]} if ours and training.groups is not None else {}
+                model = make().fit(_rows(X, fit), y[fit], **clusters)
+                loss[test], wrong[test] = _losses(model, _rows(X, test), y[test], labels)
             done += 1
             if listener is not None:
                 listener(done, total)
-        seconds = time.perf_counter() - started
+        seconds, error = time.perf_counter() - started, float(loss.mean())
         errors = np.array([loss[test].mean() for _, test in folds])
-        spread = float(np.var(training.target)) if not training.classes else np.nan
-        share = float(wrong.mean()) if training.classes else 1 - float(loss.mean()) / spread if spread else np.nan
-        scores.append(Score(name, float(loss.mean()), float(errors.std(ddof=1) / len(folds) ** 0.5), share, seconds))
-    return sorted(scores, key=lambda score: score.error)
+        spread = np.nan if training.classes else float(np.var(y)) or np.nan
+        scores.append(
+            {
+                "name": name,
+                measure: error,
+                "standard_error": float(errors.std(ddof=1) / len(folds) ** 0.5),
+                share: float(wrong.mean()) if training.classes else 1 - error / spread,
+                "seconds": seconds,
+            }
+        )
+    return sorted(scores, key=lambda score: score[measure])
 
 
 def _losses(model: Any, X: Any, y: NDArray[Any], labels: NDArray[Any]) -> tuple[Array, Array]:
@@ -198,53 +176,30 @@ def _unordered(training: TrainingTable) -> list[int]:
     ]
 
 
-def _regressors(training: TrainingTable, seed: int, jobs: int) -> dict[str, tuple[bool, Make]]:
+def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Make]:
+    """Return functions that make the estimators to compare, by name; names of this package begin with `OURS`."""
+    features, levels, numbers = training.features, _unordered(training), _as_numbers(training)
     named: Any = {
-        "unordered": training.features.unordered or None,
-        "ordered": training.features.ordered or None,
-        "unseen": "unlike",
-        "empty": "nearest",
-        "n_jobs": jobs,
-    }
-    levels, numbers = _unordered(training), _as_numbers(training)
-    return {
-        "NadarayaWatsonRegressor": (True, lambda: NadarayaWatsonRegressor(**named)),
-        "LocalLinearRegressor": (True, lambda: LocalLinearRegressor(**named)),
-        "RandomForestRegressor": (
-            False,
-            lambda: _one_hot(levels, RandomForestRegressor(random_state=seed, n_jobs=jobs)),
-        ),
-        "HistGradientBoostingRegressor": (
-            False,
-            lambda: HistGradientBoostingRegressor(
-                categorical_features=_few_categories(levels, numbers), random_state=seed
-            ),
-        ),
-        "mean of y": (False, DummyRegressor),
-    }
-
-
-def _classifiers(training: TrainingTable, seed: int, jobs: int) -> dict[str, tuple[bool, Make]]:
-    named: Any = {
-        "unordered": training.features.unordered or None,
-        "ordered": training.features.ordered or None,
+        "unordered": features.unordered or None,
+        "ordered": features.ordered or None,
         "unseen": "unlike",
         "n_jobs": jobs,
     }
-    levels, numbers = _unordered(training), _as_numbers(training)
+    forest: Any = {"random_state": seed, "n_jobs": jobs}
+    boosting: Any = {"categorical_features": _few_categories(levels, numbers), "random_state": seed}
+    if training.classes:
+        return {
+            "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(**named),
+            "RandomForestClassifier": lambda: _one_hot(levels, RandomForestClassifier(**forest)),
+            "HistGradientBoostingClassifier": lambda: HistGradientBoostingClassifier(**boosting),
+            "class frequencies": lambda: DummyClassifier(strategy="prior"),
+        }
     return {
-        "NadarayaWatsonClassifier": (True, lambda: NadarayaWatsonClassifier(**named)),
-        "RandomForestClassifier": (
-            False,
-            lambda: _one_hot(levels, RandomForestClassifier(random_state=seed, n_jobs=jobs)),
-        ),
-        "HistGradientBoostingClassifier": (
-            False,
-            lambda: HistGradientBoostingClassifier(
-                categorical_features=_few_categories(levels, numbers), random_state=seed
-            ),
-        ),
-        "class frequencies": (False, lambda: DummyClassifier(strategy="prior")),
+        "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(empty="nearest", **named),
+        "LocalLinearRegressor": lambda: LocalLinearRegressor(empty="nearest", **named),
+        "RandomForestRegressor": lambda: _one_hot(levels, RandomForestRegressor(**forest)),
+        "HistGradientBoostingRegressor": lambda: HistGradientBoostingRegressor(**boosting),
+        "mean of y": DummyRegressor,
     }
 
 

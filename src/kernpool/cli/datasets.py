@@ -1,7 +1,6 @@
 """`kernpool datasets`: example tables that need no download, synthetic or shipped with an installed package."""
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module, resources
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernpool import datasets
-from kernpool.cli.tables import plain_json
-from kernpool.cli.terminal import UsageError, need_output
+from kernpool.cli.terminal import UsageError, need_output, print_json
+from kernpool.execution.text_table import columns_of_text
 from kernpool.tables.file_formats import read_table, write_table
 
 Columns = dict[str, Any]
@@ -45,43 +44,35 @@ class ShippedTable:
 def run_datasets(options: argparse.Namespace) -> None:
     """Run `kernpool datasets`: list the example tables, or write one."""
     need_output("open it")
-    if options.name is None:
-        for name in ("rows", "seed"):
-            if vars(options)[name] is not None:
-                raise UsageError(f"--{name} is for synthetic tables; name one, such as kernpool datasets sine")
-        print(_listing(options.json))
-        return
-    if options.name not in TABLES:
+    if options.name not in (None, *TABLES):
         raise UsageError(f"no table {options.name!r}; there are {', '.join(TABLES)}")
-    table = TABLES[options.name]
-    for name in ("rows", "seed"):
-        if vars(options)[name] is not None and not table.synthetic:
-            raise UsageError(f"--{name} is for synthetic tables, and {options.name!r} is a real one; leave it out")
-    if options.rows is not None and options.rows < 1:
-        raise UsageError(f"--rows must be at least 1, got {options.rows}")
-    if options.seed is not None and options.seed < 0:
-        raise UsageError(f"--seed must not be negative, got {options.seed}")
+    table = TABLES.get(options.name)
+    for name, least in (("rows", 1), ("seed", 0)):
+        value = vars(options)[name]
+        if value is not None and (table is None or not table.synthetic):
+            raise UsageError(f"--{name} is for synthetic tables; name one, such as kernpool datasets sine")
+        if value is not None and value < least:
+            raise UsageError(f"--{name} must be at least {least}, got {value}")
+    if table is None:
+        _list_tables(options.json)
+        return
     columns = table.load(options.rows or table.rows, options.seed or 0)
     if options.json:
-        print(json.dumps(plain_json({"name": options.name, "target": table.target, "columns": columns})))
+        print_json({"name": options.name, "target": table.target, "columns": columns})
     else:
         write_table("-", columns)
 
 
-def _listing(as_json: bool) -> str:
+def _list_tables(as_json: bool) -> None:
+    names = ["name", "rows", "target", "synthetic", "about"]
+    rows: list[list[Any]] = [
+        [name, table.rows, table.target, table.synthetic, table.about] for name, table in TABLES.items()
+    ]
     if as_json:
-        return json.dumps(
-            [
-                {"name": name, "rows": t.rows, "target": t.target, "synthetic": t.synthetic, "about": t.about}
-                for name, t in TABLES.items()
-            ],
-            indent=2,
-        )
-    wide = max(map(len, TABLES)), max(len(t.target) for t in TABLES.values())
-    head = f"{'name':<{wide[0]}}  {'rows':>5}  {'target':<{wide[1]}}  what it is"
-    return "\n".join(
-        [head, *(f"{n:<{wide[0]}}  {t.rows:>5}  {t.target:<{wide[1]}}  {t.about}" for n, t in TABLES.items())]
-    )
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        shown = [[name, str(count), target, about] for name, count, target, _, about in rows]
+        print("\n".join(columns_of_text(["name", "rows", "target", "what it is"], shown)))
 
 
 def _engel(_: int, __: int) -> Columns:
@@ -90,9 +81,8 @@ def _engel(_: int, __: int) -> Columns:
     return {name: table.numbers([name])[:, 0] for name in table.names}
 
 
-def _sine(power: str) -> Callable[[int, int], Columns]:
+def _sine(make: Callable[..., Any]) -> Callable[[int, int], Columns]:
     def load(rows: int, seed: int) -> Columns:
-        make = datasets.make_sine_power if power == "power" else datasets.make_sine_linear
         sample = make(rows, random_state=seed)
         return {"x": sample.x_train, "y": sample.y_train}
 
@@ -143,6 +133,10 @@ TABLES = {
         20,
         _of_sklearn("linnerud", ""),
     ),
-    "sine": ShippedTable("y", "2 sin(x) + x with noise of deviation 1", 40, _sine("linear"), synthetic=True),
-    "sine_power": ShippedTable("y", "2 sin(x) + x^0.8 with noise of deviation 0.5", 50, _sine("power"), synthetic=True),
+    "sine": ShippedTable(
+        "y", "2 sin(x) + x with noise of deviation 1", 40, _sine(datasets.make_sine_linear), synthetic=True
+    ),
+    "sine_power": ShippedTable(
+        "y", "2 sin(x) + x^0.8 with noise of deviation 0.5", 50, _sine(datasets.make_sine_power), synthetic=True
+    ),
 }

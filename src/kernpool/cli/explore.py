@@ -5,37 +5,32 @@ import os
 import sys
 import threading
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from kernpool.cli.fit import ONLY_FOR_CLASSES, build_model, fit_rows
-from kernpool.cli.tables import TrainingTable, print_json
-from kernpool.cli.terminal import UsageError, bar, is_terminal, say
+from kernpool.cli.fit import build_model, fit_rows
+from kernpool.cli.tables import TrainingTable
+from kernpool.cli.terminal import UsageError, bar, given, is_terminal, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import MODELS, load_model
 from kernpool.explorer import Explorer, explore
-from kernpool.explorer.explore import LANGUAGES
 from kernpool.explorer.explorer_model import GENERATORS
 from kernpool.explorer.server import ExplorerServer, serve
 
 LARGEST_PORT = 65535
-# Defaults of the options that fit rows, and of those that read a table.
-FITTING = {
-    "kernel": "gaussian", "bandwidth": None, "degree": 0, "smoothing": None, "composition": "radial", "scale": "raw",
-    "extrapolate": None, "ridge": None,
-}  # fmt: skip
-READING = dict.fromkeys(("features", "groups", "format", "sep", "decimal", "encoding", "na", "unordered", "ordered"))
-READING |= {"target": None, "dates": None, "missing": "error"}
+# Options that fit rows, and those that read a table.
+FITTING = ("kernel", "bandwidth", "degree", "smoothing", "composition", "scale", "extrapolate", "ridge")
+READING = (
+    "target", "features", "groups", "format", "sep", "decimal", "encoding", "na", "missing", "unordered", "ordered",
+    "dates",
+)  # fmt: skip
 
 
 def run_explore(options: argparse.Namespace) -> None:
     """Run `kernpool explore`: write the explorer to a page with --out, otherwise serve it until Ctrl-C."""
-    if options.lang is not None and options.lang not in LANGUAGES:
-        raise UsageError(f"--lang must be {' or '.join(LANGUAGES)}, got {options.lang!r}")
     if not 0 <= options.port <= LARGEST_PORT:
         raise UsageError(f"--port must be in [0, {LARGEST_PORT}], got {options.port}")
     if options.out is not None:
@@ -54,15 +49,11 @@ def run_explore(options: argparse.Namespace) -> None:
 def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     """Return the interactive explorer of a generator, a saved model or a table, and notes on reading the table."""
     if options.data in GENERATORS:
-        _refuse(options, READING | {"smoothing": None}, f"{options.data} makes its rows: one column of numbers and y")
-        if options.bandwidth in ONLY_FOR_CLASSES:
-            raise UsageError(f"--bandwidth {options.bandwidth} is for a target of classes; {options.data} has numbers")
-        model = build_model(options)
-        explorer = explore(
-            options.data, seed=options.seed or 0, language=options.lang, degree=options.degree, **model.get_params()
-        )
-        return explorer, []
-    _refuse(options, {"seed": None}, f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
+        _refuse(options, (*READING, "smoothing"), f"{options.data} makes its rows: one column of numbers and y")
+        parameters = build_model(options).get_params()
+        degree = int(options.degree or 0)
+        return explore(options.data, seed=options.seed or 0, language=options.lang, degree=degree, **parameters), []
+    _refuse(options, ("seed",), f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
     path = Path(options.data)
     if options.target is None:
         if options.data != "-" and not path.exists():
@@ -72,11 +63,11 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
             )
         if not path.is_dir():
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
-        _refuse(options, FITTING | READING, f"{path.name} is a fitted model; kernpool fit makes another one")
+        _refuse(options, FITTING + READING, f"{path.name} is a fitted model; kernpool fit makes another one")
         model, header = load_model(path), read_header(path, MODELS)
         explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
         return _named(explorer, header["features"]), []
-    model, training = fit_rows(options, build_model(options))
+    model, training = fit_rows(options)
     load = _loading_code(options, training)
     title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
     explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
@@ -93,11 +84,13 @@ def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
     return Explorer(subject, explorer.language)
 
 
-def _refuse(options: argparse.Namespace, defaults: Mapping[str, Any], why: str) -> None:
+def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
     """Raise UsageError for options that were given but have no effect."""
-    given = [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
-    if given:
-        raise UsageError(f"{', '.join(given)}: {why}; leave {'it' if len(given) == 1 else 'them'} out")
+    without_effect = [f"--{name}" for name in given(options, *names)]
+    if without_effect:
+        raise UsageError(
+            f"{', '.join(without_effect)}: {why}; leave {'it' if len(without_effect) == 1 else 'them'} out"
+        )
 
 
 def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
@@ -105,8 +98,8 @@ def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
     readers = {".csv": "read_csv", ".parquet": "read_parquet"}
     suffix = Path(options.data).suffix.lower()
     is_plain = suffix in readers and not training.notes and options.missing != "drop"
-    given = [options.sep, options.decimal, options.encoding, options.na, options.dates, options.ordered, options.format]
-    if not is_plain or any(option is not None for option in given) or training.features.unordered:
+    named = given(options, "sep", "decimal", "encoding", "na", "dates", "ordered", "format")
+    if not is_plain or named or training.features.unordered:
         # As literals: a name with an end of a line in it would leave the comment, and be run.
         return f"# X, y: columns {[*training.names]!r} and {options.target!r} of {options.data!r}"
     return (
@@ -139,10 +132,6 @@ def run_tour(options: argparse.Namespace) -> None:
     """Run `kernpool tour`: write the tour, and open it in the browser with --open."""
     from kernpool import tour  # not for the explorer: it loads Matplotlib
 
-    if options.lang not in tour.LANGUAGES:
-        raise UsageError(f"--lang must be {' or '.join(tour.LANGUAGES)}, got {options.lang!r}")
-    if not 0 <= options.seed < tour.LARGEST_SEED:
-        raise UsageError(f"--seed must be in [0, {tour.LARGEST_SEED}), got {options.seed}")
     os.environ.setdefault("MPLBACKEND", "Agg")
     listener = None if options.quiet or not is_terminal() else bar("drawing")
     page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)

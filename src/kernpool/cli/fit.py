@@ -11,38 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.info import describe_columns
-from kernpool.cli.out_of_core import fit_in_chunks
-from kernpool.cli.prediction_columns import named_summary
-from kernpool.cli.tables import TrainingTable, print_json, training_rows
+from kernpool.cli.info import describe_fit, named_summary
+from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import (
     UsageError,
+    given,
     need_output,
-    parse_bandwidth,
-    parse_memory,
     parse_numbers,
+    print_json,
     progress_bar,
     say,
 )
-from kernpool.data import MixedTable, as_bandwidth
+from kernpool.data import MixedTable
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.model_format import check_model_folder
 from kernpool.displays import KernelCurveDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
-from kernpool.estimators.parameter_validation import ACCEPTED, NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
 from kernpool.estimators.persistence import save_model
 from kernpool.estimators.regressors import KernelRegressor
-from kernpool.execution.threads import resolve_n_jobs
+from kernpool.execution.text_table import lines_of
 from kernpool.execution.warnings import warn_caller
-from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
 
 Report = dict[str, Any]
 
 PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
-ONLY_FOR_CLASSES = tuple(set(NAMED_FOR_CLASSES) - set(NAMED_BANDWIDTHS))
-LEAVE_NONE_OUT = ("aicc", "gcv", "plugin")  # bandwidths that leave no rows out, and so no clusters
 
 
 def run_fit(options: argparse.Namespace) -> None:
@@ -50,108 +44,76 @@ def run_fit(options: argparse.Namespace) -> None:
 
     Output paths are checked before the computation.
     """
-    memory = parse_memory(options.memory)
-    model = build_model(options)
     check_outputs(options)
-    if memory is not None:
-        fit_in_chunks(model, options, memory)
-        return
-    model, training = fit_rows(options, model)
-    report = None
-    if options.json or not options.quiet:
-        with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
-            report = report_of(model, training, options.groups)
-    if report is not None and not options.json:
-        say_report(report)
-    summary = named_summary(model, training.names) if options.summary else None  # which may be refused: before outputs
-    model.set_params(n_jobs=None)  # the machine that loads the model has other processors
-    with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
-        if picture is not None:  # drawn before the model is written: either both outputs appear or none
-            draw(model, training.features.X, training.target, training.names, options.target, picture)
-        if options.model is not None:
-            save_model(model, options.model, features=training.names, target=options.target, force=options.force)
-    outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
-    if options.json:
-        # A report is a dict here.
-        print_json(report | outputs | ({} if summary is None else {"summary": summary}))  # type: ignore[operator]
-        return
-    for what, output in outputs.items():
-        if not options.quiet:
-            say(f"{what:<10} {output}")
-    if summary is not None:
-        print(summary)
-
-
-def fit_rows(options: argparse.Namespace, model: Any) -> tuple[Any, TrainingTable]:
-    """Fit a model to the training table that the options name; for a categorical target, fit a classifier."""
-    smoothing = None if options.smoothing is None else parse_numbers("--smoothing", options.smoothing)
-    training = training_rows(options)
-    if training.classes:
-        model = as_classifier(options)
-    elif options.bandwidth in ONLY_FOR_CLASSES:
-        raise UsageError(
-            f"--bandwidth {options.bandwidth} is for classifiers, and {options.target!r} holds numbers; leave it out, "
-            f"or say --unordered {options.target} if they are classes"
-        )
-    features, mixed = training.features, isinstance(training.features.X, MixedTable)
-    levels = mixed and any(isinstance(cells, list) for cells in features.X.columns.values())
-    if levels and options.plot is not None:
+    model, training = fit_rows(options)
+    names, data = training.names, training.features
+    if options.plot is not None and _has_levels(data.X):
         warn_caller(
             "--plot draws columns of numbers, and some hold levels, so there will be no picture; name columns of "
             "numbers with --features"
         )
         options.plot = None
-    model.set_params(unordered=features.unordered or None, ordered=features.ordered or None, smoothing=smoothing)
-    options.columns = None if levels else training.names  # by which warnings about an array call its columns
+    report: Report = {}
+    if options.json or not options.quiet:
+        with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
+            report = report_of(model, training, options.groups)
+    if not (options.json or options.quiet):
+        say_report(report)
+    summary = named_summary(model, names) if options.summary else None  # which may be refused: before outputs
+    model.set_params(n_jobs=None)  # the machine that loads the model has other processors
+    with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
+        if picture is not None:  # drawn before the model is written: either both outputs appear or none
+            draw(model, data.X, training.target, names, options.target, picture)
+        if options.model is not None:
+            features = names if training.target is not None else None  # those of chunks are known
+            save_model(model, options.model, features=features, target=options.target, force=options.force)
+    outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
+    if options.json:
+        print_json(report | outputs | ({} if summary is None else {"summary": summary}))
+        return
+    for what, output in () if options.quiet else outputs.items():
+        refers = f", which refers to {options.data}" if training.target is None else ""
+        say(f"{what:<10} {output}{refers}")
+    if summary is not None:
+        print(summary)
+
+
+def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
+    """Fit a model to the training table that the options name; for a categorical target, fit a classifier."""
+    training = training_rows(options)
+    features, model = training.features, build_model(options, classes=training.classes)
+    model.set_params(unordered=features.unordered or None, ordered=features.ordered or None)
+    # by which warnings about an array call its columns
+    options.columns = None if _has_levels(features.X) else training.names
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, groups=training.groups)
-    if mixed:
+    if isinstance(features.X, MixedTable):
         model.feature_names_in_ = np.array(training.names, dtype=object)
     return model, training
 
 
-def as_classifier(options: argparse.Namespace) -> NadarayaWatsonClassifier:
-    """Build the unfitted classifier that the command-line options describe."""
-    for name, given in (
-        ("--degree 1", options.degree),
-        ("--plot", options.plot is not None),
-    ):
-        if given:
-            raise UsageError(f"{name} is for targets of numbers, and {options.target!r} holds classes; leave it out")
-    bandwidth = "log_loss" if options.bandwidth is None else parse_bandwidth(options.bandwidth, NAMED_FOR_CLASSES)
-    return NadarayaWatsonClassifier(
-        options.kernel, bandwidth, composition=options.composition, scale=options.scale, n_jobs=options.jobs
-    )
+def _has_levels(X: Any) -> bool:
+    return isinstance(X, MixedTable) and any(isinstance(cells, list) for cells in X.columns.values())
 
 
-def build_model(options: argparse.Namespace) -> KernelRegressor:
-    """Build the unfitted regressor that the options describe; raise UsageError for invalid or contradictory options."""
-    given = "regularised" if options.bandwidth in (None, *ONLY_FOR_CLASSES) else options.bandwidth
-    bandwidth = parse_bandwidth(given, NAMED_BANDWIDTHS)
-    if options.groups is not None and bandwidth in LEAVE_NONE_OUT:
-        raise UsageError(
-            f"--groups leaves whole clusters out, and --bandwidth {bandwidth} leaves no rows out; use regularised, loo "
-            "or numbers, or leave --groups out"
-        )
-    if options.groups is not None and options.groups == options.target:
-        raise UsageError(f"--groups names the target {options.target!r}; name the column of the clusters")
-    try:
-        get_kernel(options.kernel)
-        resolve_n_jobs(options.jobs)
-        if not isinstance(bandwidth, str):
-            as_bandwidth(bandwidth, np.size(bandwidth))
-        ACCEPTED["ridge"].check("ridge", options.ridge)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    common = {"composition": options.composition, "scale": options.scale, "n_jobs": options.jobs}
-    if options.degree:
-        planes = {"extrapolate": options.extrapolate or "plane", "ridge": options.ridge}
-        return LocalLinearRegressor(options.kernel, bandwidth, **planes, **common)
-    if options.ridge is not None:
-        raise UsageError("--ridge is for --degree 1: means have no slopes")
-    if options.extrapolate is not None:
-        raise UsageError("--extrapolate is for --degree 1: local means never leave the range of Y")
-    return NadarayaWatsonRegressor(options.kernel, bandwidth, **common)
+def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
+    """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
+    planes = options.degree == "1"
+    if classes:
+        for name in ("degree", "extrapolate", "ridge", "plot"):
+            if vars(options).get(name) not in (None, "0"):
+                raise UsageError(
+                    f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
+                )
+    parameters = given(options, "kernel", "composition", "scale", "extrapolate", "ridge") | {"n_jobs": options.jobs}
+    for name in ("extrapolate", "ridge"):
+        if name in parameters and not planes:
+            raise UsageError(f"--{name} is for --degree 1: local means have no slopes, and stay in the range of Y")
+    if options.bandwidth is not None:
+        parameters["bandwidth"] = parse_numbers(options.bandwidth)
+    parameters["smoothing"] = parse_numbers(options.smoothing, "--smoothing")
+    kind = NadarayaWatsonClassifier if classes else LocalLinearRegressor if planes else NadarayaWatsonRegressor
+    return kind(**parameters)
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -193,86 +155,76 @@ def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: st
 
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
     """Return the report of a fit as a dictionary: settings and leave-one-out (or leave-cluster-out) error."""
-    result, y = model.leave_one_out(), training.target
-    plan = choose(problem_of(model, None), model.algorithm, reuse=True)
-    report: Report = {
-        "estimator": type(model).__name__,
-        "rows": len(y),
-        "columns": training.names,
-        "kernel": model.kernel,
-        **describe_columns(model, training.names),
-    }
-    if training.features.dates:
-        report["dates"] = training.features.dates
+    report: Report = describe_fit(model, training.names)
+    report |= {"columns": training.names, "kernel": model.kernel, "scale": model.scale, "notes": training.notes}
+    report["left_out"] = "row" if groups is None else "cluster"
     if groups is not None:
-        sizes = np.bincount(model.key_group_)
-        report["clusters"] = {
-            "column": groups,
-            "count": len(sizes),
-            "smallest": int(sizes.min()),
-            "median": float(np.median(sizes)),
-            "largest": int(sizes.max()),
-        }
-    report["scale"] = model.scale
+        report["clusters"] |= {"column": groups}
     if vars(model).get("ridge_"):
         report["ridge"] = float(model.ridge_)
-    report["left_out"] = "row" if groups is None else "cluster"
+    y = training.target
+    if y is None:  # rows in a file, of which a sample was left out one by one, if any
+        return report | {"loo_error": vars(model).get("loo_error_"), "note": model.bandwidth_note_}
+    result, plan = model.leave_one_out(), choose(problem_of(model, None), model.algorithm, reuse=True)
     if training.classes:
-        report |= _of_classes(model, result, y)
+        probability = result.probability
+        true = np.searchsorted(model.classes_, y)
+        said = np.maximum(probability[np.arange(len(y)), true], np.finfo(float).tiny)
+        report["loo_log_loss"] = float(-np.log(said).mean())
+        report["loo_wrong"] = float((probability.argmax(axis=1) != true).mean())
     else:
         spread = float(((y - y.mean()) ** 2).mean())
         report["loo_error"] = float(result.error)
         report["loo_r2"] = 1 - float(result.error) / spread if spread else None
-    report["empty_windows"] = int(result.empty_windows)
-    report["algorithm"], report["reason"] = plan.algorithm, plan.reason
-    report["notes"] = training.notes
-    return report
-
-
-def _of_classes(model: Any, result: Any, y: Any) -> Report:
-    probability = result.probability
-    true = np.searchsorted(model.classes_, y)
-    said = probability[np.arange(len(y)), true]
-    return {
-        "classes": model.classes_.tolist(),
-        "loo_log_loss": float(-np.log(np.maximum(said, np.finfo(float).tiny)).mean()),
-        "loo_wrong": float((probability.argmax(axis=1) != true).mean()),
+    return report | {
+        "empty_windows": int(result.empty_windows),
+        "algorithm": plan.algorithm,
+        "reason": plan.reason,
     }
 
 
 def say_report(report: Report) -> None:
     """Print the report of a fit as text on standard error."""
-    say(f"rows       {report['rows']}")
-    say(f"columns    {', '.join(report['columns'])}")
-    if "dates" in report:
-        say(f"dates      {', '.join(report['dates'])}, in days since 1970-01-01")
+    chunks, dates, ranks = "note" in report, report.get("dates", ()), report["scale"] == "rank"
+    facts = {"rows": f"{report['rows']}{', read in chunks' * chunks}", "columns": ", ".join(report["columns"])}
+    if dates:
+        facts["dates"] = f"{', '.join(dates)}, in days since 1970-01-01"
     if "clusters" in report:
         c = report["clusters"]
-        say(
-            f"clusters   {c['column']}: {c['count']}, of {c['smallest']} to {c['largest']} rows, median {c['median']:g}"
+        facts["clusters"] = (
+            f"{c['column']}: {c['count']}, of {c['smallest']} to {c['largest']} rows, median {c['median']:g}"
         )
     if "classes" in report:
-        say(f"classes    {', '.join(map(str, report['classes']))}")
-    say(f"kernel     {report['kernel']}")
-    dates = report.get("dates", ()) if report["scale"] == "raw" else ()
-    found = ", ".join(f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items())
-    if found:
-        say(f"bandwidth  {found}{' (in ranks, from 0 to 1)' if report['scale'] == 'rank' else ''}")
+        facts["classes"] = ", ".join(map(str, report["classes"]))
+    facts["kernel"] = report["kernel"]
+    widths = [f"{name} {h:.6g}{' days' * (name in dates and not ranks)}" for name, h in report["bandwidth"].items()]
+    if widths:
+        facts["bandwidth"] = f"{', '.join(widths)}{' (in ranks, from 0 to 1)' * ranks}"
+    if chunks:
+        facts[""] = report["note"]
     if "smoothing" in report:
         levels = report["levels"]
         parts = (f"{name} {x:.6g} ({len(levels[name])} levels)" for name, x in report["smoothing"].items())
-        say(f"smoothing  {', '.join(parts)}")
+        facts["smoothing"] = ", ".join(parts)
     if "ridge" in report:
-        say(f"ridge      {report['ridge']:.6g} rows")
-    left = "leave-one-out" if report["left_out"] == "row" else "leave-cluster-out"
+        facts["ridge"] = f"{report['ridge']:.6g} rows"
+    say("\n".join(lines_of(facts, 9)))
+    left, errors = f"leave-{'one' if report['left_out'] == 'row' else 'cluster'}-out", {}
     if "classes" in report:
-        say(f"{left} log loss  {report['loo_log_loss']:.6g}")
-        say(f"{left} rows in the wrong class  {report['loo_wrong']:.4%}")
-    else:
-        say(f"{left} mean squared error  {report['loo_error']:.6g}")
-        r2 = report["loo_r2"]
-        say("y is constant, so R^2 is undefined" if r2 is None else f"{left} R^2                 {r2:.6g}")
-    if report["empty_windows"]:
-        others = "rows" if report["left_out"] == "row" else "clusters"
-        say(f"empty {left} windows       {report['empty_windows']}, predicted by the mean of the other {others}")
-    say(f"algorithm  {report['algorithm']} ({report['reason']})")
+        errors[f"{left} log loss"] = f"{report['loo_log_loss']:.6g}"
+        errors[f"{left} rows in the wrong class"] = f"{report['loo_wrong']:.4%}"
+    elif report["loo_error"] is not None:
+        searched = " (of the rows searched on)" * chunks
+        errors[f"{left} mean squared error"] = f"{report['loo_error']:.6g}{searched}"
+    if report.get("loo_r2") is not None:
+        errors[f"{left} R^2"] = f"{report['loo_r2']:.6g}"
+    elif "loo_r2" in report:
+        errors[f"{left} R^2"] = "undefined, as y is constant"
+    if report.get("empty_windows"):
+        errors[f"empty {left} windows"] = (
+            f"{report['empty_windows']}, predicted by the mean of the other {report['left_out']}s"
+        )
+    if errors:
+        say("\n".join(lines_of(errors)))
+    if "algorithm" in report:
+        say(f"algorithm  {report['algorithm']} ({report['reason']})")

@@ -2,19 +2,18 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kernpool.cli.prediction_columns import named_summary, need_rows
-from kernpool.cli.tables import print_json
-from kernpool.cli.terminal import need_output
+from kernpool.cli.terminal import need_output, print_json
 from kernpool.data.model_format import read_header
-from kernpool.estimators import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
 from kernpool.estimators.model import source_of
 from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.inference import ClassSummary, Summary
 from kernpool.pooling import RunningPool
 
 PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "empty")
@@ -24,13 +23,28 @@ def run_info(options: argparse.Namespace) -> None:
     """Run `kernpool info`: print a saved model as JSON, or the summary of its fit."""
     need_output("open it")
     model, header = load_model(options.model), read_header(options.model, MODELS)
-    if options.summary:
-        if not isinstance(model, NadarayaWatsonClassifier):
-            need_rows(model, options.model, "--summary")
-        summary = named_summary(model, header["features"])
-        print_json(summary) if options.json else print(summary)
+    if not options.summary:
+        print_json(describe_model(model, header))
         return
-    print_json(describe_model(model, header))
+    need_method(model, "summary", "--summary", options.model)
+    summary = named_summary(model, header["features"])
+    print_json(summary) if options.json else print(summary)
+
+
+def need_method(model: Any, method: str, what: str, folder: str) -> None:
+    """Raise TypeError, naming an option or a command, if the model in a folder has no such method."""
+    if not hasattr(model, method):
+        kinds = "classifiers" if method in ("predict_proba", "predict_set") else "regressors"
+        raise TypeError(f"{what} is for {kinds}, and {folder} holds a {type(model).__name__}")
+
+
+def named_summary(model: Any, features: Sequence[str]) -> Summary | ClassSummary:
+    """Return the summary of a fitted model, with the column names of the table."""
+    summary: Summary | ClassSummary = model.summary()
+    if model.encoding_ is not None:  # which knows them
+        return summary
+    named = [replace(column, name=name) for column, name in zip(summary.columns, features, strict=True)]
+    return replace(summary, columns=tuple(named))
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
@@ -49,57 +63,48 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         Numbers, names and parameters.
     """
     if isinstance(model, KernelSmoother):
-        return _smoother(model, header)
+        found = describe_fit(model, header["features"])
+        found |= {name: header[name] for name in ("target", "features", "parameters")}
+        found |= {} if source_of(model) is None else {"data": header["chunks"]["path"]}
+        return found | {name.rstrip("_"): result for name, result in header["results"].items()}
     if isinstance(model, LearnedPooling):
-        return _learned(model, header)
-    return _running(model, header)
-
-
-def _smoother(model: KernelSmoother, header: dict[str, Any]) -> dict[str, Any]:
-    source, features = source_of(model), header["features"]
-    description = {
-        "estimator": header["estimator"],
-        "target": header["target"],
-        "features": features,
-        "rows": source.rows if source is not None else len(model.key_),
-        "parameters": header["parameters"],
-        **describe_columns(model, features),
-    }
-    if vars(model).get("classes_") is not None:
-        description["classes"] = model.classes_.tolist()
-    if model.encoding_ is not None and model.encoding_.dates:
-        description["dates"] = [features[i] for i in model.encoding_.dates]
-    if vars(model).get("key_group_") is not None:
-        description["clusters"] = len(np.unique(model.key_group_))
-    for name, result in header["results"].items():
-        description[name.rstrip("_")] = result
-    return description if source is None else description | {"data": header["chunks"]["path"]}
-
-
-def describe_columns(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
-    """Return the bandwidths, smoothing parameters and categories of a fitted model, each keyed by column name."""
-    encoding = model.encoding_
-    numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
-    # a model of categorical columns alone has one key column of zeros, without a name
-    named: dict[str, Any] = {
-        "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)}
-    }
-    if encoding is not None and categorical:
-        named["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
-        named["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
-    return named
-
-
-def _learned(model: LearnedPooling, header: dict[str, Any]) -> dict[str, Any]:
-    described = {name: header[name] for name in ("estimator", "features", "parameters", "epochs", "best_epoch")}
-    losses = {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
-    classes = {} if header["classes"] is None else {"classes": header["classes"]["labels"]}
-    return described | {"rows": len(model.key_), **losses, **classes}
-
-
-def _running(model: RunningPool, header: dict[str, Any]) -> dict[str, Any]:
-    described = {name: header[name] for name in PARAMETERS}
+        names = ("estimator", "features", "parameters", "epochs", "best_epoch")
+        losses = {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
+        classes = {} if header["classes"] is None else {"classes": header["classes"]["labels"]}
+        return {name: header[name] for name in names} | {"rows": len(model.key_), **losses, **classes}
+    assert isinstance(model, RunningPool)
     (queries, columns), bandwidth = model.query.shape, model._to_record().arrays["bandwidth"].tolist()
     outputs = None if model.center is None else len(model.center)
     shape = {"estimator": "RunningPool", "queries": queries, "columns": columns, "outputs": outputs}
-    return shape | described | {"bandwidth": bandwidth}
+    return shape | {name: header[name] for name in PARAMETERS} | {"bandwidth": bandwidth}
+
+
+def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
+    """Return what a model was fitted to and what it found, as a JSON-compatible dictionary.
+
+    Bandwidths, smoothing parameters and categories are keyed by the names of the columns.
+    """
+    source, encoding = source_of(model), model.encoding_
+    numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
+    found: dict[str, Any] = {
+        "estimator": type(model).__name__,
+        "rows": len(model.key_) if source is None else source.rows,
+        # a model of categorical columns alone has one key column of zeros, without a name
+        "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)},
+    }
+    if encoding is not None and categorical:
+        found["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
+        found["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
+    if encoding is not None and encoding.dates:
+        found["dates"] = [features[i] for i in encoding.dates]
+    if vars(model).get("classes_") is not None:
+        found["classes"] = vars(model)["classes_"].tolist()
+    if vars(model).get("key_group_") is not None:
+        sizes = np.bincount(vars(model)["key_group_"])
+        found["clusters"] = {
+            "count": len(sizes),
+            "smallest": int(sizes.min()),
+            "median": float(np.median(sizes)),
+            "largest": int(sizes.max()),
+        }
+    return found

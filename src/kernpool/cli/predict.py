@@ -1,58 +1,128 @@
-"""`kernpool predict`: predictions for the rows of a table, in memory or in chunks."""
+"""`kernpool predict`: predictions for the rows of a table, in memory or in chunks, here or on a Dask cluster."""
 
 import argparse
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from kernpool.cli.out_of_core import load_for_tables, predict_in_chunks, report_notes
-from kernpool.cli.prediction_columns import PredictionColumns
-from kernpool.cli.tables import (
-    beside_inputs,
-    listed,
-    print_json,
-    query_rows,
-    records_of,
-    say_notes,
-    say_notes_of_records,
-)
-from kernpool.cli.terminal import UsageError, need_output, parse_memory, progress_bar
+import numpy as np
+
+from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns, refuse_conflicts
+from kernpool.cli.tables import beside_inputs, query_chunks, query_rows, records_of
+from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, progress_bar, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.execution.threads import resolve_n_jobs
-from kernpool.tables.file_formats import write_table
+from kernpool.data.model_format import read_header
+from kernpool.estimators.fitted_model import pool_at
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.regressors import KernelRegressor
+from kernpool.execution.progress import current_progress, report_progress
+from kernpool.tables.file_formats import row_writer, write_table
 from kernpool.tables.table import table_format
 
 
 def run_predict(options: argparse.Namespace) -> None:
     """Run `kernpool predict`: predict the rows of a table, and write the predictions."""
     memory = parse_memory(options.memory)
-    try:
-        resolve_n_jobs(options.jobs)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    asked = PredictionColumns.of(options)
+    refuse_conflicts(options)
+    if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
+        raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
     if options.out == "-":
         need_output("name a file with --out")
+        if options.json and memory is not None:
+            raise UsageError("--json prints records, which need the rows in memory; name a file with --out")
     else:
         table_format(options.out)
         refuse_existing(Path(options.out), options.force)
-    if memory is not None or options.cluster is not None:
-        predict_in_chunks(options, memory, asked)
-        return
-    model, header = load_for_tables(options)
-    asked = asked.ready(model, options, header)
-    X, table = query_rows(options, model, header)
-    with progress_bar("predicting", options.quiet):
-        columns = asked.columns(model, X, header["target"] or "prediction", model.predict)
-    columns = beside_inputs(columns, table, header["target"] or "prediction", options)
-    kept = () if options.keep is None else listed(options.keep) or table.names
-    if not options.json:
-        write_table(options.out, columns, force=options.force, kept=kept)
-    elif options.out == "-":
-        print_json(records_of(columns))
-        say_notes_of_records(table, options)
-    else:
-        write_table(options.out, columns, force=options.force, kept=kept)
-        print_json(
-            {"out": options.out, "rows": len(X), "columns": list(columns), "notes": [*table.notes, *asked.notes]}
+    model, header = _load(options, memory)
+    columns = PredictionColumns.of(options, model, header)
+    with _predictor(model, options.cluster) as predict:
+        if memory is None:
+            names, rows, notes = _predict_rows(options, columns, header, predict)
+        else:
+            names, rows, notes = _predict_chunks(options, columns, memory, header, predict)
+    if options.json and options.out != "-":
+        print_json({"out": options.out, "rows": rows, "columns": names, "notes": [*notes, *columns.notes]})
+    for note in () if options.quiet or options.json else columns.notes:
+        say(f"guarantee  {note}")
+
+
+def _load(options: argparse.Namespace, memory: int | None) -> tuple[Any, dict[str, Any]]:
+    """Load a saved model and apply the options to it; return the model and its header."""
+    model = load_model(options.model, memory=memory)
+    if not isinstance(model, KernelSmoother):
+        raise TypeError(
+            f"{options.model} holds a {type(model).__name__}, which predicts no tables here; load it in Python with "
+            "load_model"
         )
-    say_notes(table, options)
-    report_notes(asked, options.quiet or options.json)
+    model.set_params(
+        n_jobs=options.jobs, **{name: vars(options)[name] for name in ("unseen", "empty") if vars(options)[name]}
+    )
+    check_parameters(model)
+    model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
+    return model, read_header(options.model, MODELS)
+
+
+def _predict_rows(
+    options: argparse.Namespace, columns: PredictionColumns, header: dict[str, Any], predict: Predict
+) -> tuple[list[str], int, list[str]]:
+    """Predict a table in memory; return names of columns, number of rows and notes."""
+    X, table = query_rows(options, columns.model, header)
+    with progress_bar("predicting", options.quiet):
+        predicted = columns.at(X, predict)
+    found = beside_inputs(predicted, table, columns.target, options)
+    if options.json and options.out == "-":
+        print_json(records_of(found))
+        say_notes(table.notes, options, records=True)
+    else:
+        kept = list(found)[: len(found) - len(predicted)]
+        write_table(options.out, found, force=options.force, kept=kept)
+        say_notes(table.notes, options)
+    return list(found), len(X), table.notes
+
+
+def _predict_chunks(
+    options: argparse.Namespace, columns: PredictionColumns, memory: int, header: dict[str, Any], predict: Predict
+) -> tuple[list[str], int, list[str]]:
+    """Predict a table block by block, and write each block."""
+    rows, blocks = query_chunks(options, memory, header["features"])
+    with progress_bar("predicting", options.quiet):
+        predicted = _predicted(blocks, rows, columns, predict)
+        first = next(predicted)
+        with row_writer(options.out, list(first), rows, force=options.force) as write:
+            write(np.column_stack(list(first.values())))
+            for block in predicted:
+                write(np.column_stack(list(block.values())))
+    return list(first), rows, []
+
+
+def _predicted(blocks: Iterator[Any], rows: int, columns: PredictionColumns, predict: Predict) -> Iterator[Columns]:
+    """Yield the output columns of each block of queries, and report progress over all rows."""
+    start, listener = 0, current_progress() or (lambda _, __: None)
+    for block in blocks:
+        before, size = start, len(block)
+        # Called before the next turn.
+        with report_progress(lambda done, total: listener(before + size * done // total, rows)):  # noqa: B023
+            predicted = columns.at(block, predict)
+        yield predicted
+        start += size
+
+
+@contextmanager
+def _predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
+    """Yield the function that computes predictions: the model's own, or one that runs on a Dask cluster."""
+    if cluster is None:
+        yield model.predict
+        return
+    encoding = getattr(model, "encoding_", None)
+    if not isinstance(model, KernelRegressor) or not (encoding is None or encoding.numbers_alone):
+        raise TypeError("--cluster is for regressors of columns of numbers and dates; predict here, without --cluster")
+    dask = import_module("kernpool.dask")  # which loads Dask
+    with closing(dask.connect(cluster)) as client:
+        yield lambda query: pool_at(
+            model, query, model._report_rank, lambda chunks: dask.open_partitions(chunks, client=client)
+        )

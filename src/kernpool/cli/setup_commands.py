@@ -4,12 +4,11 @@ A completion script lets the shell complete commands and options without startin
 """
 
 import argparse
-import json
 import sys
 from importlib import import_module
 
 from kernpool.cli.options import build_parser
-from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, say, split_names
+from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, print_json, say, split_names
 
 
 def run_compile(options: argparse.Namespace) -> None:
@@ -29,7 +28,7 @@ def run_compile(options: argparse.Namespace) -> None:
     if show:
         sys.stderr.write("\r\033[K")
     if options.json:
-        print(json.dumps({**found._asdict(), "folder": str(found.folder)}))
+        print_json(found._asdict())
     elif not options.quiet:
         say(
             f"{found.versions} compiled loops, {found.new} of them new, {found.size / 2**20:.0f} MiB in "

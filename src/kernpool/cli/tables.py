@@ -1,4 +1,4 @@
-"""Tables of the command line: reading, choice of columns, cells copied to the output, and results as JSON.
+"""Tables of the command line: reading them in memory or in chunks, choice of columns, inputs beside predictions.
 
 Options describe how a table is written. Rows to fit and rows to predict are read here. An output that would replace
 an input is refused before any work.
@@ -6,11 +6,8 @@ an input is refused before any work.
 
 import argparse
 import codecs
-import dataclasses
-import json
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,21 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.terminal import UsageError, json_line, parse_features, progress_bar, say, split_names
-from kernpool.data.array_validation import TableError
+from kernpool.cli.terminal import UsageError, parse_memory, progress_bar, say_notes, split_names
+from kernpool.data import MISSING, TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words, unreadable
 from kernpool.data.atomic_files import is_same_file
+from kernpool.data.chunks.parquet import ParquetChunks
+from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.model_format import ModelFileError, files_of, read_json, referred_files
-from kernpool.data.number_parsing import (
-    MISSING,
-    as_objects,
-    is_blank,
-    is_boolean,
-    is_code,
-    is_string,
-    is_time,
-    time_words,
-    unreadable,
-)
+from kernpool.data.number_parsing import as_objects, is_blank, is_boolean, is_code, is_string, is_time, time_words
 from kernpool.tables import column_types
 from kernpool.tables.file_formats import input_format, read_table
 from kernpool.tables.table import Advice, Table, or_a_value, table_format
@@ -45,7 +34,7 @@ FEATURES = Advice(
     "drop such rows with --missing drop, or leave the column out with --features",
 )
 TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
-IN_MEMORY = ("smoothing", "ordered", "unordered", "keep", "proba", "na")
+IN_MEMORY = ("plot", "groups", "summary", "smoothing", "ordered", "unordered", "keep", "proba", "na")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +46,9 @@ class TrainingTable:
     names : list of str
         Columns to predict from.
     features : column_types.Features
-        Their cells.
-    target : ndarray of shape (n,)
-        Numbers, or labels.
+        Their cells; of a file that is read in chunks, ``X`` is `Chunks`, which have the target too.
+    target : ndarray of shape (n,) or None
+        Numbers, or labels; None for chunks.
     classes : bool
         Whether they are labels.
     groups : ndarray of shape (n,) or None
@@ -70,7 +59,7 @@ class TrainingTable:
 
     names: list[str]
     features: column_types.Features
-    target: NDArray[Any]
+    target: NDArray[Any] | None
     classes: bool
     groups: NDArray[Any] | None
     notes: list[str]
@@ -110,7 +99,7 @@ def form_of(options: argparse.Namespace) -> TextFormat:
         ) from None
     if separator is not None and separator == options.decimal == ".":
         raise UsageError("--sep and --decimal are both '.', and must differ; leave one of them out")
-    blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in listed(options.na))))
+    blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in split_names(options.na))))
     return TextFormat(separator, options.decimal, options.encoding, blanks)
 
 
@@ -142,31 +131,11 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
     return kept
 
 
-def say_notes(table: Table | TrainingTable, options: argparse.Namespace) -> None:
-    """Print the notes on how a table was read, unless --quiet is set or the JSON result contains the notes."""
-    for text in table.notes if not (options.quiet or options.json) else ():
-        say(f"note       {text}")
-
-
-def say_notes_of_records(table: Table, options: argparse.Namespace) -> None:
-    """Print the notes on how a table was read as JSON lines on standard error, unless --quiet is set.
-
-    It is for results that are records without notes.
-    """
-    for text in () if options.quiet else table.notes:
-        say(json_line("note", text, options.command))
-
-
-def listed(text: str) -> list[str]:
-    """Split the value of an option into names at commas; a name that contains a comma is quoted."""
-    return split_names(text)
-
-
 def choice_of(options: argparse.Namespace) -> column_types.Choice:
     """Return the column types given by --unordered, --ordered and --dates; raise UsageError if they conflict."""
-    unordered = [] if options.unordered is None else listed(options.unordered)
+    unordered = [] if options.unordered is None else split_names(options.unordered)
     ordered: dict[str, list[str] | None] = {}
-    for item in [] if options.ordered is None else listed(options.ordered):
+    for item in [] if options.ordered is None else split_names(options.ordered):
         name, declared, levels = item.partition("=")
         order = [level.strip() for level in levels.split(":")] if declared else None
         if order is not None and (len(set(order)) < len(order) or len(order) < 2 or "" in order):
@@ -177,7 +146,7 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
     both = sorted(set(unordered) & set(ordered))
     if both:
         raise UsageError(f"--unordered and --ordered both name {both[0]!r}; name it in only one of them")
-    dates = () if options.dates is None else listed(options.dates) or None
+    dates = () if options.dates is None else split_names(options.dates) or None
     twice = sorted({*unordered, *ordered} & set(dates or ()))
     if twice:
         raise UsageError(f"{twice[0]!r} is named in --dates, and in --unordered or --ordered; leave one of them out")
@@ -185,10 +154,13 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
 
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
-    """Read the features, the target and the clusters of the training rows from the input table."""
+    """Read the features, the target and the clusters of the training rows; with --memory, open them in chunks."""
+    memory = parse_memory(vars(options).get("memory"))
+    if memory is not None:
+        return _training_chunks(options, memory)
     choice = choice_of(options)
     table = open_table(options)
-    names = choose_features(table, options.target, options.features, options.groups)
+    names = choose_features(table, options)
     unused = sorted(choice.named() - {*names, options.target})
     table.need(unused)
     if unused:
@@ -204,8 +176,57 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     group = table.labels(options.groups) if groups else None
     if table.rows < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
-    say_notes(table, options)
+    say_notes(table.notes, options)
     return TrainingTable(names, features, target, classes, group, table.notes)
+
+
+def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
+    chunks = open_in_chunks(options, memory, target=options.target, features=parse_features(options))
+    names, kinds = list(chunks.names or ()), chunks.kinds or ()
+    dates = [name for name, kind in zip(names, kinds, strict=False) if kind != "numeric"]
+    asked = dates if options.dates == "" else split_names(options.dates or "")
+    for name in dates:
+        if name not in asked:
+            raise TableError(
+                f"{options.data}: column {name!r} holds dates; say --dates {name} to read it as days since "
+                "1970-01-01, or leave it out with --features"
+            )
+    for name in asked:
+        if name not in dates:
+            raise TableError(f"{options.data}: --dates names {name!r}, which is no column of dates to predict from")
+    left, notes = chunks.left_out, []
+    if left:
+        notes.append(f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise")
+    if isinstance(chunks, ParquetChunks) and chunks.is_boolean(options.target):
+        notes.append(
+            f"column {options.target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
+        )
+    say_notes(notes, options)
+    return TrainingTable(names, column_types.Features(chunks, [], [], dates), None, False, None, notes)
+
+
+def open_in_chunks(
+    options: argparse.Namespace, memory: int, *, target: str | list[str], features: list[str] | None
+) -> Chunks:
+    """Open the input table in chunks: a Parquet or `.npy` file, or a folder of Parquet files."""
+    needing = [name for name in IN_MEMORY if vars(options).get(name) not in (None, False)]
+    needing += ["missing drop"] * (options.missing == "drop")
+    if needing:
+        raise UsageError(f"--{needing[0]} needs the rows in memory; leave --memory out, or take a sample of the rows")
+    _refuse_text_options(options)
+    path = Path(options.data)
+    if options.data != "-" and not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    kind = "parquet" if path.is_dir() and options.format is None else input_format(options.data, options.format)
+    if options.data == "-" or kind not in ("parquet", "npy"):
+        raise UsageError(
+            f"--memory reads Parquet and .npy files in chunks, and {options.data!r} is neither; convert it, or leave "
+            "--memory out"
+        )
+    chunks = (NpyChunks if kind == "npy" else ParquetChunks)(path, target=target, features=features, memory=memory)
+    if not chunks.rows:
+        raise TableError(f"{options.data} has no rows")
+    return chunks
 
 
 def _without(choice: column_types.Choice, name: str) -> column_types.Choice:
@@ -241,13 +262,28 @@ def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArr
     return np.asarray(labels), True
 
 
-def choose_features(table: Table, target: str, listed: str | None, groups: str | None = None) -> list[str]:
+def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
     """Return the names of the feature columns: those of --features, or all columns without another role."""
-    table.need([target])
-    features = parse_features(listed, target) or table.others(target, groups)
+    groups = vars(options).get("groups")
+    table.need([options.target, *([] if groups is None else [groups])])
+    features = parse_features(options) or table.others(options.target, groups)
     if not features:
-        others = repr(target) if groups is None else f"{target!r} and {groups!r}"
+        others = repr(options.target) if groups is None else f"{options.target!r} and {groups!r}"
         raise UsageError(f"--features must name at least one column, and {table.source} has none besides {others}")
+    return features
+
+
+def parse_features(options: argparse.Namespace) -> list[str] | None:
+    """Return the columns that --features names, or None, which stands for all without another role."""
+    if vars(options).get("groups") == options.target:
+        raise UsageError(f"--groups names the target {options.target!r}; name the column of the clusters")
+    if options.features is None:
+        return None
+    features = split_names(options.features)
+    if options.target in features:
+        raise UsageError(f"--features names the target {options.target!r} too; a column cannot predict itself")
+    if not features or len(set(features)) < len(features):
+        raise UsageError(f"--features must name at least one column, each once; got {features}")
     return features
 
 
@@ -265,7 +301,7 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
     """
     table = open_table(options)
     table.need(header["features"])
-    kept = [] if not options.keep else listed(options.keep)
+    kept = [] if not options.keep else split_names(options.keep)
     table.need(kept)
     table = without_missing(table, header["features"], options)
     return read_queries(table, model, header), table
@@ -277,76 +313,21 @@ def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advic
     return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
 
 
-def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the input columns that --keep copies, followed by the columns of predictions.
-
-    If one of these inputs has the name Y of the target, the predictions are renamed Y_predicted.
-    """
-    if options.keep is None:
-        return columns
-    as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
-    kept = {name: _cells(table, name, as_text) for name in listed(options.keep) or table.names}
-    if target in kept:
-        columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
-    twice = sorted(set(kept) & set(columns))
-    if twice:
-        raise UsageError(f"--keep has a column {twice[0]!r}, as predictions do; name the others, as in --keep A,B")
-    return kept | columns
-
-
-def _cells(table: Table, name: str, as_text: bool) -> Any:
-    """Return the cells of an input column that is copied to the output: numbers, or text as written.
-
-    Text that is numbers becomes numbers if the output has types, or if they have decimal commas.
-    """
-    cells = table.columns[name]
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
-        return cells
-    if is_time(cells):
-        return time_words(cells)
-    found: list[Any] = [
-        cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
-    ]
-    if not is_string(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
-        return found
-    if any(map(is_code, found)):
-        return found
-    try:
-        read, sign = table.floats(name), table.sign(name)
-    except TableError:  # 1,234 is ambiguous, and copied as it is
-        return found
-    if not np.isfinite(read).all() or (as_text and sign == "."):
-        return found
-    return read.astype(np.int64) if all(cell.lstrip("+-").isdecimal() for cell in found) else read
-
-
-def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Convert columns to a list of one dictionary per row."""
-    lists = [column.tolist() if isinstance(column, np.ndarray) else list(column) for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
-
-
-def plain_json(what: Any) -> Any:
-    """Convert a result to values that JSON can hold: arrays to lists, NaN to null, infinity to text.
-
-    The text of infinity is as for ``--bandwidth``.
-
-    Examples
-    --------
-    >>> plain_json({"h": np.array([0.5, np.nan, np.inf])})
-    {'h': [0.5, None, 'inf']}
-    """
-    if dataclasses.is_dataclass(what) and not isinstance(what, type):
-        return {field.name: plain_json(getattr(what, field.name)) for field in dataclasses.fields(what)}
-    if isinstance(what, dict):
-        return {str(name): plain_json(value) for name, value in what.items()}
-    if isinstance(what, list | tuple):
-        return [plain_json(value) for value in what]
-    if hasattr(what, "tolist"):
-        return plain_json(what.tolist())
-    if isinstance(what, float):
-        return what if math.isfinite(what) else None if math.isnan(what) else str(what)
-    return what if what is None or isinstance(what, str | int | bool) else str(what)
+def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) -> tuple[int, Iterator[Any]]:
+    """Open the rows to predict in chunks: return their number, and an iterator over the features of each chunk."""
+    chunks = open_in_chunks(options, memory, target=[], features=features)
+    if chunks.kinds is None:
+        return chunks.rows or 0, (chunk.key for chunk in chunks)
+    columns = list(zip(features, chunks.kinds, strict=True))
+    return chunks.rows or 0, (
+        MixedTable(
+            {
+                name: Times(kind, cells) if kind in TIME_KINDS else cells
+                for (name, kind), cells in zip(columns, chunk.key.T, strict=True)
+            }
+        )
+        for chunk in chunks
+    )
 
 
 OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}, "predict": {"out": "--out"}, "explore": {"out": "--out"}}
@@ -400,6 +381,50 @@ def _model_files(folder: Path) -> list[Path]:
     return []
 
 
-def print_json(what: Any) -> None:
-    """Print a result as JSON on standard output; NaN becomes null."""
-    print(json.dumps(plain_json(what), indent=2, ensure_ascii=False))
+def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the input columns that --keep copies, followed by the columns of predictions.
+
+    If one of these inputs has the name Y of the target, the predictions are renamed Y_predicted.
+    """
+    if options.keep is None:
+        return columns
+    as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
+    kept = {name: _cells(table, name, as_text) for name in split_names(options.keep) or table.names}
+    if target in kept:
+        columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
+    twice = sorted(set(kept) & set(columns))
+    if twice:
+        raise UsageError(f"--keep has a column {twice[0]!r}, as predictions do; name the others, as in --keep A,B")
+    return kept | columns
+
+
+def _cells(table: Table, name: str, as_text: bool) -> Any:
+    """Return the cells of an input column that is copied to the output: numbers, or text as written.
+
+    Text that is numbers becomes numbers if the output has types, or if they have decimal commas.
+    """
+    cells = table.columns[name]
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
+        return cells
+    if is_time(cells):
+        return time_words(cells)
+    found: list[Any] = [
+        cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
+    ]
+    if not is_string(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
+        return found
+    if any(map(is_code, found)):
+        return found
+    try:
+        read, sign = table.floats(name), table.sign(name)
+    except TableError:  # 1,234 is ambiguous, and copied as it is
+        return found
+    if not np.isfinite(read).all() or (as_text and sign == "."):
+        return found
+    return read.astype(np.int64) if all(cell.lstrip("+-").isdecimal() for cell in found) else read
+
+
+def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Convert columns to a list of one dictionary per row."""
+    lists = [column.tolist() if isinstance(column, np.ndarray) else list(column) for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]

@@ -1,6 +1,7 @@
-"""Messages, progress bar and argument parser of the command line; errors can be lines of JSON.
+"""Messages, progress bar, argument parser and results as JSON of the command line.
 
-Messages and progress go to standard error.
+Messages and progress go to standard error; errors can be lines of JSON. Messages of the library are given in the words
+of the command line: options for arguments, names of columns for their numbers.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import re
 import sys
 import time
@@ -15,8 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
-
-from kernpool.execution.error_messages import did_you_mean
 
 PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
 WIDTH = 30  # of a bar
@@ -189,6 +189,89 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+# Arguments of the library, and the options of the command line that they are given by.
+ARGUMENTS = {
+    "n_jobs": "jobs",
+    "n_resamples": "resamples",
+    "random_state": "seed",
+    "level": "interval",
+    "levels": "quantiles",
+    "language": "lang",
+}
+# Remedies of the library in the words of the command line, by command; the first is for empty windows.
+EMPTY = r"; [^;]*\bempty=[^;]*"
+WORDS = {
+    "": {
+        "kernpool.save_model writes": "kernpool fit --model DIR writes",
+        r"\bmust be None\b": "must be left out",
+        r"^unknown kernel ('.*?');": r"--kernel \1 is unknown;",
+        r"\bX_calibration( and y_calibration)?": "--calibration",
+        r"fit (it to arrays, such as )?a sample (of (the rows|them))?( in memory)?, with bandwidth=model.bandwidth_": (
+            "fit a sample of the rows without --memory, with the --bandwidth that kernpool info shows"
+        ),
+    },
+    "fit": {
+        EMPTY: "; use a larger --bandwidth, or a kernel of infinite support",
+        r"drop duplicates first \(.*\), or give groups= with": "drop duplicates first, or name a --groups column with",
+    },
+    "predict": {
+        EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
+        "leave variance out, or groups": "leave --variance out",
+    },
+}
+
+
+def in_options(options: argparse.Namespace, text: str) -> str:
+    """Return a message of the library in one line, with Python parameters replaced by command-line options.
+
+    Examples
+    --------
+    >>> from kernpool.cli.options import build_parser
+    >>> options = build_parser().parse_args(["predict", "model", "t.csv", "--interval", "95"])
+    >>> in_options(options, "level must lie between 0 and 1, got 95; 95 percent is level=0.95")
+    '--interval must lie between 0 and 1, got 95; 95 percent is --interval 0.95'
+    >>> in_options(options, "2 queries have no key; use a larger bandwidth, or empty='nearest'")
+    '2 queries have no key; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero'
+    """
+    for pattern, words in (WORDS[""] | WORDS.get(options.command, {})).items():
+        text = re.sub(pattern, words, text)
+    known = {argument: name for argument, name in ARGUMENTS.items() if name in vars(options)}
+    known |= {name: name for name in vars(options)}
+    if vars(options).get("sets") is not None:
+        known["level"] = "sets"
+    names = "|".join(known)
+    text = re.sub(rf"^({names})(?= (must|has|holds|are)\b)", lambda found: f"--{known[found[1]]}", text)
+    return re.sub(
+        rf"(?<![-.\w])({names})=(?:True\b|'([\w+]+)'|([\d.]*\d)|(?=[\s,;)]))",
+        lambda found: f"--{known[found[1]]} {found[2] or found[3] or ''}".rstrip(),
+        text.replace("\n", " "),
+    )
+
+
+def describe(error: BaseException) -> str:
+    """Return the message of an exception for the user; for a system error, the file name and the reason."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'standard output'}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def name_columns(text: str, names: Sequence[str] | None) -> str:
+    """Replace column numbers in a warning about an array by the column names of the table.
+
+    Examples
+    --------
+    >>> name_columns("column(s) [0, 2] do not vary", ["a", "b", "c"])
+    "column(s) 'a', 'c' do not vary"
+    """
+    if names is None:
+        return text
+    return re.sub(
+        r"column\(s\) \[([\d, ]+)\]",
+        lambda found: "column(s) " + ", ".join(repr(names[int(place)]) for place in found[1].split(",")),
+        text,
+    )
+
+
 UNITS = {"": 1, "B": 1} | {
     name: base**power
     for power, letter in enumerate("KMGT", start=1)
@@ -216,20 +299,6 @@ def parse_memory(text: str | None) -> int | None:
     return size
 
 
-def parse_degree(text: str) -> int:
-    """Parse the degree of the local polynomial: 0 (local constant) or 1 (local linear).
-
-    Examples
-    --------
-    >>> parse_degree("1")
-    1
-    """
-    if text not in ("0", "1"):
-        quadratic = "; kernpool.pool(..., degree=2) in Python fits local quadratics" if text == "2" else ""
-        raise argparse.ArgumentTypeError(f"must be 0 (local constant) or 1 (local linear), got {text!r}{quadratic}")
-    return int(text)
-
-
 def split_names(text: str) -> list[str]:
     """Split a comma-separated list of names; a name that contains a comma is quoted.
 
@@ -244,75 +313,67 @@ def split_names(text: str) -> list[str]:
         raise UsageError(f"names are separated by commas, as in A,B; got {text!r} ({error})") from None
 
 
-def parse_features(listed: str | None, target: str) -> list[str] | None:
-    """Return the list of feature columns that --features names, or None if the option is not given.
+def parse_numbers(text: str | None, option: str = "") -> Any:
+    """Parse a number, or numbers separated by commas; other text is returned as it is, for the library to judge.
 
-    None stands for all other columns.
-    """
-    if listed is None:
-        return None
-    # Read as a line of CSV, so that a name with a comma can stand in quotes.
-    features = split_names(listed)
-    if target in features:
-        raise UsageError(f"--features names the target {target!r} too; a column cannot predict itself")
-    if not features or len(set(features)) < len(features):
-        raise UsageError(f"--features must name at least one column, each once; got {features}")
-    return features
-
-
-def parse_bandwidth(text: str, names: Sequence[str] = ()) -> str | float | list[float]:
-    """Parse a bandwidth: the name of a selection rule, a number, or a list of numbers.
+    With the name of an option, other text is an error.
 
     Examples
     --------
-    >>> parse_bandwidth("0.5"), parse_bandwidth("0.5,2"), parse_bandwidth("loo", ["loo", "aicc"])
+    >>> parse_numbers("0.5"), parse_numbers("0.5, 2"), parse_numbers("loo")
     (0.5, [0.5, 2.0], 'loo')
     """
-    if text in names:
-        return text
+    if text is None:
+        return None
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        known = f"one of {', '.join(names)}, " if names else ""
-        raise UsageError(
-            f"--bandwidth must be {known}a number, or numbers separated by commas; got {text!r}; "
-            f"{did_you_mean(text, names)}".rstrip("; ")
-        ) from None
+        if not option:
+            return text
+        raise UsageError(f"{option} must be a number, or numbers separated by commas; got {text!r}") from None
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def parse_numbers(option: str, text: str) -> list[float]:
-    """Parse the value of an option that is a comma-separated list of numbers.
+def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the named options that the user has given, for a function of the library with defaults of its own."""
+    return {name: vars(options)[name] for name in names if vars(options)[name] is not None}
+
+
+def plain_json(what: Any) -> Any:
+    """Convert a result to values that JSON can hold: arrays to lists, NaN to null, infinity to text.
+
+    The text of infinity is as for ``--bandwidth``.
 
     Examples
     --------
-    >>> parse_numbers("--smoothing", "0.5, 2")
-    [0.5, 2.0]
+    >>> plain_json({"h": (0.5, float("nan"), float("inf"))})
+    {'h': [0.5, None, 'inf']}
     """
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"{option} must be a number, or numbers separated by commas; got {text!r}") from None
+    if hasattr(what, "__dataclass_fields__"):  # importing `dataclasses` takes as long as all else here
+        return {name: plain_json(getattr(what, name)) for name in what.__dataclass_fields__}
+    if isinstance(what, dict):
+        return {str(name): plain_json(value) for name, value in what.items()}
+    if isinstance(what, list | tuple):
+        return [plain_json(value) for value in what]
+    if hasattr(what, "tolist"):
+        return plain_json(what.tolist())
+    if isinstance(what, float):
+        return what if math.isfinite(what) else None if math.isnan(what) else str(what)
+    return what if what is None or isinstance(what, str | int | bool) else str(what)
 
 
-def parse_levels(text: str) -> tuple[float, ...]:
-    """Parse a comma-separated list of quantile orders, numbers from 0 to 1, in the sequence given.
+def print_json(what: Any) -> None:
+    """Print a result as JSON on standard output; NaN becomes null."""
+    print(json.dumps(plain_json(what), indent=2, ensure_ascii=False))
 
-    Examples
-    --------
-    >>> parse_levels(".1, .5,.9")
-    (0.1, 0.5, 0.9)
+
+def say_notes(notes: Iterable[str], options: argparse.Namespace, *, records: bool = False) -> None:
+    """Print notes on how a table was read, unless --quiet is set.
+
+    With --json they are lines of JSON if the result is records, and otherwise part of the result.
     """
-    try:
-        levels = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"--quantiles must be numbers separated by commas, such as 0.1,0.5,0.9; got {text!r}"
-        ) from None
-    wrong = [level for level in levels if not 0.0 <= level <= 1.0]
-    if wrong:
-        hint = f"; {wrong[0]:g} percent is {wrong[0] / 100:g}" if 1.0 < wrong[0] <= 100.0 else ""
-        raise UsageError(f"--quantiles must lie between 0 and 1, got {wrong[0]:g}{hint}")
-    if len(set(levels)) < len(levels):
-        raise UsageError(f"--quantiles must differ from each other, got {text!r}")
-    return levels
+    for text in () if options.quiet else notes:
+        if not options.json:
+            say(f"note       {text}")
+        elif records:
+            say(json_line("note", text, options.command))
