@@ -1,4 +1,4 @@
-"""Quantiles over chunks: rounds of counting find the very rows that arrays have."""
+"""Distribution functions and quantiles over chunks: those of the same rows in arrays."""
 
 from itertools import pairwise
 
@@ -9,33 +9,47 @@ from hypothesis import strategies as st
 
 from kernpool import (
     EmptyWindowWarning,
-    LocalLinearRegressor,
     NadarayaWatsonRegressor,
     kernel_names,
     make_kernel,
     open_chunks,
+    pool_cdf,
     pool_quantile,
     pooling_weights,
 )
-from kernpool.distribution import multipass_quantile
+from kernpool.distribution import multipass_quantile, weighted_cdf
 from kernpool.distribution.multipass_quantile import ValueSketch
 from kernpool.pooling import ChunkPairs
 from tests.support.dense_quantiles import assert_quantiles
+from tests.support.ordered_sums import never_by_table
 
+THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]
 LEVELS = [0.4983, 0.0, 0.9017, 0.0511, 1.0, 0.2571]  # that no few equal weights meet
 
 
-@pytest.fixture(params=["few rows held", "tables only", "all rows held"])
-def held(request, monkeypatch):
+def hold_few_rows(monkeypatch, way):
     """So few rows may be held that it takes some rounds; masses come from sums, or from tables."""
-    if request.param == "all rows held":
+    if way == "all rows":
         return
-    sizes = {"HELD_ROWS": 40, "PIECES": 12, "MOST_PIECES": 4}
-    for name, value in sizes.items():
-        monkeypatch.setattr(multipass_quantile, name, value)
-    monkeypatch.setattr(multipass_quantile, "POINTS", 20)
-    if request.param == "few rows held":
+    for name, size in {"HELD_ROWS": 40, "PIECES": 12, "MOST_PIECES": 4, "POINTS": 20}.items():
+        monkeypatch.setattr(multipass_quantile, name, size)
+    if way == "few rows":
         monkeypatch.setattr(multipass_quantile, "DENSE_PAIRS", 0)
+
+
+WAYS = ["few rows", "tables", "all rows"]
+
+
+@pytest.fixture(params=[("cdf", "tables"), ("cdf", "sums"), *(("quantile", way) for way in WAYS)], ids=" ".join)
+def asked(request, monkeypatch):
+    asked, way = request.param
+    if asked == "quantile":
+        hold_few_rows(monkeypatch, way)
+    elif way == "sums":
+        never_by_table(monkeypatch)
+        monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
+        monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
+    return asked
 
 
 def make_rows(n=300, m=30, d=1, seed=0):
@@ -44,40 +58,53 @@ def make_rows(n=300, m=30, d=1, seed=0):
     return query, key, np.sin(3 * key[:, 0]) + 0.4 * generator.normal(size=n), generator
 
 
-def cut(key, value, weight=None, sizes=(75, 0, 1, 150, 74)):
-    chunks, start = [], 0
-    for size in sizes:
-        part = slice(start, start + size)
-        chunks.append((key[part], value[part]) if weight is None else (key[part], value[part], weight[part]))
-        start += size
-    assert start == len(key)
-    return open_chunks(chunks)
+def cut(key, value, weight=None):
+    """Cut rows into chunks, of which one is empty and one has a single row."""
+    ends = [slice(a, b) for a, b in pairwise([0, 75, 75, 76, 226, len(key)])]
+    columns = (key, value) if weight is None else (key, value, weight)
+    return open_chunks([tuple(column[part] for column in columns) for part in ends])
 
 
-def check(query, key, value, weight=None, **options):
-    found = pool_quantile(query, cut(key, value, weight), levels=LEVELS, **options)
-    np.testing.assert_array_equal(
-        found[:, [0, 2, 3, 5]],
-        pool_quantile(query, key, value, [LEVELS[i] for i in (0, 2, 3, 5)], key_weight=weight, **options),
-    )
-    weights = pooling_weights(query, key, key_weight=weight, empty="zero", **options)
-    assert_quantiles(found, weights, value, LEVELS)
+def check(asked, query, key, value, weight=None, empty="zero", **options):
+    if asked == "quantile":
+        found = pool_quantile(query, cut(key, value, weight), levels=LEVELS, empty=empty, **options)
+        expected = pool_quantile(query, key, value, LEVELS, key_weight=weight, empty=empty, **options)
+        some = [0, 2, 3, 5]
+        np.testing.assert_array_equal(found[:, some], expected[:, some])
+        weights = pooling_weights(query, key, key_weight=weight, empty="zero", **options)
+        if empty == "zero":
+            assert_quantiles(found, weights, value, LEVELS, empty=0.0)
+        return
+    value = np.round(value, 1)
+    own = np.round(np.random.default_rng(7).normal(size=(len(query), 3)), 1)
+    for y in (THRESHOLDS, own):
+        for smooth in ({}, {"y_bandwidth": 0.3}):
+            found = pool_cdf(query, cut(key, value, weight), y=y, empty=empty, **smooth, **options)
+            expected = pool_cdf(query, key, value, y, key_weight=weight, empty=empty, **smooth, **options)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+            if not smooth:
+                np.testing.assert_array_equal(found[expected == 0], 0.0)
+                np.testing.assert_array_equal(found[expected == 1], 1.0)
+                order = np.argsort(np.broadcast_to(y, found.shape), axis=1)
+                assert (np.diff(np.take_along_axis(found, order, axis=1), axis=1) >= 0).all()
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("kernel", kernel_names())
-def test_chunks_have_the_quantiles_of_arrays(kernel, columns, weighted, held):
+@pytest.mark.parametrize("kernel", [*kernel_names(), make_kernel("slow", lambda u: 1 / (1 + u) ** 4)], ids=str)
+def test_chunks_have_the_answers_of_arrays(kernel, columns, weighted, asked):
     query, key, value, generator = make_rows(d=columns)
     weight = generator.integers(0, 3, len(key)).astype(float) if weighted else None
     if weighted:
         weight[:75] = 0.0
-    check(query, key, value, weight, kernel=kernel, bandwidth=0.4 if columns == 1 else 0.8)
+    check(asked, query, key, value, weight, kernel=kernel, bandwidth=0.4 if columns == 1 else 0.8)
 
 
 @pytest.mark.parametrize("what", ["ties", "one value", "outliers", "two values", "large"])
-def test_values_of_any_kind(what, held):
+@pytest.mark.parametrize("way", WAYS)
+def test_values_of_any_kind(what, way, monkeypatch):
+    hold_few_rows(monkeypatch, way)
     query, key, value, generator = make_rows()
     value = {
         "ties": np.round(value, 1),
@@ -90,50 +117,33 @@ def test_values_of_any_kind(what, held):
     assert_quantiles(found, pooling_weights(query, key, bandwidth=0.3), value, LEVELS)
 
 
-def test_a_kernel_of_the_users_own(held):
-    query, key, value, _ = make_rows()
-    check(query, key, value, kernel=make_kernel("slow", lambda u: 1 / (1 + u) ** 4), bandwidth=0.3)
-
-
 @pytest.mark.parametrize("where", [40.0, 1e5, 1e9])
 @pytest.mark.parametrize("ties", [1, 10])
-def test_far_away_the_nearest_rows_decide(where, ties, held):
+def test_far_away_the_nearest_rows_decide(where, ties, asked):
     query, key, value, _ = make_rows()
     key[:ties], key[ties : 2 * ties] = 1.5, -1.5
     query[:2] = [[-where], [where]]
-    check(query, key, value, bandwidth=0.2)
+    check(asked, query, key, value, bandwidth=0.2)
 
 
 @pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])
-def test_empty_windows(empty, held):
+def test_empty_windows(empty, asked):
     query, key, value, generator = make_rows()
-    key, query = np.round(key, 1), np.round(2 * query, 2)
-    options = {"kernel": "epanechnikov", "bandwidth": 0.03, "empty": empty}
-    weight = generator.integers(1, 3, len(key)).astype(float)
-    found = pool_quantile(query, cut(key, value, weight), levels=[0.3, 0.8], **options)
-    expected = pool_quantile(query, key, value, [0.3, 0.8], key_weight=weight, **options)
-    np.testing.assert_array_equal(found, expected)
+    weight, query = generator.integers(1, 3, len(key)).astype(float), np.round(2 * query, 2)
+    check(asked, query, np.round(key, 1), value, weight, kernel="epanechnikov", bandwidth=0.03, empty=empty)
 
 
-def test_empty_windows_warn_or_are_refused(held):
+def test_empty_windows_warn_or_are_refused(asked):
     query, key, value, _ = make_rows()
-    options = {"kernel": "boxcar", "bandwidth": 0.1}
+    ask, options = pool_quantile, {"kernel": "boxcar", "bandwidth": 0.1}
+    if asked == "cdf":
+        ask, options = pool_cdf, options | {"y": 0.1}
     query = 0.8 * query
     query[3] = 9.0
     with pytest.warns(EmptyWindowWarning, match="the first is query 3"):
-        assert np.isnan(pool_quantile(query, cut(key, value), **options)[3])
+        assert np.isnan(ask(query, cut(key, value), **options)[3])
     with pytest.raises(ValueError, match="no key with positive weight"):
-        pool_quantile(query, cut(key, value), empty="raise", **options)
-
-
-def test_shapes():
-    query, key, value, _ = make_rows()
-    two = np.column_stack([value, -value])
-    assert pool_quantile(query, cut(key, value)).shape == (30,)
-    assert pool_quantile(query, cut(key, value), levels=[0.5]).shape == (30, 1)
-    assert pool_quantile(query, cut(key, two)).shape == (30, 2)
-    found = pool_quantile(query, cut(key, two), levels=[0.2, 0.6])
-    np.testing.assert_array_equal(found, pool_quantile(query, key, two, [0.2, 0.6]))
+        ask(query, cut(key, value), empty="raise", **options)
 
 
 def test_passes_are_few(monkeypatch):
@@ -176,52 +186,11 @@ def test_rounding_that_leads_too_far_is_taken_back(monkeypatch):
         assert_quantiles(found, weights, value, [1.0, 0.5], empty=0.0)
 
 
-def test_files(tmp_path, held):
-    pq = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
-    import pyarrow as pa
-
-    query, key, value, generator = make_rows(d=2)
-    weight = generator.integers(0, 3, len(key))
-    pq.write_table(pa.table({"a": key[:, 0], "b": key[:, 1], "y": value, "w": weight}), tmp_path / "rows.parquet")
-    np.save(tmp_path / "rows.npy", np.column_stack([key, value, weight]))
-    expected = pool_quantile(query, key, value, [0.1, 0.7], key_weight=weight, bandwidth=0.6)
-    parquet = open_chunks(tmp_path / "rows.parquet", target="y", weight="w", rows=50)
-    np.testing.assert_array_equal(pool_quantile(query, parquet, levels=[0.1, 0.7], bandwidth=0.6), expected)
-    matrix = open_chunks(tmp_path / "rows.npy", target="2", weight="3", rows=50)
-    np.testing.assert_array_equal(pool_quantile(query, matrix, levels=[0.1, 0.7], bandwidth=0.6), expected)
-
-
-def test_a_model_that_was_fitted_to_chunks():
-    query, key, value, _ = make_rows()
-    chunked = NadarayaWatsonRegressor(bandwidth=0.3).fit(cut(key, value))
-    arrays = NadarayaWatsonRegressor(bandwidth=0.3).fit(key, value)
-    np.testing.assert_array_equal(chunked.quantile(query, [0.1, 0.9]), arrays.quantile(query, [0.1, 0.9]))
-    np.testing.assert_array_equal(chunked.quantile(query), arrays.quantile(query))
-    with pytest.raises(TypeError, match=r"fitted to rows that are not in memory.*fit it to arrays"):
-        LocalLinearRegressor(bandwidth=0.3).fit(cut(key, value)).quantile(query)
-    with pytest.raises(TypeError, match="fitted to rows that are not in memory"):
-        chunked.conditional_distribution(query).sample()
-
-
 def test_progress_counts_the_rows_of_each_pass():
     query, key, value, _ = make_rows()
     seen = []
     pool_quantile(query, open_chunks(key, value, rows=100), bandwidth=0.3, progress=lambda *given: seen.append(given))
     assert seen == 2 * [(100, 300), (200, 300), (300, 300)]
-
-
-def test_what_is_refused():
-    query, key, value, _ = make_rows()
-    with pytest.raises(ValueError, match="an iterator does not allow"):
-        pool_quantile(query, open_chunks(iter([(key, value)])))
-    with pytest.raises(ValueError, match="chunks bring their own weights"):
-        pool_quantile(query, cut(key, value), key_weight=np.ones(len(key)))
-    with pytest.raises(TypeError, match="value is missing"):
-        pool_quantile(query, key)
-    with pytest.raises(ValueError, match="no pairs of positive weight"):
-        pool_quantile(query, cut(key, value, np.zeros(len(key))))
-    with pytest.raises(ValueError, match="query must have shape"):
-        pool_quantile(np.empty((0, 1)), cut(key, value))
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 1.5, -2.0, 1e300]), min_size=1, max_size=60), st.integers(2, 9))
@@ -240,3 +209,82 @@ def test_summaries_join(values, first):
     joined = ValueSketch.of(parts[0]).joined(ValueSketch.of(parts[1]))
     np.testing.assert_array_equal(joined.value, whole.value)
     np.testing.assert_array_equal(joined.rows, whole.rows)
+
+
+def test_what_can_be_read_once_is_read_once():
+    query, key, value, _ = make_rows()
+
+    def once():
+        return open_chunks(pair for pair in [(key[:100], value[:100]), (key[100:], value[100:])])
+
+    found = pool_cdf(query, once(), y=THRESHOLDS, bandwidth=0.3)
+    np.testing.assert_allclose(found, pool_cdf(query, key, value, THRESHOLDS, bandwidth=0.3), rtol=0, atol=1e-13)
+    for options in ({"kernel": "boxcar", "empty": "mean"}, {"kernel": "gaussian"}):
+        with pytest.raises(ValueError, match="once more, which an iterator does not allow; give a list"):
+            pool_cdf([[1e6]], once(), y=0.0, bandwidth=0.3, **options)
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    query, key, value, generator = make_rows(n=4000, m=300)
+    for y in (np.linspace(-2, 2, 5), generator.normal(size=(300, 1))):
+        chunks = open_chunks([(key[:1500], value[:1500]), (key[1500:], value[1500:])])
+        found = [pool_cdf(query, chunks, y=y, bandwidth=0.05, n_jobs=n) for n in (1, 2)]
+        np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_models_of_several_outputs_are_those_of_arrays():
+    query, key, value, generator = make_rows(d=2)
+    value = np.round(np.column_stack([value, generator.normal(size=len(value))]), 1)
+    found, expected = (NadarayaWatsonRegressor(bandwidth=0.5).fit(*rows) for rows in ([cut(key, value)], [key, value]))
+    smooth, close = {"y_bandwidth": [0.3, 0.5]}, {"rtol": 0, "atol": 1e-12}
+    for y in (0.2, THRESHOLDS, generator.normal(size=(30, 2, 4))):
+        for ask in (
+            lambda model, y: model.conditional_distribution(query).cdf(y),
+            lambda model, y: model.conditional_distribution(query, **smooth).cdf(y),
+            lambda model, y: model.conditional_distribution(query, **smooth).pdf(y),
+        ):
+            one, other = ask(found, y), ask(expected, y)
+            assert one.shape == other.shape
+            np.testing.assert_allclose(one, other, **close)
+    one, other = (model.conditional_distribution(query).pit(value[:30], random_state=3) for model in (found, expected))
+    np.testing.assert_allclose(one, other, **close)
+    found, expected = (model.quantile(query, [0.2, 0.6]) for model in (found, expected))
+    np.testing.assert_array_equal(found, expected)
+    assert pool_quantile(query, cut(key, value[:, 0])).shape == (30,)
+    assert pool_quantile(query, cut(key, value[:, 0]), levels=[0.5]).shape == (30, 1)
+    assert pool_quantile(query, cut(key, value)).shape == (30, 2)
+
+
+QUERY, KEY, VALUE, _ = make_rows()
+ROWS, NOTHING, EMPTY = cut(KEY, VALUE), cut(KEY, VALUE, np.zeros(300)), np.zeros((0, 1))
+MODEL = NadarayaWatsonRegressor(bandwidth=0.4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: pool_cdf(QUERY, cut(KEY, np.c_[VALUE, VALUE]), y=0.0), ValueError, "value must be one column, got 2"),
+        (lambda: pool_cdf(QUERY, ROWS), TypeError, "y must be given"),
+        (lambda: pool_cdf(QUERY, KEY, y=0.0), TypeError, "value"),
+        (lambda: pool_cdf(QUERY, ROWS, y=[]), ValueError, "y must hold thresholds, one at least"),
+        (lambda: pool_cdf(QUERY, ROWS, y=np.zeros((3, 1))), ValueError, r"y\[:, None\]"),
+        (lambda: pool_cdf(QUERY, ROWS, y=0.0, exclude_self=True), ValueError, "bring their own weights"),
+        (lambda: pool_cdf(QUERY, ROWS, y=0.0, y_bandwidth=0.0), ValueError, "positive number.*got 0.0"),
+        (lambda: pool_cdf(QUERY, ROWS, y=0.0, y_bandwidth="rule"), TypeError, "positive number here"),
+        (lambda: pool_cdf(QUERY, NOTHING, y=0.0), ValueError, "no pairs of positive weight"),
+        (lambda: pool_cdf(EMPTY, ROWS, y=0.0), ValueError, "query must have shape"),
+        (
+            lambda: MODEL.fit(ROWS).conditional_distribution(QUERY, y_bandwidth="rule").pdf(0.0),
+            TypeError,
+            r"where rows are not in memory, got 'rule'.*sample",
+        ),
+        (lambda: pool_quantile(QUERY, open_chunks(iter([(KEY, VALUE)]))), ValueError, "an iterator does not allow"),
+        (lambda: pool_quantile(QUERY, ROWS, key_weight=np.ones(300)), ValueError, "chunks bring their own weights"),
+        (lambda: pool_quantile(QUERY, KEY), TypeError, "value is missing"),
+        (lambda: pool_quantile(QUERY, NOTHING), ValueError, "no pairs of positive weight"),
+        (lambda: pool_quantile(EMPTY, ROWS), ValueError, "query must have shape"),
+    ],
+)
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

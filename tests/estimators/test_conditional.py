@@ -606,4 +606,5 @@ def test_outputs_of_a_row_are_drawn_together_in_empty_windows(regressor, empty):
     assert len(np.unique(drawn[0, :, 0])) > 20
     assert np.isin(drawn[0, :, 0], y).all()
     assert regressor is LocalLinearRegressor or np.isin(drawn[1, :, 0], y).all()
-    np.testing.assert_array_equal(drawn[:, :, 1], -drawn[:, :, 0])
+    np.testing.assert_array_equal(drawn[0, :, 1], -drawn[0, :, 0])
+    np.testing.assert_allclose(drawn[:, :, 1], -drawn[:, :, 0], rtol=1e-10, atol=1e-12)

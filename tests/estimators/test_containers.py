@@ -168,6 +168,7 @@ def test_every_method_answers_as_of_arrays_or_refuses(estimator, container, empt
 def test_weights_outputs_and_sums_row_by_row(container, tmp_path, monkeypatch):
     monkeypatch.setattr(quadratic_forms, "DOUBT", -1.0)  # no norm is that of moments
     both, weight = np.column_stack([Y, X[:, 0] ** 2]), RNG.integers(0, 3, 120).astype(float)
+    weight[:37] = 0.0  # a chunk without weight
     model = LocalLinearRegressor(bandwidth=0.2, ridge=0.1)
     if container is in_chunks:
         stored = model.fit(open_chunks(X, both, weight, rows=37))
@@ -176,6 +177,7 @@ def test_weights_outputs_and_sums_row_by_row(container, tmp_path, monkeypatch):
         stored = model.fit(*(da.from_array(each, chunks=50) for each in (X, both, weight)))
     known = LocalLinearRegressor(bandwidth=0.2, ridge=0.1).fit(X, both, weight)
     names = (
+        "predict",
         "standard_error",
         "slope",
         "slope_standard_error",

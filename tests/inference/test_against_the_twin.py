@@ -86,6 +86,8 @@ def test_residuals_leverages_and_noise(kernel, situation, degree):
         found = squared_residuals(smoother, training, kind)
         np.testing.assert_allclose(np.sqrt(found[kept]), np.sqrt(dense.squared(kind)[kept]), rtol=1e-9, atol=1e-12)
         assert np.all(found[~kept] == 0)
+    with pytest.raises(ValueError, match="residuals must be one of"):
+        squared_residuals(smoother, training, "exact")
     noise = local_noise(smoother, places, squared_residuals(smoother, training))
     variance, df = dense.noise(places.query, places.code)
     np.testing.assert_allclose(noise.variance, variance, **CLOSE)

@@ -29,31 +29,21 @@ def query(generator):
     return torch.tensor(generator.normal(size=(6, 2)))
 
 
-@pytest.mark.parametrize("steps", [[50], [1] * 50, [7, 0, 3, 40], [0, 50]])
-def test_rows_are_the_same_however_they_come(steps, rows, query):
-    memory, start = made(), 0
-    for step in steps:
-        memory.append(*(tensor[start : start + step] for tensor in rows))
-        start += step
-    assert len(memory) == 50
-    assert torch.equal(memory.key, rows[0])
-    assert torch.equal(memory.value, rows[1])
-    assert memory.age.tolist() == list(range(49, -1, -1))
-    expected = pool(query.numpy(), rows[0].numpy(), rows[1].numpy(), bandwidth=0.7)
-    torch.testing.assert_close(memory(query).detach(), torch.tensor(expected), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("steps", [[50], [1] * 50, [7, 3, 40], [30, 5, 5, 5, 5]])
-@pytest.mark.parametrize("capacity", [1, 6, 50, 80])
-def test_the_oldest_make_room(steps, capacity, rows):
+@pytest.mark.parametrize("steps", [[50], [1] * 50, [7, 0, 3, 40], [0, 50], [30, 5, 5, 5, 5]])
+@pytest.mark.parametrize("capacity", [1, 6, 50, 80, None])
+def test_rows_are_the_same_however_they_come_and_the_oldest_make_room(steps, capacity, rows, query):
     memory, start = made(capacity=capacity), 0
     for step in steps:
         memory.append(*(tensor[start : start + step] for tensor in rows))
         start += step
-        assert len(memory) == min(start, capacity)
-        assert torch.equal(memory.key, rows[0][:start][-capacity:])
-        assert torch.equal(memory.value, rows[1][:start][-capacity:])
-    assert memory.age[-1] == 0
+        kept = start if capacity is None else min(start, capacity)
+        assert len(memory) == kept
+        key, value = (tensor[start - kept : start] for tensor in rows)
+        assert torch.equal(memory.key, key)
+        assert torch.equal(memory.value, value)
+    assert memory.age.tolist() == list(range(kept - 1, -1, -1))
+    expected = pool(query.numpy(), key.numpy(), value.numpy(), bandwidth=0.7)
+    torch.testing.assert_close(memory(query).detach(), torch.tensor(expected), rtol=0, atol=1e-12)
 
 
 def test_the_reserve_stays_small(rows):
@@ -317,11 +307,15 @@ def test_bad_evictions(rows_to_evict, error, message, rows):
 
 
 def test_bad_configuration(query):
+    narrow = AttentionPooling(GaussianSimilarity(), algorithm="fused")
+    planes = AttentionPooling(GaussianSimilarity(), degree=1)
     for options, error, message in (
         ({"key_size": 0}, ValueError, "key_size must be at least 1, got 0"),
         ({"capacity": 0}, ValueError, "capacity must be at least 1, got 0"),
         ({"half_life": 0.0}, ValueError, "half_life must be a positive, finite number of rows"),
         ({"pooling": GaussianSimilarity()}, TypeError, "pooling must be an AttentionPooling, got GaussianSimilarity"),
+        ({"half_life": 3.0, "pooling": narrow}, ValueError, "half_life adds to the logits"),
+        ({"half_life": 3.0, "pooling": planes}, ValueError, "half_life adds to the logits"),
     ):
         with pytest.raises(error, match=message):
             KeyValueMemory(**({"key_size": 2, "value_size": 1} | options))
@@ -330,12 +324,6 @@ def test_bad_configuration(query):
         memory(query.float())
     with pytest.raises(TypeError, match=r"query in torch.float64, key in torch.float32"):
         memory(query, similarity=GaussianSimilarity())
-
-
-def test_what_a_half_life_does_not_go_with():
-    for options in ({"degree": 1}, {"algorithm": "fused"}):
-        with pytest.raises(ValueError, match="half_life adds to the logits"):
-            KeyValueMemory(2, 1, half_life=3.0, pooling=AttentionPooling(GaussianSimilarity(), **options))
 
 
 def test_threads_that_change_one_memory_lose_nothing():

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
 import kernpool
-from kernpool import pool
+from kernpool import pool, pooling_weights
 from kernpool.kernels import BUILT_IN, get_kernel
 from kernpool.torch import AttentionPooling, GaussianSimilarity, KernelSimilarity, attention_pool
 from kernpool.torch.similarities import LOG_PROFILES
@@ -41,17 +41,20 @@ def test_profiles_are_those_of_the_kernels(kernel):
 @pytest.mark.parametrize("kernel", BUILT_IN)
 @pytest.mark.parametrize("parameterization", ["log_bandwidth", "inverse_bandwidth"])
 @pytest.mark.parametrize("width", [0.3, 1.7, 50.0])
-def test_the_numbers_of_pool(kernel, parameterization, width, generator):
-    query, key = generator.normal(size=(2, 1, 9, 2)), generator.normal(size=(3, 30, 2))
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_the_numbers_of_pool(kernel, parameterization, width, offset, generator):
+    query, key = generator.normal(size=(2, 1, 9, 2)) + offset, generator.normal(size=(3, 30, 2)) + offset
     value, mask = generator.normal(size=(2, 3, 30, 2)), generator.random((3, 9, 30)) < 0.7
     query[0, 0, 4] += 100.0  # an empty window where the support is compact
     layer = kernel_layer(kernel, width, parameterization=parameterization)
-    found = layer(*tensors(query, key, value, mask)).detach().numpy()
-    expected = pool(query, key, value, kernel=kernel, bandwidth=width, attn_mask=mask, empty="zero")
+    found = [array.detach().numpy() for array in layer(*tensors(query, key, value, mask), return_weights=True)]
+    options = {"kernel": kernel, "bandwidth": width, "attn_mask": mask, "empty": "zero"}
     # Far away the promise is 8 eps (1 + u^2 / 2), and rows that far are compared with that.
-    far = np.abs(query).max(axis=-1) > 50
+    far = np.abs(query - offset).max(axis=-1) > 50
     tolerance = np.where(far, 8 * 2.2e-16 * (1 + (145 / width) ** 2 / 2), 1e-12)[..., None]
-    assert np.all(np.abs(found - expected) <= np.maximum(tolerance, 1e-12))
+    expected = pool(query, key, value, **options), pooling_weights(query, key, **options)
+    for one, other in zip(found, expected, strict=True):
+        assert np.all(np.abs(one - other) <= np.maximum(tolerance, 1e-12))
 
 
 @pytest.mark.parametrize("kernel", BUILT_IN)
@@ -312,17 +315,10 @@ def test_masked_bandwidths_are_refused(make):
     np.testing.assert_allclose(plain.bandwidth, [0.5, 2.0])
 
 
-def test_a_width_is_a_number():
+def test_other_widths_kernels_and_numbers_of_features_are_refused():
     with pytest.raises(TypeError, match="bandwidth must be a positive number, or one per feature, got 'scott'"):
         KernelSimilarity(bandwidth="scott")
-
-
-def test_a_kernel_of_ones_own_is_refused():
-    own = kernpool.make_kernel("my cauchy", lambda u: 1 / (1 + u**2) ** 2)
     with pytest.raises(ValueError, match=r"made of NumPy functions.*use one of gaussian, .* or write an nn.Module"):
-        KernelSimilarity(own)
-
-
-def test_the_number_of_features_is_checked():
+        KernelSimilarity(kernpool.make_kernel("my cauchy", lambda u: 1 / (1 + u**2) ** 2))
     with pytest.raises(ValueError, match="expected queries of size 2 and keys of size 2"):
         KernelSimilarity(form="per_feature", size=2)(torch.zeros(1, 3), torch.zeros(1, 3))

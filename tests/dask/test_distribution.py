@@ -1,0 +1,67 @@
+"""Distribution functions and quantiles of partitions: those of the same rows in arrays."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+import dask.array as da
+
+from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor, open_chunks, pool_cdf, pool_quantile
+from kernpool import dask as of_partitions
+from kernpool.distribution import multipass_quantile
+
+LEVELS, THRESHOLDS = [0.1, 0.5, 0.9], [0.3, -99.0, -0.4, 99.0]
+RNG = np.random.default_rng(0)
+KEY, QUERY = RNG.uniform(-1, 1, (500, 1)), RNG.uniform(-1.5, 1.5, (30, 1))
+VALUE = np.sin(3 * KEY[:, 0]) + 0.4 * RNG.normal(size=500)
+WEIGHT = RNG.integers(0, 3, 500).astype(float)
+ROWS = [da.from_array(array, chunks=(120, *array.shape[1:])) for array in (KEY, VALUE, WEIGHT)]
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("held", [60, 1 << 22])
+def test_partitions_have_the_answers_of_arrays(kernel, empty, held, monkeypatch):
+    monkeypatch.setattr(multipass_quantile, "HELD_ROWS", held)
+    monkeypatch.setattr(multipass_quantile, "PIECES", 12)
+    options = {"kernel": kernel, "bandwidth": 0.2, "empty": empty}
+    chunks = open_chunks([(KEY[:200], VALUE[:200], WEIGHT[:200]), (KEY[200:], VALUE[200:], WEIGHT[200:])])
+    expected = pool_quantile(QUERY, KEY, VALUE, LEVELS, key_weight=WEIGHT, **options)
+    found = of_partitions.pool_quantile(QUERY, *ROWS[:2], LEVELS, key_weight=ROWS[2], **options)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(of_partitions.pool_quantile(QUERY, chunks, levels=LEVELS, **options), expected)
+    for y in (THRESHOLDS, np.random.default_rng(1).normal(size=(30, 2))):
+        expected = pool_cdf(QUERY, KEY, VALUE, y, key_weight=WEIGHT, **options)
+        found = of_partitions.pool_cdf(QUERY, *ROWS[:2], y, key_weight=ROWS[2], **options)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+        found = of_partitions.pool_cdf(QUERY, chunks, y=y, **options)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+def test_a_model_on_a_cluster():
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(*ROWS[:2])
+    with pytest.warns(ExtrapolationWarning, match="3 of 30 queries"):
+        model.quantile(QUERY, [0.2, 0.8])
+    np.testing.assert_array_equal(model.quantile(ROWS[0]), model.quantile(KEY))  # queries on Dask are computed
+    computed = model.conditional_distribution(ROWS[0]).cdf(0.0)
+    np.testing.assert_array_equal(computed, model.conditional_distribution(KEY).cdf(0.0))
+    changing = QUERY.clip(-1.2, 1.2)  # within two bandwidths of the rows
+    y_at = model.conditional_distribution(changing)
+    before = y_at.cdf(THRESHOLDS)
+    changing[:] = 0.5
+    np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
+
+
+@pytest.mark.parametrize(
+    ("ask", "given", "error", "message"),
+    [
+        ("pool_cdf", {"y": 0.0, "key_weight": da.zeros(500, chunks=120)}, ValueError, "no pairs of positive weight"),
+        ("pool_quantile", {"key_weight": da.zeros(500, chunks=120)}, ValueError, "no pairs of positive weight"),
+        ("pool_cdf", {}, TypeError, "y must be given"),
+        ("pool_cdf", {"y": np.zeros((3, 1))}, ValueError, "thresholds of shape"),
+        ("pool_quantile", {"levels": 50}, ValueError, "levels must be between 0 and 1"),
+    ],
+)
+def test_what_is_refused(ask, given, error, message):
+    with pytest.raises(error, match=message):
+        getattr(of_partitions, ask)(QUERY, *ROWS[:2], **given)
