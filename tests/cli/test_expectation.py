@@ -11,7 +11,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWat
 from kernpool.cli.options import INTERVAL_METHODS, SET_METHODS
 from kernpool.cli.terminal import UsageError, parse_levels
 from kernpool.conformal import METHODS
-from kernpool.conformal.sets.prediction_sets import SET_METHODS as KNOWN_SETS
+from kernpool.conformal.sets import SET_METHODS as KNOWN_SETS
 from kernpool.data.chunks.base import FEWEST_ROWS
 from tests.support.commands import kernpool, process
 from tests.support.parquet import write_parquet

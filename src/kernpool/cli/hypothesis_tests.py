@@ -15,7 +15,7 @@ from kernpool.cli.tables import open_table, say_notes, without_missing
 from kernpool.cli.terminal import UsageError, need_output, parse_bandwidth, parse_features, progress_bar
 from kernpool.data import TableError, unreadable
 from kernpool.data.model_format import read_header
-from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.persistence import load_model
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
 from kernpool.tables.table import Advice, Table
@@ -64,7 +64,7 @@ def described(test: str, result: TestResult) -> dict[str, Any]:
 def _significance(options: argparse.Namespace) -> Tested:
     model = load_model(options.model)
     need_rows(model, options.model, "kernpool test")
-    features = read_header(options.model, MODELS)["features"]
+    features = read_header(options.model)["features"]
     unknown = [name for name in options.column if name not in features]
     if unknown:
         known = ", ".join(map(repr, features))

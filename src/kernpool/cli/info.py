@@ -14,7 +14,7 @@ from kernpool.estimators import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
 from kernpool.estimators.model import source_of
-from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.persistence import load_model
 from kernpool.pooling import RunningPool
 
 PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "empty")
@@ -23,7 +23,7 @@ PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "em
 def run_info(options: argparse.Namespace) -> None:
     """Run `kernpool info`: print a saved model as JSON, or the summary of its fit."""
     need_output("open it")
-    model, header = load_model(options.model), read_header(options.model, MODELS)
+    model, header = load_model(options.model), read_header(options.model)
     if options.summary:
         if not isinstance(model, NadarayaWatsonClassifier):
             need_rows(model, options.model, "--summary")
@@ -91,10 +91,11 @@ def describe_columns(model: KernelSmoother, features: Sequence[str]) -> dict[str
 
 
 def _learned(model: LearnedPooling, header: dict[str, Any]) -> dict[str, Any]:
-    described = {name: header[name] for name in ("estimator", "features", "parameters", "epochs", "best_epoch")}
+    described = {name: header[name] for name in ("estimator", "features", "parameters", "best_epoch")}
     losses = {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
-    classes = {} if header["classes"] is None else {"classes": header["classes"]["labels"]}
-    return described | {"rows": len(model.key_), **losses, **classes}
+    classes = {"classes": model.classes_.tolist()} if hasattr(model, "classes_") else {}
+    epochs = len(model.history_["training_loss"]) - 1
+    return described | {"epochs": epochs, "rows": len(model.key_), **losses, **classes}
 
 
 def _running(model: RunningPool, header: dict[str, Any]) -> dict[str, Any]:

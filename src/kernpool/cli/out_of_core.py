@@ -24,7 +24,7 @@ from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import pool_at
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.persistence import MODELS, load_model, save_model
+from kernpool.estimators.persistence import load_model, save_model
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.tables.file_formats import input_format, read_table, row_writer
@@ -133,7 +133,7 @@ def load_for_tables(options: argparse.Namespace, memory: int | None = None) -> t
             f"{options.model} holds a {type(model).__name__}, which predicts no tables here; load it in Python with "
             "load_model"
         )
-    header = read_header(options.model, MODELS)
+    header = read_header(options.model)
     if options.unseen is not None:
         model.set_params(unseen=options.unseen)
     model.set_params(n_jobs=options.jobs, **({} if options.empty is None else {"empty": options.empty}))

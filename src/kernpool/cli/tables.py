@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kernpool.cli.terminal import UsageError, json_line, parse_features, progress_bar, say, split_names
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import is_same_file
-from kernpool.data.model_format import ModelFileError, files_of, read_json, referred_files
+from kernpool.data.model_format import ModelFileError, files_of, read_header, referred_files
 from kernpool.data.number_parsing import (
     MISSING,
     as_objects,
@@ -387,7 +387,7 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
 
 def _is_part(output: Path, source: Path) -> bool:
     files = _model_files(source)
-    rows = referred_files(read_json(source)) if files else []
+    rows = referred_files(read_header(source)) if files else []
     if any(is_same_file(output, file) for file in (source, *files, *rows)):
         return True
     return not files and source.is_dir() and source.resolve() in output.resolve().parents

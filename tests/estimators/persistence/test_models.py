@@ -130,7 +130,7 @@ def test_nothing_is_overwritten_without_force(model, folder, tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.txt").write_text("years of work")
-    with pytest.raises(FileExistsError, match="is no kernpool model, so it is not replaced"):
+    with pytest.raises(FileExistsError, match="is no kernpool model of this version, so it is not replaced"):
         save_model(model, precious, force=True)
     assert (precious / "thesis.txt").exists()
 
