@@ -10,7 +10,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.conformal import METHODS
-from kernpool.conformal.sets.prediction_sets import SET_METHODS
+from kernpool.conformal.sets import SET_METHODS
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS
 from kernpool.inference.variance.standard_errors import VARIANCES

@@ -10,7 +10,7 @@ import pytest
 
 import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier, RepeatedRowsWarning
-from kernpool.conformal.sets.class_scores import (
+from kernpool.conformal.sets import (
     PENALTIES,
     ClassRows,
     adaptive_mass,

@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier
-from kernpool.conformal.sets.class_scores import ClassRows
+from kernpool.conformal.sets import ClassRows
 
 METHODS = ["lac", "aps", "raps", "full"]
 
@@ -217,7 +217,7 @@ def test_draws_are_those_of_the_seed(model, rows):
 def test_draws_of_heavy_rows_are_bounded(rows, monkeypatch):
     """A row of weight 1e6 draws often, but not a million times; the sets are nearly those of equal weights."""
     X, y = rows
-    monkeypatch.setattr("kernpool.conformal.sets.class_scores.MOST_ROWS", 800)
+    monkeypatch.setattr("kernpool.conformal.sets.MOST_ROWS", 800)
     with pytest.warns(UserWarning, match="weights are read as frequencies"):
         model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y, sample_weight=np.full(80, 1e6))
     found = model.predict_set(X, 0.8, method="aps", random_state=0)

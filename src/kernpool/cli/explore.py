@@ -15,7 +15,7 @@ from kernpool.cli.terminal import UsageError, bar, given, is_terminal, print_jso
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
-from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.persistence import load_model
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 from kernpool.explorer.server import ExplorerServer, serve
@@ -64,7 +64,7 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
         if not path.is_dir():
             raise UsageError(f"--target must name the column of {options.data} that the others explain")
         _refuse(options, FITTING + READING, f"{path.name} is a fitted model; kernpool fit makes another one")
-        model, header = load_model(path), read_header(path, MODELS)
+        model, header = load_model(path), read_header(path)
         explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
         return _named(explorer, header["features"]), []
     model, training = fit_rows(options)

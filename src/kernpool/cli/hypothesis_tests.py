@@ -14,7 +14,7 @@ from kernpool.cli.tables import choose_features, open_table, without_missing
 from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, progress_bar, say_notes
 from kernpool.data import TableError, unreadable
 from kernpool.data.model_format import read_header
-from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.persistence import load_model
 from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
 from kernpool.tables.table import Advice
 
@@ -61,7 +61,7 @@ def _arguments(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 def _significance(options: argparse.Namespace) -> Tested:
     model = load_model(options.model)
     need_method(model, "significance_test", "kernpool test", options.model)
-    features = read_header(options.model, MODELS)["features"]
+    features = read_header(options.model)["features"]
     unknown = [name for name in options.column if name not in features]
     if unknown:
         known = ", ".join(map(repr, features))

@@ -12,7 +12,7 @@ from kernpool.data.model_format import read_header
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
 from kernpool.estimators.model import source_of
-from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.persistence import load_model
 from kernpool.inference import ClassSummary, Summary
 from kernpool.pooling import RunningPool
 
@@ -22,7 +22,7 @@ PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "em
 def run_info(options: argparse.Namespace) -> None:
     """Run `kernpool info`: print a saved model as JSON, or the summary of its fit."""
     need_output("open it")
-    model, header = load_model(options.model), read_header(options.model, MODELS)
+    model, header = load_model(options.model), read_header(options.model)
     if not options.summary:
         print_json(describe_model(model, header))
         return
@@ -68,10 +68,10 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         found |= {} if source_of(model) is None else {"data": header["chunks"]["path"]}
         return found | {name.rstrip("_"): result for name, result in header["results"].items()}
     if isinstance(model, LearnedPooling):
-        names = ("estimator", "features", "parameters", "epochs", "best_epoch")
-        losses = {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
-        classes = {} if header["classes"] is None else {"classes": header["classes"]["labels"]}
-        return {name: header[name] for name in names} | {"rows": len(model.key_), **losses, **classes}
+        found = {name: header[name] for name in ("estimator", "features", "parameters", "best_epoch")}
+        found |= {"epochs": len(model.history_["training_loss"]) - 1, "rows": len(model.key_)}
+        found |= {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
+        return found | ({"classes": model.classes_.tolist()} if hasattr(model, "classes_") else {})
     assert isinstance(model, RunningPool)
     (queries, columns), bandwidth = model.query.shape, model._to_record().arrays["bandwidth"].tolist()
     outputs = None if model.center is None else len(model.center)

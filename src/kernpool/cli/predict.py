@@ -18,7 +18,7 @@ from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import pool_at
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.parameter_validation import check_parameters
-from kernpool.estimators.persistence import MODELS, load_model
+from kernpool.estimators.persistence import load_model
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.tables.file_formats import row_writer, write_table
@@ -64,7 +64,7 @@ def _load(options: argparse.Namespace, memory: int | None) -> tuple[Any, dict[st
     )
     check_parameters(model)
     model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
-    return model, read_header(options.model, MODELS)
+    return model, read_header(options.model)
 
 
 def _predict_rows(

@@ -21,7 +21,7 @@ from kernpool.data import MISSING, TIME_KINDS, Chunks, MixedTable, TableError, T
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
-from kernpool.data.model_format import ModelFileError, files_of, read_json, referred_files
+from kernpool.data.model_format import ModelFileError, files_of, read_header, referred_files
 from kernpool.data.number_parsing import as_objects, is_blank, is_boolean, is_code, is_string, is_time, time_words
 from kernpool.tables import column_types
 from kernpool.tables.file_formats import input_format, read_table
@@ -368,7 +368,7 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
 
 def _is_part(output: Path, source: Path) -> bool:
     files = _model_files(source)
-    rows = referred_files(read_json(source)) if files else []
+    rows = referred_files(read_header(source)) if files else []
     if any(is_same_file(output, file) for file in (source, *files, *rows)):
         return True
     return not files and source.is_dir() and source.resolve() in output.resolve().parents

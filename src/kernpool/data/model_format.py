@@ -1,14 +1,13 @@
-"""Format in which models are saved on disk: a folder of one JSON file and arrays, verified before any of it is used.
+"""Format in which models of all kinds are saved: a folder of one JSON file and ``.npy`` arrays, verified before use.
 
-``model.json`` names a format and its version, and holds the model's entries (`Record`). Arrays are stored next to it:
-in ``.npy`` files, whose type, shape and SHA-256 it lists, or all in one safetensors file, whose SHA-256 it has. A
-checksum covers the rest of ``model.json``, so that damage and edits are found. Nothing is pickled, so loading a model
-cannot run code.
+``model.json`` has the format, its version, the class of the model, the model's own entries (`Record`), and the type,
+shape and SHA-256 of each array, which is in a ``.npy`` file next to it. A checksum covers the rest of ``model.json``,
+so that damage and edits are found. Nothing is pickled, so loading a model cannot run code.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,7 +20,9 @@ from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import is_same_file, refuse_existing, sha256, whole_folder
 from kernpool.execution.error_messages import abbreviate
 
-HEADER, TENSORS = "model.json", "tensors.safetensors"
+HEADER, FORMAT, VERSION = "model.json", "kernpool model", 1
+ENVELOPE = {"format", "version", "estimator", "arrays"}  # entries of `model.json` that all kinds of models have
+ARRAY_ENTRIES = {"dtype": str, "shape": list, "sha256": str}
 REMEDY = "copy the whole folder again or fit the model again"
 
 
@@ -31,21 +32,16 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """Content of a saved model: a JSON header and named arrays.
+    """Content of a saved model: JSON entries and named arrays.
 
     ``_to_record`` of the model's class returns it, and ``_from_record`` takes it.
-
-    A class that can be saved has both, and says its `_record_format` and `_record_version`.
 
     Parameters
     ----------
     header : dict
-        JSON values: format, version, for an estimator the name of its class, and what that adds. If it was read from a
-        file it is complete, but its entries have not been validated.
+        JSON values of this kind of model. If they were read from a file, they have not been validated.
     arrays : mapping of str to ndarray
-        From ``.npy`` files each is read, and compared with its digest, when it is asked for.
-    in_one_file : bool, default=False
-        Whether arrays, all of float64, are written to one file of safetensors.
+        If they were read, they are what was written, and have not been validated further.
     source : Path
         The file of the header, for messages.
     memory : int, optional
@@ -54,7 +50,6 @@ class Record:
 
     header: dict[str, Any]
     arrays: Mapping[str, NDArray[Any]]
-    in_one_file: bool = False
     source: Path = Path(HEADER)
     memory: int | None = None
 
@@ -92,7 +87,8 @@ def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()
         files = files_of(folder)
     except ModelFileError as error:
         raise FileExistsError(
-            f"{folder} exists and is no kernpool model, so it is not replaced; choose another name ({error})"
+            f"{folder} exists and is no kernpool model of this version, so it is not replaced; choose another name "
+            f"({error})"
         ) from None
     for file in files:
         if any(is_same_file(file, other) for other in refers_to):
@@ -104,14 +100,7 @@ def check_model_folder(folder: Path, force: bool, refers_to: Sequence[Path] = ()
 
 def files_of(folder: Path) -> list[Path]:
     """Return the paths of a saved model's files, which its header lists; raise ModelFileError for an invalid header."""
-    header = read_json(folder)
-    arrays = header.get("arrays")
-    names = [TENSORS] if "sha256" in header else [f"{name}.npy" for name in arrays] if isinstance(arrays, dict) else []
-    if not str(header.get("format")).startswith("kernpool ") or any(Path(name).name != name for name in names):
-        raise ModelFileError(f"{folder / HEADER} was written by another program or edited")
-    if header.get("checksum") != checksum({name: entry for name, entry in header.items() if name != "checksum"}):
-        raise ModelFileError(f"{folder / HEADER} was edited or damaged: its checksum is wrong; {REMEDY}")
-    return [folder / name for name in (*names, HEADER)]
+    return [folder / name for name in (*(f"{name}.npy" for name in read_header(folder)["arrays"]), HEADER)]
 
 
 def referred_files(header: Mapping[str, Any]) -> list[Path]:
@@ -123,19 +112,13 @@ def referred_files(header: Mapping[str, Any]) -> list[Path]:
     return [path / name for name in reference["files"]] if path.is_dir() else [path]
 
 
-def write_record(folder: str | Path, record: Record, *, force: bool = False) -> None:
+def write_record(folder: str | Path, model: Any, record: Record, *, force: bool = False) -> None:
     """Write a model to a folder, completely or not at all; parameters and errors as in `kernpool.save_model`."""
     refers_to = referred_files(record.header)
-    if record.in_one_file:
-        _safetensors()  # says which extra is missing before anything is made
     with whole_folder(Path(folder), HEADER, lambda path: check_model_folder(path, force, refers_to)) as temporary:
-        if record.in_one_file:
-            arrays = {name: np.array(array, np.float64, order="C") for name, array in record.arrays.items()}
-            _safetensors().save_file(arrays, temporary / TENSORS)
-            files: dict[str, Any] = {"sha256": sha256(temporary / TENSORS)}
-        else:
-            files = {"arrays": {n: write_array(temporary / f"{n}.npy", array) for n, array in record.arrays.items()}}
-        write_header(temporary, record.header | files)
+        arrays = {name: write_array(temporary / f"{name}.npy", array) for name, array in record.arrays.items()}
+        envelope = {"format": FORMAT, "version": VERSION, "estimator": type(model).__name__, "arrays": arrays}
+        write_header(temporary, envelope | record.header)
 
 
 def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int | None = None) -> Any:
@@ -143,17 +126,17 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
     if not isinstance(folder, str | PathLike):
         raise TypeError(f"folder must be the path of a saved model, got {abbreviate(folder)}")
     folder = Path(folder)
-    header, source = read_header(folder, kinds), folder / HEADER
-    of_format = [kind for kind in kinds if kind._record_format == header["format"]]
-    name = header.get("estimator", of_format[0].__name__)  # a running pool is no estimator, and has no such entry
-    kind = next((kind for kind in of_format if kind.__name__ == name), None)
+    header, source = read_header(folder), folder / HEADER
+    kind = next((kind for kind in kinds if kind.__name__ == header["estimator"]), None)
     if kind is None:
-        expected = " or ".join(kind.__name__ for kind in of_format)
-        raise ModelFileError(f"{folder} holds a {name!s:.40}, not a {expected}; load_model reads models of all kinds")
-    in_one_file = "sha256" in header
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise ModelFileError(
+            f"{folder} holds a {header['estimator']!s:.40}, not a {expected}; load_model reads models of all kinds"
+        )
     try:
-        arrays = _read_tensors(folder / TENSORS, header["sha256"]) if in_one_file else StoredArrays(folder, header)
-        return kind._from_record(Record(header, arrays, in_one_file, source, memory))
+        arrays = {name: read_array(folder / f"{name}.npy", entry) for name, entry in header["arrays"].items()}
+        entries = {name: entry for name, entry in header.items() if name not in ENVELOPE}
+        return kind._from_record(Record(entries, arrays, source, memory))
     except (ModelFileError, TableError):
         raise
     # What reading entries of a wrong kind may raise.
@@ -161,40 +144,38 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
         raise ModelFileError(f"{source} was edited: {error}; {REMEDY}") from None
 
 
-def read_header(folder: str | Path, kinds: Sequence[type[Any]]) -> dict[str, Any]:
-    """Read ``model.json``, the header of a saved model, and check its checksum, format and version.
-
-    One of the given classes must support the format and version.
-    """
-    folder = Path(folder)
-    path, formats = folder / HEADER, {kind._record_format: kind._record_version for kind in kinds}
-    header = read_json(folder)
-    found = header.get("format")
-    if not isinstance(found, str) or found not in formats:
+def read_header(folder: str | Path) -> dict[str, Any]:
+    """Read ``model.json``, the header of a saved model; check its format, version, checksum and list of arrays."""
+    path = Path(folder) / HEADER
+    if not path.is_file():
+        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")
+    try:
+        header: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
+        raise ModelFileError(f"{path} is truncated or edited: {error}; {REMEDY}") from None
+    found = header.get("format") if isinstance(header, dict) else None
+    if found != FORMAT:
         raise ModelFileError(
-            f"{path} is no {' or '.join(formats)}, but has the format {found!r:.40}; name the folder of such a model"
+            f"{path} is no {FORMAT}, but has the format {found!r:.40}; name the folder of a model that kernpool saved"
         )
     version = header.get("version")
-    if type(version) is not int or version != formats[found]:
+    if type(version) is not int or version != VERSION:
         raise ModelFileError(
-            f"{path} is of format version {version!r:.40}, this kernpool reads version {formats[found]}; "
+            f"{path} is of format version {version!r:.40}, this kernpool reads version {VERSION}; "
             "use the kernpool that wrote it, or fit the model again and save it with this one"
         )
     if header.pop("checksum", None) != checksum(header):
         raise ModelFileError(f"{path} was edited or damaged: its checksum is wrong; {REMEDY}")
+    arrays = header.get("arrays")
+    if "estimator" not in header or not isinstance(arrays, dict) or not all(map(_is_listed, arrays, arrays.values())):
+        raise ModelFileError(f"{path} was edited: it does not describe its arrays, or has no class; {REMEDY}")
     return header
 
 
-def read_json(folder: Path) -> dict[str, Any]:
-    """Read ``model.json`` in a folder without checking its entries; return an empty dict if its JSON is no object."""
-    path = folder / HEADER
-    if not path.is_file():
-        raise ModelFileError(f"{folder} is no kernpool model: it has no {HEADER}; kernpool.save_model writes one")
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no JSON, no text, a number of too many digits, or nested too deep
-        raise ModelFileError(f"{path} is truncated or edited: {error}; {REMEDY}") from None
-    return header if isinstance(header, dict) else {}
+def _is_listed(name: str, entry: Any) -> bool:
+    """Return whether an entry of ``"arrays"`` describes an array, in a file of the model's folder."""
+    described = isinstance(entry, dict) and {field: type(value) for field, value in entry.items()} == ARRAY_ENTRIES
+    return described and Path(f"{name}.npy").name == f"{name}.npy" and all(type(n) is int for n in entry["shape"])
 
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:
@@ -219,97 +200,36 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-class StoredArrays(Mapping[str, NDArray[Any]]):
-    """Arrays of a saved model by name, each read from its ``.npy`` file and verified when it is accessed.
-
-    The entry ``"arrays"`` of the header lists them.
-    """
-
-    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
-        records = header.get("arrays")
-        if not isinstance(records, dict):
-            raise ValueError("it lists no arrays")
-        self._folder, self._records = folder, records
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        path = self._folder / f"{name}.npy"
-        if name in self._records:
-            return read_array(path, self._records[name])
-        if path.exists():
-            raise ValueError(f"it does not list {path.name}, which is there")
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-
 def write_array(path: Path, array: NDArray[Any]) -> dict[str, Any]:
     """Write an array to a ``.npy`` file; return a dict of its type, shape and hash, for the model's header."""
     if array.dtype.kind == "O":
         array = array.astype(str)
     with path.open("wb") as file:
-        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        np.save(file, np.asarray(array, order="C"), allow_pickle=False)
     return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": sha256(path)}
 
 
-def read_array(path: Path, record: Any) -> NDArray[Any]:
+def read_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
     """Read an array from a ``.npy`` file, after checking its hash, type and shape.
 
     The hash is checked before any of the content is interpreted or allocated.
     """
-    if not _is_record(record):
-        raise ModelFileError(f"{path.parent / HEADER} was edited: it does not describe {path.name}; {REMEDY}")
-    _check_digest(path, record["sha256"])
+    if not path.is_file():
+        raise ModelFileError(f"{path} is missing; {REMEDY}")
+    if sha256(path) != entry["sha256"]:
+        raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what {HEADER} recorded; {REMEDY}")
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # reads the header alone, allocates nothing
         described = [mapped.dtype.str, list(mapped.shape)]  # which an archive of arrays has not
     except Exception as error:  # a damaged header can make NumPy raise nearly anything
         raise ModelFileError(f"{path} is no .npy file of numbers: {error}; {REMEDY}") from None
-    if described != [record["dtype"], record["shape"]]:
+    if described != [entry["dtype"], entry["shape"]]:
         raise ModelFileError(f"{path} does not have the type and shape that {HEADER} recorded; {REMEDY}")
     return np.array(mapped)
 
 
-def _read_tensors(path: Path, digest: Any) -> dict[str, NDArray[Any]]:
-    """Read all arrays of a safetensors file, after checking its hash.
-
-    They take no more memory than the file.
-    """
-    load_file = _safetensors().load_file
-    _check_digest(path, digest)
-    try:
-        return dict(load_file(path))
-    except Exception as error:  # SafetensorError, or a type of numbers that NumPy does not know
-        raise ModelFileError(f"{path} is no file of safetensors: {error}; {REMEDY}") from None
-
-
-def _check_digest(path: Path, digest: Any) -> None:
-    if not path.is_file():
-        raise ModelFileError(f"{path} is missing; {REMEDY}")
-    if sha256(path) != digest:
-        raise ModelFileError(f"{path} was edited, truncated or damaged: it is not what {HEADER} recorded; {REMEDY}")
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise ImportError(
-            "saving and loading learned models needs safetensors, which is not installed; install it with: "
-            'pip install "kernpool[torch]"'
-        ) from error
-    return safetensors.numpy
-
-
-def _is_record(record: Any) -> bool:
-    return (
-        isinstance(record, dict)
-        and set(record) == {"dtype", "shape", "sha256"}
-        and isinstance(record["dtype"], str)
-        and isinstance(record["shape"], list)
-        and all(type(length) is int for length in record["shape"])
-        and isinstance(record["sha256"], str)
-    )
+def check_array(name: str, array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array that was read; raise ValueError unless its type and shape are those of the rest of the model."""
+    if array.dtype.kind not in kinds or array.shape != shape:
+        raise ValueError(f"{name} holds {array.dtype} in shape {array.shape}, where {shape} is expected")
+    return array

@@ -220,7 +220,8 @@ RANDOMISED = ("aps", "raps")  # their sets are random, independently at each gri
 
 
 @explain_calls
-class ClassSetDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassSetDisplay(drawing.Display):
     """Map of the prediction sets of a classifier over two columns.
 
     Plain regions have one class; hatched ones several, which the training rows do not separate at this level. Dotted
@@ -241,8 +242,8 @@ class ClassSetDisplay:
         Training rows.
     y_train : ndarray of shape (n,), optional
         Their labels.
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind, y_kind : str
+        Axis labels, and what x and y hold: ``"numeric"``, or dates or durations in days.
     note : str, optional
         Title of the legend.
 
@@ -271,41 +272,26 @@ class ClassSetDisplay:
     >>> display = ClassSetDisplay.from_estimator(model, X[:, :2], y)  # doctest: +SKIP
     """
 
-    kinds = "numeric", "numeric"  # or what x and y are in days: dates or durations
+    x: Array
+    y: Array
+    member: NDArray[np.bool_]
+    classes: Sequence[Any]
+    X_train: Array | None = None
+    y_train: NDArray[Any] | None = None
+    x_label: str = "column 0"
+    y_label: str = "column 1"
+    y_kind: str = "numeric"
+    note: str | None = None
 
-    def __init__(
-        self,
-        *,
-        x: Array,
-        y: Array,
-        member: NDArray[np.bool_],
-        classes: Sequence[Any] | NDArray[Any],
-        X_train: Array | None = None,
-        y_train: NDArray[Any] | None = None,
-        x_label: str = "column 0",
-        y_label: str = "column 1",
-        note: str | None = None,
-    ) -> None:
-        member, labels = np.asarray(member), np.asarray(classes).tolist()
-        if member.dtype != np.bool_ or member.shape != (len(y), len(x), len(labels)):
+    def __post_init__(self) -> None:
+        self.member, self.classes = np.asarray(self.member), np.asarray(self.classes).tolist()
+        shape = (len(self.y), len(self.x), len(self.classes))
+        if self.member.dtype != np.bool_ or self.member.shape != shape:
             raise ValueError(
-                f"member must say True or False for {len(y)} x {len(x)} grid points and {len(labels)} classes, got "
-                f"dtype {member.dtype} and shape {member.shape}"
+                f"member must say True or False for {shape[0]} x {shape[1]} grid points and {shape[2]} classes, got "
+                f"dtype {self.member.dtype} and shape {self.member.shape}"
             )
-        sizes = [None if array is None else len(array) for array in (X_train, y_train)]
-        if sizes[0] != sizes[1]:
-            raise ValueError(
-                f"X_train and y_train belong together: give both, of one length, or neither; got lengths {sizes}"
-            )
-        self.x = x
-        self.y = y
-        self.member = member
-        self.classes = labels
-        self.X_train = X_train
-        self.y_train = y_train
-        self.x_label = x_label
-        self.y_label = y_label
-        self.note = note
+        drawing.check_samples(self.X_train, self.y_train, "X_train and y_train")
 
     @classmethod
     def from_estimator(
@@ -364,9 +350,7 @@ class ClassSetDisplay:
         TypeError
             If the estimator has no sets of classes.
         """
-        ask = getattr(estimator, "predict_set", None)
-        if ask is None:
-            raise TypeError(f"{type(estimator).__name__} has no predict_set; use NadarayaWatsonClassifier")
+        ask = drawing.method_of(estimator, "predict_set", "; use NadarayaWatsonClassifier")
         if method in RANDOMISED:
             raise ValueError(
                 f"method={method!r} draws at random at each point, so that regions would be speckled; use method='lac' "
@@ -380,7 +364,7 @@ class ClassSetDisplay:
         found = ask(plane.query, level=level, method=method, **(set_kwargs or {}))
         kept = drawing.evenly(len(label), subsample)
         more = ", other columns at their medians" * (plane.inputs.shape[1] > 2)
-        display = cls(
+        return cls(
             x=plane.x,
             y=plane.y,
             member=np.asarray(found.member).reshape(len(plane.y), len(plane.x), -1),
@@ -390,9 +374,9 @@ class ClassSetDisplay:
             x_label=plane.labels[0],
             y_label=plane.labels[1],
             note=f"{100 * level:.6g} % sets of classes{more}",
-        )
-        display.kinds = plane.kinds
-        return display.plot(ax=ax, **style)
+            x_kind=plane.kinds[0],
+            y_kind=plane.kinds[1],
+        ).plot(ax=ax, **style)
 
     @classmethod
     def from_sets(
@@ -495,8 +479,7 @@ class ClassSetDisplay:
         if len(colors) < len(self.classes):
             short = f"{len(self.classes)} classes need as many colors, got {len(colors)}"
             raise ValueError(f"{short}; give colors=, or draw fewer classes")
-        ax = drawing.new_axes(6.4, 5.0) if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax, 6.4, 5.0)
         number, regions = regions_of(self.member, self.classes, colors)
         self.regions_ = [region.name for region in regions]
         style: dict[str, Any] = {"cmap": ListedColormap([region.fill for region in regions]), "zorder": 0}
@@ -517,14 +500,10 @@ class ClassSetDisplay:
                 mark.set(markeredgecolor=drawing.BLACK, markeredgewidth=0.4)
                 handles.append((patch, mark))
         self.scatter_ = self._rows(ax, colors, scatter_kwargs or {})
-        drawing.label_axis(ax.xaxis, self.x_label, self.kinds[0])
-        drawing.label_axis(ax.yaxis, self.y_label, self.kinds[1])
         ax.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
-        ax.legend(
-            handles, self.regions_, title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
-            ncols=3, fontsize="small", title_fontsize="small", handlelength=2.4, handleheight=1.4,
-        )  # fmt: skip
-        drawing.tidy(ax)
+        size = {"handlelength": 2.4, "handleheight": 1.4}
+        self._finish(handles, self.regions_, title=self.note, ncols=3, **drawing.ABOVE, **size)
+        drawing.label_axis(ax.yaxis, self.y_label, self.y_kind)
         return self
 
     def _rows(self, ax: Axes, colors: Sequence[Any], style: dict[str, Any]) -> list[Any]:

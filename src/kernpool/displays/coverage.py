@@ -6,7 +6,7 @@ with the nominal coverage. Intervals come from an estimator, or as arrays from t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,7 +238,8 @@ def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confiden
 
 
 @explain_calls
-class CoverageDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class CoverageDisplay(drawing.Display):
     """Empirical coverage of intervals, by bins of a column or of the prediction, with binomial error bars.
 
     An interval that holds 90 percent of all values may hold 75 percent where they scatter most and all of them
@@ -255,8 +256,8 @@ class CoverageDisplay:
         Of the bars.
     infinite, unknown : int, default=0
         How many intervals had no end, and how many rows were left out because they had no interval.
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
 
     Attributes
     ----------
@@ -277,26 +278,12 @@ class CoverageDisplay:
     >>> display = CoverageDisplay.from_intervals(x, y, ends, level=0.9)  # doctest: +SKIP
     """
 
-    x_kind = "numeric"  # or what x is in days: dates or durations
-
-    def __init__(
-        self,
-        slices: CoverageBins,
-        *,
-        level: float,
-        confidence: float = 0.95,
-        infinite: int = 0,
-        unknown: int = 0,
-        x_label: str = "x",
-        y_label: str = "fraction of values inside the interval",
-    ) -> None:
-        self.slices = slices
-        self.level = level
-        self.confidence = confidence
-        self.infinite = infinite
-        self.unknown = unknown
-        self.x_label = x_label
-        self.y_label = y_label
+    slices: CoverageBins = field(kw_only=False)
+    level: float
+    confidence: float = 0.95
+    infinite: int = 0
+    unknown: int = 0
+    y_label: str = "fraction of values inside the interval"
 
     @property
     def coverage(self) -> float:
@@ -362,12 +349,12 @@ class CoverageDisplay:
         TypeError
             If the estimator has no prediction intervals, or was fitted to chunks.
         """
-        ask = getattr(estimator, "prediction_interval", None)
-        if ask is None:
-            raise TypeError(
-                f"{type(estimator).__name__} has no prediction_interval; use NadarayaWatsonRegressor or "
-                "LocalLinearRegressor, fitted in memory, or intervals that you have with CoverageDisplay.from_intervals"
-            )
+        ask = drawing.method_of(
+            estimator,
+            "prediction_interval",
+            "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory, or intervals that you have with "
+            "CoverageDisplay.from_intervals",
+        )
         if is_training(estimator, X):
             raise ValueError(
                 "X are the rows that the model was fitted to, whose outputs its intervals have seen, so that their "
@@ -440,7 +427,7 @@ class CoverageDisplay:
             raise ValueError(f"slices must be a positive number of slices, got {abbreviate(slices)}")
         days, kinds = with_days("x", x)
         rows = CoveredRows.of(x if kinds is None else days[:, 0], y, interval, level)
-        display = cls(
+        return cls(
             CoverageBins.of(rows.x, rows.inside, int(slices), confidence),
             level=rows.level,
             confidence=confidence,
@@ -448,9 +435,8 @@ class CoverageDisplay:
             unknown=rows.unknown,
             x_label=x_label,
             y_label=f"fraction of {target} inside the interval",
-        )
-        display.x_kind = "numeric" if kinds is None else kinds[0]
-        return display.plot(ax=ax, **style)
+            x_kind="numeric" if kinds is None else kinds[0],
+        ).plot(ax=ax, **style)
 
     def plot(
         self,
@@ -475,8 +461,7 @@ class CoverageDisplay:
         """
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_, of = ax, ax.figure, self.slices
+        ax, of = self._start(ax), self.slices
         style: dict[str, Any] = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.2, "zorder": 1}
         style |= {"label": f"promised: {100 * self.level:.6g} %"}
         self.line_ = ax.axhline(self.level, **(style | (line_kwargs or {})))
@@ -502,13 +487,7 @@ class CoverageDisplay:
         ax.set_ylim(max(-0.01, low - 0.08 * (1.0 - low)), 1.0 + 0.03 * (1.0 - low))
         ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
-        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
-        ax.set_ylabel(self.y_label)
-        ax.legend(
-            title=self.summary(), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0),
-            ncols=2 if len(self.bars_) == 1 else 1, fontsize="small", title_fontsize="small",
-        )  # fmt: skip
-        drawing.tidy(ax)
+        self._finish(title=self.summary(), ncols=2 if len(self.bars_) == 1 else 1, **drawing.ABOVE)
         return self
 
     def summary(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,12 +63,8 @@ def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **opt
     if band is None:
         return ()
     check_choice("band", band, (*BANDS, None))
-    ask = getattr(estimator, "confidence_interval", None)
-    if ask is None:
-        raise TypeError(
-            f"{type(estimator).__name__} has no confidence_interval, so that band={band!r} cannot be drawn; use "
-            "band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
-        )
+    remedy = "use band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
+    ask = drawing.method_of(estimator, "confidence_interval", f", so that band={band!r} cannot be drawn; {remedy}")
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the band has gaps.
         warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -188,12 +184,10 @@ def prediction_interval_along(
     """
     if level is None:
         return None
-    ask = getattr(estimator, "prediction_interval", None)
-    if ask is None:
-        raise TypeError(
-            f"{type(estimator).__name__} has no prediction_interval, so that prediction={level!r} cannot be drawn; use "
-            "prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
-        )
+    remedy = "use prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
+    ask = drawing.method_of(
+        estimator, "prediction_interval", f", so that prediction={level!r} cannot be drawn; {remedy}"
+    )
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the band has gaps. That there are
         # too few rows for the level is said.
@@ -246,7 +240,8 @@ CENTER = "bias-corrected curve"
 
 
 @explain_calls
-class KernelCurveDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelCurveDisplay(drawing.Display):
     """Fitted curve over one column, with training samples, intervals and, if known, the true function.
 
     Parameters
@@ -265,8 +260,8 @@ class KernelCurveDisplay:
         Of `prediction_interval` on the grid, of one output.
     name : str, default="prediction"
         Legend entry of the fitted curve.
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
     zero_line : bool, default=False
         Whether to draw the line y = 0, as for slopes.
 
@@ -295,36 +290,20 @@ class KernelCurveDisplay:
     >>> display = KernelCurveDisplay.from_estimator(model, X, sample.y_train, band="simultaneous")  # doctest: +SKIP
     """
 
-    x_kind = "numeric"  # or what x is in days: dates or durations
+    x: Array
+    prediction: Array
+    x_train: Array | None = None
+    y_train: Array | None = None
+    truth: Array | None = None
+    bands: Sequence[Interval] = ()
+    prediction_interval: PredictionInterval | None = None
+    name: str = "prediction"
+    zero_line: bool = False
 
-    def __init__(
-        self,
-        *,
-        x: Array,
-        prediction: Array,
-        x_train: Array | None = None,
-        y_train: Array | None = None,
-        truth: Array | None = None,
-        bands: Sequence[Interval] = (),
-        prediction_interval: PredictionInterval | None = None,
-        name: str = "prediction",
-        x_label: str = "x",
-        y_label: str = "y",
-        zero_line: bool = False,
-    ) -> None:
-        self.x = x
-        self.prediction = prediction
-        self.x_train = x_train
-        self.y_train = y_train
-        self.truth = truth
-        check_confidence_intervals(bands, x)
-        check_prediction_interval(prediction_interval, x)
-        self.prediction_interval = prediction_interval
-        self.bands = sorted(bands, key=lambda interval: interval.critical is None)  # the pointwise one above
-        self.name = name
-        self.x_label = x_label
-        self.y_label = y_label
-        self.zero_line = zero_line
+    def __post_init__(self) -> None:
+        check_confidence_intervals(self.bands, self.x)
+        check_prediction_interval(self.prediction_interval, self.x)
+        self.bands = sorted(self.bands, key=lambda interval: interval.critical is None)  # the pointwise one above
 
     @classmethod
     def from_estimator(
@@ -413,15 +392,14 @@ class KernelCurveDisplay:
                 "no slope is observed; leave prediction out"
             )
         X, y = drawing.training_rows(estimator, X, y)
-        section, output = drawing.InputGrid.of(estimator, X, feature, grid_resolution), drawing.as_numbers("y", y)
+        section = drawing.InputGrid.of(estimator, X, feature, grid_resolution)
         inputs, column = section.inputs, section.column
-        if len(output) != len(inputs):
-            raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
+        output = drawing.outputs_of(y, len(inputs))
         curve = curve_along(estimator, section, quantity)
         bands = bands_of(estimator, section, band, level=level, quantity=quantity, method=method, variance=variance)
         kept = drawing.evenly(len(inputs), subsample)
         per = "day" if section.kind != "numeric" else f"unit of {section.label}"
-        display = cls(
+        return cls(
             x=section.x,
             prediction=curve,
             x_train=None if is_slope else inputs[kept, column],
@@ -433,9 +411,8 @@ class KernelCurveDisplay:
             x_label=section.label,
             y_label=f"slope of {target} per {per}" if is_slope else target,
             zero_line=is_slope,
-        )
-        display.x_kind = section.kind
-        return display.plot(ax=ax, **style)
+            x_kind=section.kind,
+        ).plot(ax=ax, **style)
 
     @classmethod
     def from_predictions(
@@ -487,16 +464,13 @@ class KernelCurveDisplay:
         for what, given in (("prediction", prediction), ("truth", truth)):
             if given is not None and np.size(given) != len(x):
                 raise ValueError(f"x has {len(x)} entries and {what} {np.size(given)}; one {what} per input is needed")
-        sizes = [None if array is None else np.size(array) for array in (x_train, y_train)]
-        if sizes[0] != sizes[1]:
-            raise ValueError(
-                f"x_train and y_train belong together: give both, of one length, or neither; got lengths {sizes}"
-            )
+        samples = drawing.flat_numbers("x_train", x_train), drawing.flat_numbers("y_train", y_train)
+        drawing.check_samples(*samples)
         return cls(
             x=x[order],
             prediction=prediction[order],
-            x_train=None if x_train is None else drawing.as_numbers("x_train", x_train).ravel(),
-            y_train=None if y_train is None else drawing.as_numbers("y_train", y_train).ravel(),
+            x_train=samples[0],
+            y_train=samples[1],
             truth=None if truth is None else drawing.as_numbers("truth", truth).ravel()[order],
             bands=[reorder_confidence_interval(interval, order) for interval in bands],
             prediction_interval=reorder_prediction_interval(prediction_interval, order),
@@ -531,8 +505,7 @@ class KernelCurveDisplay:
         KernelCurveDisplay
             Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `expected_`, `center_line_` and `scatter_`.
         """
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax)
         self.lines_: list[Any] = []
         style: dict[str, Any]
         self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
@@ -558,8 +531,5 @@ class KernelCurveDisplay:
         shades: list[Any] = [*self.bands, *([] if self.prediction_interval is None else [self.prediction_interval])]
         if shades:
             limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
-        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
-        ax.set_ylabel(self.y_label)
-        drawing.tidy(ax)
-        ax.legend(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # which lies on the bands
+        self._finish(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # the legend lies on the bands
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,8 @@ LINES = ("-", "--", "-.", ":")
 
 
 @explain_calls
-class CurveComparisonDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class CurveComparisonDisplay(drawing.Display):
     """Curves of several groups, with the p-value of the test that they are equal or parallel.
 
     Reference bands show where the curves would be if they were equal, or parallel: curves differ where they leave their
@@ -40,8 +42,8 @@ class CurveComparisonDisplay:
         Rows, and the number of each one's group.
     level : float, default=0.95
         Pointwise coverage of the reference bands, for all groups together.
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
 
     Attributes
     ----------
@@ -65,28 +67,12 @@ class CurveComparisonDisplay:
     >>> display = CurveComparisonDisplay.from_result(result, x, y, groups)  # doctest: +SKIP
     """
 
-    x_kind = "numeric"  # or what x is in days: dates or durations
-
-    def __init__(
-        self,
-        curves: GroupCurves,
-        *,
-        result: TestResult | None = None,
-        x_train: Array | None = None,
-        y_train: Array | None = None,
-        group: NDArray[np.intp] | None = None,
-        level: float = 0.95,
-        x_label: str = "x",
-        y_label: str = "y",
-    ) -> None:
-        self.curves = curves
-        self.result = result
-        self.x_train = x_train
-        self.y_train = y_train
-        self.group = group
-        self.level = level
-        self.x_label = x_label
-        self.y_label = y_label
+    curves: GroupCurves = field(kw_only=False)
+    result: TestResult | None = None
+    x_train: Array | None = None
+    y_train: Array | None = None
+    group: NDArray[np.intp] | None = None
+    level: float = 0.95
 
     @classmethod
     def from_result(
@@ -156,7 +142,7 @@ class CurveComparisonDisplay:
         days, kinds = with_days("X", X)
         label = np.asarray(groups)
         present = np.isin(label, curves.labels)
-        display = cls(
+        return cls(
             curves,
             result=result,
             x_train=np.asarray(days, dtype=np.float64).ravel()[present],
@@ -165,9 +151,8 @@ class CurveComparisonDisplay:
             level=level,
             x_label=feature,
             y_label=target,
-        )
-        display.x_kind = "numeric" if kinds is None else kinds[0]
-        return display.plot(ax=ax, **style)
+            x_kind="numeric" if kinds is None else kinds[0],
+        ).plot(ax=ax, **style)
 
     def plot(
         self,
@@ -205,8 +190,7 @@ class CurveComparisonDisplay:
         labels = [str(label) for label in self.curves.labels] if names is None else names
         if len(labels) != len(self.curves.labels):
             raise ValueError(f"names must be one per group, got {len(labels)} for {len(self.curves.labels)}")
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax)
         self.bands_ = self._draw_bands(ax, band_kwargs or {})
         x = self.curves.x
         self.lines_: list[Any] = []
@@ -229,15 +213,12 @@ class CurveComparisonDisplay:
             self.lines_ += ax.plot(x, curve, **(style | (curve_kwargs or {})))
         if self.result is not None:
             ax.set_title(f"{self.result.null}: p = {self.result.p_value:.2g}", fontsize="medium")
-        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
-        ax.set_ylabel(self.y_label)
         from matplotlib.legend_handler import HandlerTuple
 
         handles, said = ax.get_legend_handles_labels()
         swatches: list[Any] = [tuple(self.bands_) if handle is self.bands_[0] else handle for handle in handles]
         beside = {tuple: HandlerTuple(ndivide=None, pad=0.0)}
-        ax.legend(swatches, said, handler_map=beside, frameon=True, framealpha=0.75, edgecolor="none")
-        drawing.tidy(ax)
+        self._finish(swatches, said, handler_map=beside, frameon=True, framealpha=0.75, edgecolor="none")
         return self
 
     def _draw_bands(self, ax: Axes, style: dict[str, Any]) -> list[Any]:

@@ -52,6 +52,69 @@ def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
     return axes
 
 
+# Legend in the room above a plot, small.
+ABOVE: dict[str, Any] = {"frameon": False, "loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "fontsize": "small"}
+ABOVE |= {"title_fontsize": "small"}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Display:
+    """Labels and kind of the x axis of a display, and the axes that it is drawn on.
+
+    Parameters
+    ----------
+    x_label, y_label : str
+        Axis labels.
+    x_kind : str, default="numeric"
+        What x holds, as in `kernpool.data.columns.Column`: dates and durations are in days.
+    """
+
+    x_label: str = "x"
+    y_label: str = "y"
+    x_kind: str = "numeric"
+
+    def _start(self, ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Axes:
+        """Set `ax_` and `figure_`, to new ones unless axes are given, and return the axes."""
+        self.ax_ = new_axes(width, height) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+    def _finish(self, *handles: Any, **legend: Any) -> None:
+        """Label the axes, hide the frame lines without ticks, and draw the legend."""
+        label_axis(self.ax_.xaxis, self.x_label, self.x_kind)
+        self.ax_.set_ylabel(self.y_label)
+        tidy(self.ax_)
+        self.ax_.legend(*handles, **legend)
+
+
+def method_of(estimator: Any, name: str, remedy: str) -> Any:
+    """Return a method of an estimator; raise a TypeError, with the remedy, if the estimator does not have it."""
+    found = getattr(estimator, name, None)
+    if found is None:
+        raise TypeError(f"{type(estimator).__name__} has no {name}{remedy}")
+    return found
+
+
+def check_samples(inputs: Any, outputs: Any, names: str = "x_train and y_train") -> None:
+    """Raise ValueError unless both training inputs and outputs are given, of one length, or neither."""
+    sizes = [None if array is None else len(array) for array in (inputs, outputs)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(f"{names} belong together: give both, of one length, or neither; got lengths {sizes}")
+
+
+def flat_numbers(name: str, values: Any) -> NDArray[np.float64] | None:
+    """Convert an optional argument to a float64 array of one dimension."""
+    return None if values is None else as_numbers(name, values).ravel()
+
+
+def outputs_of(y: Any, rows: int) -> NDArray[np.float64]:
+    """Convert training outputs to a float64 array; raise ValueError unless there is one for each row."""
+    output = as_numbers("y", y)
+    if len(output) != rows:
+        raise ValueError(f"X has {rows} rows and y has {len(output)}; one output per row is needed")
+    return output
+
+
 def as_array(values: Any) -> NDArray[np.float64]:
     """Convert an array, a torch tensor or a list of these to a float64 array.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ Array = NDArray[np.float64]
 
 
 @explain_calls
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelDisplay:
     """Kernel profiles over ``u = (q - k) / h``, one panel each, with a common y axis.
 
@@ -41,9 +43,8 @@ class KernelDisplay:
     >>> display = KernelDisplay.from_kernels(["epanechnikov", "triangular"])  # doctest: +SKIP
     """
 
-    def __init__(self, *, u: Array, profiles: dict[str, Array]) -> None:
-        self.u = u
-        self.profiles = profiles
+    u: Array
+    profiles: dict[str, Array]
 
     @classmethod
     def from_kernels(
@@ -139,6 +140,7 @@ class KernelDisplay:
 
 
 @explain_calls
+@dataclass(eq=False, repr=False, kw_only=True)
 class AttentionDisplay:
     """Heat map of pooling weights, queries down and keys across; several heads have one color scale.
 
@@ -173,22 +175,15 @@ class AttentionDisplay:
     >>> display = AttentionDisplay.from_weights(pooling_weights(x, x, bandwidth=0.3))  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        weights: Array,
-        title: str | list[str] | None = None,
-        x_label: str = "keys",
-        y_label: str = "queries",
-        max_cells: int = 512,
-    ) -> None:
-        self.weights = weights
-        self.title = title
-        self.x_label = x_label
-        self.y_label = y_label
-        if max_cells < 1:
-            raise ValueError(f"max_cells must be at least 1, got {max_cells}")
-        self.max_cells = max_cells
+    weights: Array
+    title: str | list[str] | None = None
+    x_label: str = "keys"
+    y_label: str = "queries"
+    max_cells: int = 512
+
+    def __post_init__(self) -> None:
+        if self.max_cells < 1:
+            raise ValueError(f"max_cells must be at least 1, got {self.max_cells}")
 
     @classmethod
     def from_estimator(

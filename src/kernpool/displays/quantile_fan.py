@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,8 @@ PALEST, DARKEST = 0.25, 0.6  # fraction of color in the outermost band and in th
 
 
 @explain_calls
-class QuantileFanDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class QuantileFanDisplay(drawing.Display):
     """Conditional quantiles over one column: bands between symmetric quantiles, and the median.
 
     Where the fan is wide, values scatter; where its halves differ, they are skewed. Bands describe values of y, not
@@ -41,8 +43,8 @@ class QuantileFanDisplay:
         Their levels, in any order: the lowest is paired with the highest, and so on; a middle one is drawn as a line.
     x_train, y_train : ndarray of shape (n,), optional
         Training samples.
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
     note : str, optional
         Title of the legend.
 
@@ -73,28 +75,22 @@ class QuantileFanDisplay:
     >>> display = QuantileFanDisplay.from_estimator(model, X, sample.y_train)  # doctest: +SKIP
     """
 
-    x_kind = "numeric"  # or what x is in days: dates or durations
+    x: Array
+    quantile: Array
+    levels: Array
+    x_train: Array | None = None
+    y_train: Array | None = None
+    note: str | None = None
 
-    def __init__(
-        self,
-        *,
-        x: Array,
-        quantile: Array,
-        levels: ArrayLike,
-        x_train: Array | None = None,
-        y_train: Array | None = None,
-        x_label: str = "x",
-        y_label: str = "y",
-        note: str | None = None,
-    ) -> None:
-        level = np.atleast_1d(as_levels(levels))
-        if np.shape(quantile) != (len(x), len(level)):
+    def __post_init__(self) -> None:
+        x, level = self.x, np.atleast_1d(as_levels(self.levels))
+        if np.shape(self.quantile) != (len(x), len(level)):
             raise ValueError(
                 f"quantiles must have one row per input and one column per level, ({len(x)}, {len(level)}), got shape "
-                f"{np.shape(quantile)}"
+                f"{np.shape(self.quantile)}"
             )
         order = np.argsort(level, kind="stable")
-        self.levels, self.quantile = level[order], np.asarray(quantile, dtype=np.float64)[:, order]
+        self.levels, self.quantile = level[order], np.asarray(self.quantile, dtype=np.float64)[:, order]
         if np.any(np.diff(self.levels) == 0):
             raise ValueError(f"levels must differ from each other, got {level.tolist()}")
         with np.errstate(invalid="ignore"):
@@ -106,12 +102,6 @@ class QuantileFanDisplay:
                 f"{self.levels[column + 1]:g} is below that of {self.levels[column]:g}; columns are in the order of "
                 "levels"
             )
-        self.x = x
-        self.x_train = x_train
-        self.y_train = y_train
-        self.x_label = x_label
-        self.y_label = y_label
-        self.note = note
 
     @classmethod
     def from_estimator(
@@ -166,19 +156,14 @@ class QuantileFanDisplay:
         TypeError
             If the estimator has no quantiles, or was fitted to chunks.
         """
-        ask = getattr(estimator, "quantile", None)
-        if ask is None:
-            raise TypeError(
-                f"{type(estimator).__name__} has no quantile; use NadarayaWatsonRegressor or LocalLinearRegressor, "
-                "fitted in memory"
-            )
+        ask = drawing.method_of(
+            estimator, "quantile", "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
+        )
         level = np.atleast_1d(as_levels(levels))
         section = drawing.InputGrid.of(
             estimator, X, feature, grid_resolution, instead="QuantileFanDisplay.from_quantiles"
         )
-        inputs, output = section.inputs, drawing.as_numbers("y", y)
-        if len(output) != len(inputs):
-            raise ValueError(f"X has {len(inputs)} rows and y has {len(output)}; one output per row is needed")
+        inputs, output = section.inputs, drawing.outputs_of(y, len(section.inputs))
         with warnings.catch_warnings():
             # The caller did not choose the points of the grid; where windows are empty, the fan has gaps.
             warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -188,7 +173,7 @@ class QuantileFanDisplay:
                 f"one output can be drawn at a time, the estimator has {found.shape[1]}; fit it to one of them"
             )
         kept = drawing.evenly(len(inputs), subsample)
-        display = cls(
+        return cls(
             x=section.x,
             quantile=found,
             levels=level,
@@ -197,9 +182,8 @@ class QuantileFanDisplay:
             x_label=section.label,
             y_label=target,
             note="other columns at their medians" if inputs.shape[1] > 1 else None,
-        )
-        display.x_kind = section.kind
-        return display.plot(ax=ax, **style)
+            x_kind=section.kind,
+        ).plot(ax=ax, **style)
 
     @classmethod
     def from_quantiles(
@@ -250,25 +234,17 @@ class QuantileFanDisplay:
         found = np.asarray(quantiles, dtype=np.float64)
         if found.ndim == 0 or len(found) != len(x):
             raise ValueError(f"x has {len(x)} entries and quantiles shape {found.shape}; one row per input is needed")
-        samples = [
-            None if array is None else drawing.as_numbers(name, array).ravel()
-            for name, array in (("x_train", x_train), ("y_train", y_train))
-        ]
-        if len({None if one is None else len(one) for one in samples}) > 1:
-            raise ValueError(
-                "x_train and y_train belong together: give both, of one length, or neither; got lengths "
-                f"{[None if one is None else len(one) for one in samples]}"
-            )
-        display = cls(
+        samples = drawing.flat_numbers("x_train", x_train), drawing.flat_numbers("y_train", y_train)
+        drawing.check_samples(*samples)
+        return cls(
             x=x[order],
             quantile=found[order],
-            levels=levels,
+            levels=np.atleast_1d(as_levels(levels)),
             x_train=samples[0],
             y_train=samples[1],
             x_label=x_label,
             y_label=y_label,
-        )
-        return display.plot(ax=ax, **style)
+        ).plot(ax=ax, **style)
 
     def pairs(self) -> Sequence[tuple[int, int]]:
         """Return the column indices of the lower and upper quantile of each band, the outermost band first."""
@@ -300,8 +276,7 @@ class QuantileFanDisplay:
         QuantileFanDisplay
             Itself, with `ax_`, `figure_`, `bands_`, `line_` and `scatter_`.
         """
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax)
         self.bands_: list[Any] = []
         pairs, style = self.pairs(), dict[str, Any]()
         for depth, (low, high) in enumerate(pairs):
@@ -320,13 +295,7 @@ class QuantileFanDisplay:
             style = {"color": drawing.BLACK, "linewidth": 1.6, "zorder": 3}
             style |= {"label": "median" if level == 0.5 else f"quantile {level:g}"}
             (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
-        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
-        ax.set_ylabel(self.y_label)
-        drawing.tidy(ax)
-        ax.legend(
-            title=self.note, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small",
-            title_fontsize="small",
-        )  # fmt: skip
+        self._finish(title=self.note, ncols=2, **drawing.ABOVE)
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,8 @@ WIDTH = 2.0  # half width of the noise band, in standard deviations
 
 
 @explain_calls
-class ResidualDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class ResidualDisplay(drawing.Display):
     """Leave-one-out residuals against the fit or a column, with a band of local noise and rows of high leverage.
 
     A row pulls the fit towards itself. Its leverage H_ii says how far: near 1 the fit goes through it, wherever it is,
@@ -40,8 +42,8 @@ class ResidualDisplay:
         Standard deviation of an observation along `at`, increasing.
     row : ndarray of int, shape (n,), optional
         Numbers of the rows, if not 0, 1, 2, ...
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
 
     Attributes
     ----------
@@ -63,28 +65,14 @@ class ResidualDisplay:
     >>> display = ResidualDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    x_kind = "numeric"  # or what x is in days: dates or durations
-
-    def __init__(
-        self,
-        *,
-        at: Array,
-        residual: Array,
-        leverage: Array,
-        noise_at: Array,
-        noise: Array,
-        row: NDArray[np.intp] | None = None,
-        x_label: str = "fit",
-        y_label: str = "leave-one-out residual",
-    ) -> None:
-        self.at = at
-        self.residual = residual
-        self.leverage = leverage
-        self.noise_at = noise_at
-        self.noise = noise
-        self.row = np.arange(len(at)) if row is None else row
-        self.x_label = x_label
-        self.y_label = y_label
+    at: Array
+    residual: Array
+    leverage: Array
+    noise_at: Array
+    noise: Array
+    row: NDArray[np.intp] | None = None
+    x_label: str = "fit"
+    y_label: str = "leave-one-out residual"
 
     @classmethod
     def from_estimator(
@@ -132,13 +120,8 @@ class ResidualDisplay:
         Over the column of a model of one column, the band is the local noise that its intervals are made of. Over the
         fit, or one of several columns, it is the root of a kernel mean of that variance, at Scott's bandwidth.
         """
-        ask = getattr(estimator, "residuals", None)
-        if ask is None:
-            raise TypeError(
-                f"{type(estimator).__name__} has no residuals to draw; use NadarayaWatsonRegressor or "
-                "LocalLinearRegressor, fitted to rows in memory"
-            )
-        found = ask()
+        remedy = " to draw; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted to rows in memory"
+        found = drawing.method_of(estimator, "residuals", remedy)()
         fitted, residual, noise = found.fitted, found.residual, found.noise
         if fitted.ndim > 1:
             fitted, residual, noise = (of[:, _output(output, of.shape[1])] for of in (fitted, residual, noise))
@@ -152,7 +135,7 @@ class ResidualDisplay:
         exact = against is not None and estimator.key_.shape[1] == 1 and (encoding is None or encoding.numbers_alone)
         shade = _along if exact else _averaged
         noise_at, along = shade(at[kept], noise[kept], found.weight[kept])
-        display = cls(
+        return cls(
             at=at[kept],
             residual=residual[kept],
             leverage=found.leverage[kept],
@@ -161,9 +144,8 @@ class ResidualDisplay:
             row=kept,
             x_label=label,
             y_label=f"leave-{'one' if found.cluster is None else 'cluster'}-out residual of {target}",
-        )
-        display.x_kind = kind
-        return display.plot(ax=ax, **style)
+            x_kind=kind,
+        ).plot(ax=ax, **style)
 
     def plot(
         self,
@@ -199,8 +181,7 @@ class ResidualDisplay:
         """
         if marked < 0:
             raise ValueError(f"marked must not be negative, got {marked}")
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax)
         style: dict[str, Any] = {"color": drawing.BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
         style |= {"label": f"{WIDTH:g} standard deviations of local noise"}
         self.noise_ = ax.fill_between(
@@ -229,15 +210,13 @@ class ResidualDisplay:
             )  # fmt: skip
             for turn, i in enumerate(first[np.lexsort((self.residual[first], self.at[first]))]):
                 right, up = turn % 2, turn // 2 % 2  # neighbours to different sides
+                number = i if self.row is None else self.row[i]
                 ax.annotate(
-                    f"{self.row[i]}", (self.at[i], self.residual[i]), xytext=(6 if right else -6, 4 if up else -4),
+                    f"{number}", (self.at[i], self.residual[i]), xytext=(6 if right else -6, 4 if up else -4),
                     textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
                     color=drawing.RED, fontsize="small", zorder=3,
                 )  # fmt: skip
-        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
-        ax.set_ylabel(self.y_label)
-        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
-        drawing.tidy(ax)
+        self._finish(ncols=2, **drawing.ABOVE)
         return self
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ TITLES = {
 
 
 @explain_calls
+@dataclass(eq=False, repr=False, kw_only=True)
 class BandwidthPathDisplay:
     """Criterion of a bandwidth search at every bandwidth that it tried, with the minimum marked.
 
@@ -66,22 +68,12 @@ class BandwidthPathDisplay:
     >>> display = BandwidthPathDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        bandwidths: Array,
-        values: Array,
-        best: Array,
-        names: list[str] | None = None,
-        x_label: str = "bandwidth h",
-        y_label: str = "leave-one-out error",
-    ) -> None:
-        self.bandwidths = bandwidths
-        self.values = values
-        self.best = best
-        self.names = [f"column {a}" for a in range(len(best))] if names is None else names
-        self.x_label = x_label
-        self.y_label = y_label
+    bandwidths: Array
+    values: Array
+    best: Array
+    names: list[str] | None = None
+    x_label: str = "bandwidth h"
+    y_label: str = "leave-one-out error"
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **style: Any) -> BandwidthPathDisplay:
@@ -174,7 +166,7 @@ class BandwidthPathDisplay:
     def _points(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
         lines = []
         default: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 6, "alpha": 0.35}
-        for a, name in enumerate(self.names):
+        for a, name in enumerate(self.names or [f"column {a}" for a in range(len(self.best))]):
             at, best = np.minimum(bandwidths[:, a], FLATTEST), float(self.best[a])
             (line,) = ax.plot(at, values, **(default | {"color": f"C{a}"} | style))
             label = labels[1].format(name, best) if best < FLATTEST else f"{name}: no bandwidth"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,8 @@ LABELS = ("falls", "no significant slope", "rises", "too few rows")
 
 
 @explain_calls
-class SiZerDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class SiZerDisplay(drawing.Display):
     """SiZer map: where and at which bandwidths a curve increases or decreases significantly.
 
     Each row of the map is a curve at its bandwidth, with the simultaneous interval of its slope. What is blue at many
@@ -36,8 +38,8 @@ class SiZerDisplay:
         Of `slope_map`.
     bandwidth : float, optional
         Of the model, marked by a line.
-    x_label, y_label : str
-        Axis labels.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
 
     Attributes
     ----------
@@ -61,20 +63,9 @@ class SiZerDisplay:
     >>> display = SiZerDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    x_kind = "numeric"  # or what x is in days: dates or durations
-
-    def __init__(
-        self,
-        slopes: SlopeMap,
-        *,
-        bandwidth: float | None = None,
-        x_label: str = "x",
-        y_label: str = "bandwidth h",
-    ) -> None:
-        self.slopes = slopes
-        self.bandwidth = bandwidth
-        self.x_label = x_label
-        self.y_label = y_label
+    slopes: SlopeMap = field(kw_only=False)
+    bandwidth: float | None = None
+    y_label: str = "bandwidth h"
 
     @classmethod
     def from_estimator(
@@ -128,16 +119,15 @@ class SiZerDisplay:
         )  # fmt: skip
         names = getattr(estimator, "feature_names_in_", None)
         is_raw = isinstance(estimator.scale, str) and estimator.scale == "raw"
-        display = cls(
+        kind = drawing.kind_of(estimator, 0)
+        unit = ", fraction of the rows" if not is_raw else "" if kind == "numeric" else " (days)"
+        return cls(
             slopes,
             bandwidth=float(estimator.bandwidth_[0]),
             x_label="x" if names is None else str(names[0]),
-            y_label="bandwidth h" if is_raw else "bandwidth h, fraction of the rows",
-        )
-        display.x_kind = drawing.kind_of(estimator, 0)
-        if display.x_kind != "numeric" and is_raw:
-            display.y_label = "bandwidth h (days)"
-        return display.plot(ax=ax, **style)
+            y_label=f"bandwidth h{unit}",
+            x_kind=kind,
+        ).plot(ax=ax, **style)
 
     def plot(
         self,
@@ -167,15 +157,13 @@ class SiZerDisplay:
         from matplotlib.patches import Patch
         from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_, slopes = ax, ax.figure, self.slopes
+        ax, slopes = self._start(ax), self.slopes
         across, down = np.argsort(slopes.x), np.argsort(slopes.bandwidth)
         cells = np.where(slopes.enough, slopes.sign + 1, FEW)[np.ix_(down, across)]
         x, height = slopes.x[across], slopes.bandwidth[down]
         edges = _edges(x), np.exp(_edges(np.log(height)))
         self.mesh_ = ax.pcolormesh(*edges, cells, cmap=ListedColormap(colors), vmin=-0.5, vmax=3.5, rasterized=True)
-        ax.set(yscale="log", ylabel=self.y_label)
-        drawing.label_axis(ax.xaxis, self.x_label, self.x_kind)
+        ax.set(yscale="log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         ax.yaxis.set_minor_formatter(NullFormatter())
@@ -199,11 +187,8 @@ class SiZerDisplay:
             handles.append(self.line_)
         percent = f"{100 * slopes.level:.6g} %"
         kind = "simultaneous along each bandwidth" if slopes.simultaneous else "pointwise"
-        ax.legend(
-            handles=handles, title=f"the curve, by {percent} intervals of its slope, {kind}", frameon=False,
-            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small", title_fontsize="small",
-        )  # fmt: skip
-        drawing.tidy(ax)
+        title = f"the curve, by {percent} intervals of its slope, {kind}"
+        self._finish(handles=handles, title=title, ncols=3, **drawing.ABOVE)
         return self
 
 

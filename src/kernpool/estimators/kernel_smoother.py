@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ from kernpool.estimators.fitted_model import RankNotes, left_out_problem, new_sc
 from kernpool.estimators.methods.inference import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.serialization import VERSION, record_of, restored
+from kernpool.estimators.serialization import record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel
@@ -38,9 +38,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
     Subclasses define the values: outputs or one-hot labels.
     """
-
-    _record_format: ClassVar[str] = "kernpool model"
-    _record_version: ClassVar[int] = VERSION
 
     def __init__(
         self,

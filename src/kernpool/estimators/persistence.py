@@ -82,7 +82,7 @@ def save_model(
         raise TypeError(
             f"{' and '.join(columns)} must be None for a {type(model).__name__}, which `kernpool predict` cannot use"
         )
-    write_record(folder, model._to_record(**columns), force=force)
+    write_record(folder, model, model._to_record(**columns), force=force)
 
 
 @explain_calls

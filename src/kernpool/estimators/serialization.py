@@ -5,18 +5,17 @@ entry has its type, and the entries and the arrays are consistent. A model on ch
 reference to their files and a fingerprint by which a change is recognised.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.local_fit import as_ridge
 from kernpool.data import Encoding, as_bandwidth, as_key_weight, is_plain_label, plain_label
 from kernpool.data.chunks.sources import reopen
-from kernpool.data.model_format import ModelFileError, Record, plain
+from kernpool.data.model_format import ModelFileError, Record, check_array, plain
 from kernpool.data.rank_transform import read_scale, written_scale
 from kernpool.estimators.fitted_model import scale_of
 from kernpool.estimators.model import source_of
@@ -67,8 +66,7 @@ def _are_texts(names: Any) -> bool:
     return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
-VERSION = 1
-ENTRIES = {"format", "version", "estimator", "parameters", "encoding", "features", "target", "results", "arrays"}
+ENTRIES = {"parameters", "encoding", "features", "target", "results"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
 NEEDED_RESULTS = {"ridge_", "prior_share_"}  # of the estimators that have them
 NAMES = "feature_names_in_"
@@ -97,9 +95,6 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
     results = {name: getattr(model, name) for name in model._results if hasattr(model, name)}
     labels = vars(model).get("column_labels_")
     header = {
-        "format": model._record_format,
-        "version": VERSION,
-        "estimator": type(model).__name__,
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
         "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
         "features": _feature_names(model, features),
@@ -116,7 +111,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     """Rebuild a kernel estimator from an untrusted record; raise if entries or arrays are invalid."""
     header, model = record.header, kind()
     on_chunks = "chunks" in header
-    _check_entries(model, header, record.arrays, on_chunks)
+    _check_entries(model, record, on_chunks)
     try:
         get_kernel(header["parameters"]["kernel"])
     except (TypeError, ValueError) as error:
@@ -158,18 +153,22 @@ def _feature_names(model: Any, features: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _check_entries(model: Any, header: dict[str, Any], arrays: Collection[str], on_chunks: bool) -> None:
+def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
     """Raise ValueError if the header of a model file has missing, unknown or wrongly typed entries."""
+    header, arrays = record.header, set(record.arrays)
     needed = {"bandwidth_"} if on_chunks else {"bandwidth_", "key_", "value_"}
     known = {*model._arrays, NAMES} - (ROWS if on_chunks else set())
     if (
         not all(isinstance(header.get(name), dict) for name in ("parameters", "results"))
-        or (set(header) | {"arrays"}) - {LABELS} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
+        or set(header) - {LABELS} != (ENTRIES | {"chunks"} if on_chunks else ENTRIES)
         or set(header["parameters"]) != set(model.get_params())
-        or not needed <= set(arrays) <= known
+        or not needed <= arrays <= known
         or not set(model._results) & NEEDED_RESULTS <= set(header["results"]) <= set(model._results)
     ):
         raise ValueError("it does not have the entries of a model")
+    unlisted = [name for name in known - arrays if record.source.with_name(f"{name}.npy").exists()]
+    if unlisted:
+        raise ValueError(f"it does not list {unlisted[0]}.npy, which is there")
     features, target = header["features"], header["target"]
     if not (features and isinstance(features, list) and all(isinstance(name, str) for name in features)):
         raise ValueError("features is no list of names")
@@ -189,19 +188,19 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     columns = d = len(model.bandwidth_)
     if encoding is not None:
         columns, d = len(encoding.kinds), max(1, len(encoding.numeric))  # levels alone have one column of zeros
-    as_bandwidth(_of_kind("bandwidth_", model.bandwidth_, "f", (d,)), d)
+    as_bandwidth(check_array("bandwidth_", model.bandwidth_, "f", (d,)), d)
     if len(features) != columns:
         raise ValueError(f"features names {len(features)} columns of {columns}")
     as_ridge(parts.get("ridge_", 0.0))
     if "relevance_" in parts:
-        _of_kind("relevance_", model.relevance_, "f", (columns,))
+        check_array("relevance_", model.relevance_, "f", (columns,))
     names = parts.get("feature_names_in_")
     if names is not None:
-        _of_kind("feature_names_in_", names, "O", (columns,))
+        check_array("feature_names_in_", names, "O", (columns,))
     if encoding is not None and (None if names is None else tuple(names)) != encoding.names:
         raise ValueError("feature_names_in_ is not what the encoding names")
     _check_levels(model)
-    if "key_range_" in parts and np.isnan(_of_kind("key_range_", model.key_range_, "f", (2, d))).any():
+    if "key_range_" in parts and np.isnan(check_array("key_range_", model.key_range_, "f", (2, d))).any():
         raise ValueError("key_range_ is not a range")
     if "source_" in parts:
         levels = encoding is not None and not encoding.numbers_alone
@@ -213,23 +212,23 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
             raise ValueError("scale must be 'raw' for a model fitted to chunks")
         return
     key, value, weight = model.key_, model.value_, model.key_weight_
-    n = len(_of_kind("key_", key, "f", (len(key), d)))
-    _of_kind("value_", value, "f", (n, *value.shape[1:2]))
+    n = len(check_array("key_", key, "f", (len(key), d)))
+    check_array("value_", value, "f", (n, *value.shape[1:2]))
     if weight is not None:
-        as_key_weight(_of_kind("key_weight_", weight, "f", (n,)), (n,))
+        as_key_weight(check_array("key_weight_", weight, "f", (n,)), (n,))
     group = model.key_group_
-    if group is not None and not 0 <= _of_kind("key_group_", group, "i", (n,)).min() < group.max():
+    if group is not None and not 0 <= check_array("key_group_", group, "i", (n,)).min() < group.max():
         raise ValueError("key_group_ does not hold numbers of two groups or more")
     searched = parts.get("search_rows_")
     if searched is not None:
-        _of_kind("search_rows_", searched, "i", (len(searched),))
+        check_array("search_rows_", searched, "i", (len(searched),))
         if not (searched[0] >= 0 and searched[-1] < n and np.all(np.diff(searched) > 0)):
             raise ValueError("search_rows_ does not hold numbers of rows in ascending order")
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
         raise ValueError("key_ and value_ are not finite")
     scale_of(model)
     if hasattr(model, "predict_proba"):
-        _of_kind("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
+        check_array("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
         if not 0.0 <= parts.get("prior_share_", -1.0) < 1.0:
             raise ValueError("prior_share_ is missing, or not in [0, 1)")
         if "recalibration_" in parts:
@@ -241,21 +240,15 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
 def _check_levels(model: Any) -> None:
     encoding, smoothing = model.encoding_, model.smoothing_
     k = 0 if encoding is None else len(encoding.levels)
-    _of_kind("smoothing_", smoothing, "f", (k,))
+    check_array("smoothing_", smoothing, "f", (k,))
     if not k:
         return
     largest = model._categories_of(encoding).largest
     if not np.all((smoothing >= 0.0) & (smoothing <= largest * (1 + 1e-12))):
         raise ValueError(f"smoothing_ must lie in [0, {largest.tolist()}]")
-    code = _of_kind("key_code_", model.key_code_, "i", (len(model.key_), k))
+    code = check_array("key_code_", model.key_code_, "i", (len(model.key_), k))
     if not np.all((code >= 0) & (code < [len(levels) for levels in encoding.levels])):
         raise ValueError("key_code_ holds category codes out of range")
-
-
-def _of_kind(name: str, array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    if array.dtype.kind not in kinds or array.shape != shape:
-        raise ValueError(f"{name} holds {array.dtype} in shape {array.shape}, where {shape} is expected")
-    return array
 
 
 def _short(value: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,9 +89,6 @@ class RunningPool:
     >>> running.update([0.0, 1.0], [1.0, 3.0]).update([2.0], [5.0]).values().round(3)
     array([1.239, 3.   ])
     """
-
-    _record_format: ClassVar[str] = "kernpool running pool"
-    _record_version: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -279,7 +276,7 @@ class RunningPool:
         folder, force
             As there.
         """
-        write_record(folder, self._to_record(), force=force)
+        write_record(folder, self, self._to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -300,8 +297,6 @@ class RunningPool:
         if seen.state is not None and seen.center is not None:
             arrays |= {"center": seen.center, **vars(seen.state)}
         header = {
-            "format": self._record_format,
-            "version": self._record_version,
             "kernel": registered_name(recipe.kernel),
             "composition": recipe.composition,
             "tol": recipe.tol,

@@ -7,13 +7,7 @@ in memory.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
-from kernpool.smoother.linear_smoother import (
-    EvaluationPoints,
-    Fitted,
-    SharedSums,
-    Smoother,
-    log_mass,
-)
+from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, SharedSums, Smoother, log_mass
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, squared_norm
 from kernpool.smoother.stored_rows import MeanSlopes, StoredSmoother, mean_slopes
 

@@ -228,7 +228,6 @@ def test_models_on_chunks(tmp_path, generator):
 )
 def test_learned_models(kind, step, tmp_path, generator):
     pytest.importorskip("torch", reason="learning needs the extra 'torch'")
-    pytest.importorskip("safetensors", reason="saving needs the extra 'torch'")
     X = generator.normal(size=(20, 3))
     make = {"regressor": LearnedPoolingRegressor, "classifier": LearnedPoolingClassifier}[kind]
     model = make("encoder", output_size=2, max_epochs=2, hidden_sizes=(3,), random_state=0)
@@ -255,8 +254,6 @@ def test_learned_models(kind, step, tmp_path, generator):
             return value is None or isinstance(value, str)
         if path == ("parameters", "dtype"):
             return value is None
-        if path[:2] == ("classes", "labels") and len(path) == 3:
-            return isinstance(value, str)
         if path == ("features",):
             return value is None
         if path == ("prior_share",) and kind == "classifier":
@@ -286,7 +283,7 @@ def test_running_pools(degree, step, tmp_path, generator):
     free = check_every_entry(
         tmp_path / "pool", RunningPool.load, lambda pool: pool.values().reshape(5, 1), may_be_here, step=step
     )
-    assert ("rows",) in free
+    assert step > 1 or ("rows",) in free
 
 
 @pytest.mark.parametrize(

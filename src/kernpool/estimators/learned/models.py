@@ -2,17 +2,16 @@
 
 A fit starts from a bandwidth in closed form, then takes gradient steps while the error on held-out rows falls.
 
-Parameters are checked before the long work. A file has parameters as JSON, and the learned map, rows and losses as
-float64 arrays. Which arrays are required, and of what shape, follows from the parameters.
+Parameters are checked before the long work. A file has parameters as JSON, and the learned map, rows, classes and
+losses as arrays. Which arrays are required, and of what shape, follows from the parameters and the rows.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +23,7 @@ from kernpool.bandwidth import LOG_LOSS, leave_one_out, prior_of_others, prior_s
 from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, search_bandwidth
 from kernpool.core.problem import Problem
 from kernpool.data.columns import is_plain_label, plain_label
-from kernpool.data.model_format import ModelFileError, Record, plain, read_record, write_record
+from kernpool.data.model_format import Record, check_array, plain, read_record, write_record
 from kernpool.estimators.extrapolation import reach_of_rows, warn_of_extrapolation
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.parameter_validation import FLAG, Accepted, NamedCalls
@@ -104,11 +103,8 @@ def check_parameters(parameters: Mapping[str, Any], columns: int) -> None:
     as_random(parameters["random_state"], generators=False)
 
 
-VERSION = 1
-ENTRIES = {
-    "format", "version", "estimator", "parameters", "features", "classes", "key_shape", "value_shape", "epochs",
-    "best_epoch", "prior_share", "labels", "sha256",
-}  # fmt: skip
+ENTRIES = {"parameters", "features", "best_epoch", "prior_share", "labels"}
+LOSSES = ("training_loss", "validation_loss")
 
 
 def record_of(model: Any) -> Record:
@@ -117,52 +113,45 @@ def record_of(model: Any) -> Record:
 
     check_is_fitted(model)
     arrays = {f"map.{name}": array for name, array in similarity_state(model.similarity_).items()}
-    parameters = model.get_params()
-    device, labels = parameters.pop("device"), vars(model).get("column_labels_")
+    arrays |= {"key_": model.key_, "value_": model.value_, **model.history_}
+    arrays |= {"classes_": model.classes_} if hasattr(model, "classes_") else {}
+    device, labels = model.device, vars(model).get("column_labels_")
+    parameters = {name: plain(value) for name, value in model.get_params().items()}
     header = {
-        "format": model._record_format,
-        "version": VERSION,
-        "estimator": type(model).__name__,
-        "parameters": {name: plain(value) for name, value in parameters.items()}
-        | {"device": None if device is None else str(device)},
+        "parameters": parameters | {"device": None if device is None else str(device)},
         "features": vars(model).get("feature_names_in_", np.array(None)).tolist(),
-        "classes": _classes_to_json(getattr(model, "classes_", None)),
-        "key_shape": list(model.key_.shape),
-        "value_shape": list(model.value_.shape),
-        "epochs": len(model.history_["training_loss"]) - 1,
         "best_epoch": model.best_epoch_,
+        "prior_share": vars(model).get("prior_share_"),
+        "labels": labels and list(map(plain_label, labels)),
     }
-    if labels is not None:
-        header["labels"] = list(map(plain_label, labels))
-    if hasattr(model, "prior_share_"):
-        header["prior_share"] = model.prior_share_
-    return Record(header, arrays | {"key": model.key_, "value": model.value_, **model.history_}, in_one_file=True)
+    return Record(header, arrays)
 
 
 def restored(kind: type[Any], record: Record) -> Any:
     """Rebuild a learned model from an untrusted record; raise if entries or arrays are invalid."""
-    classifies = hasattr(kind, "predict_proba")
-    header = {"prior_share": None, "labels": None} | record.header  # of classifiers, and of columns without names
+    from kernpool.torch.learning.encoders import map_shapes
+    from kernpool.torch.learning.training import load_similarity
+
+    header, arrays, classifies = record.header, record.arrays, hasattr(kind, "predict_proba")
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
-    n, d = key_shape = _shape(header["key_shape"])
-    value_shape = _shape(header["value_shape"])
+    (n, d), outputs, epochs = arrays["key_"].shape, arrays["value_"].shape[1:2], len(arrays[LOSSES[0]]) - 1
     model = kind(**parameters)
     check_parameters(model.get_params(), d)
     resolve_n_jobs(model.n_jobs)
     check_random_state(model.random_state)
-    classes = _classes_from_json(header["classes"])
-    names, best, epochs, share = header["features"], header["best_epoch"], header["epochs"], header["prior_share"]
-    labels = header["labels"]
-    history = {"training_loss": _shape([epochs + 1]), "validation_loss": _shape([epochs + 1])}
+    how = (model.similarity, d, model.output_size, model.hidden_sizes)
+    maps = {f"map.{name}": shape for name, shape in map_shapes(*how).items()}
+    shapes = {"key_": (n, d), "value_": (n, *outputs), **dict.fromkeys(LOSSES, (epochs + 1,)), **maps}
+    names, labels, best, share = (header[name] for name in ("features", "labels", "best_epoch", "prior_share"))
     fits = (
-        set(header) | {"sha256"} == ENTRIES,
+        set(header) == ENTRIES,
         set(parameters) == set(model.get_params()),
+        set(arrays) == {*shapes, *(("classes_",) if classifies else ())},
         model.device is None or isinstance(model.device, str),
         isinstance(model.warm_start_bandwidth, bool),
-        n == value_shape[0] and len(value_shape) <= 2,
-        (classes is not None) == classifies,
-        share is None if not classifies else type(share) is float and 0.0 <= share < 1.0,
-        classes is None or value_shape == (n, len(classes)),
+        n > 0 and 0 not in outputs,
+        all(array.dtype == np.float64 for name, array in arrays.items() if name != "classes_"),
+        type(share) is float and 0.0 <= share < 1.0 if classifies else share is None,
         *(
             some is None or (isinstance(some, list) and len(some) == d and all(map(is_plain_label, some)))
             for some in (names, labels)
@@ -170,65 +159,19 @@ def restored(kind: type[Any], record: Record) -> Any:
         type(best) is int and 0 <= best <= epochs,
     )
     if not all(fits):
-        raise ValueError("keys, values, classes, names and epochs do not fit together")
-    from kernpool.torch.learning.encoders import map_shapes
-    from kernpool.torch.learning.training import load_similarity
-
-    how = (model.similarity, d, model.output_size, model.hidden_sizes)
-    shapes = {f"map.{name}": shape for name, shape in map_shapes(*how).items()}
-    arrays = _checked(record, {"key": key_shape, "value": value_shape, **history, **shapes})
-    model.similarity_ = load_similarity({name.removeprefix("map."): arrays[name] for name in shapes}, *how)
-    model.key_, model.value_ = arrays["key"], arrays["value"]
-    model.history_ = {name: arrays[name] for name in history}
+        raise ValueError("arrays, names, parameters and epochs do not fit together")
+    for name, shape in shapes.items():
+        check_array(name, arrays[name], "f", shape)
+    model.similarity_ = load_similarity({name.removeprefix("map."): arrays[name] for name in maps}, *how)
+    model.key_, model.value_ = arrays["key_"], arrays["value_"]
+    model.history_ = {name: arrays[name] for name in LOSSES}
     model.best_epoch_, model.n_features_in_ = best, d
-    if classes is not None:
-        model.classes_, model.prior_share_ = classes, share
+    if classifies:
+        model.classes_, model.prior_share_ = check_array("classes_", arrays["classes_"], "biufUS", outputs), share
     keep_labels(model, None if names is None else list(map(plain_label, names)))
     if labels is not None:
         model.column_labels_ = list(map(plain_label, labels))  # text, too, is no name then
     return model
-
-
-def _checked(record: Record, expected: dict[str, tuple[int, ...]]) -> dict[str, NDArray[np.float64]]:
-    """Return the arrays of a record after checking that they are float64 of the expected shapes."""
-    for name, shape in expected.items():
-        if name not in record.arrays:
-            raise ModelFileError(f"{record.source}: there is no tensor {name!r}; fit the model again")
-        found = record.arrays[name]
-        if found.shape != shape or found.dtype != np.float64:
-            raise ModelFileError(
-                f"{record.source}: tensor {name!r} is {found.dtype} of shape {found.shape}, expected float64 of shape "
-                f"{shape}; fit the model again"
-            )
-    return {name: record.arrays[name] for name in expected}
-
-
-def _classes_to_json(classes: NDArray[Any] | None) -> dict[str, Any] | None:
-    if classes is None:
-        return None
-    if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
-        raise TypeError(f"labels must be numbers or strings to be saved, got {classes.tolist()}")
-    return {"dtype": classes.dtype.str, "labels": classes.tolist()}
-
-
-def _classes_from_json(record: dict[str, Any] | None) -> NDArray[Any] | None:
-    if record is None:
-        return None
-    dtype, labels = np.dtype(str(record["dtype"])), record["labels"]
-    classes = np.array(labels, dtype=dtype)
-    # A label that another type would change, or that has become another label, is none that was saved.
-    if dtype.kind not in "biufUO" or json.dumps(_classes_to_json(classes)) != json.dumps(record):
-        raise ValueError(f"these are no labels of type {dtype}")
-    if classes.ndim != 1 or len(set(labels)) < len(labels):
-        raise ValueError("labels are no list, or one occurs twice")
-    return classes
-
-
-def _shape(lengths: Any) -> tuple[int, ...]:
-    shape = tuple(lengths)
-    if not shape or not all(type(length) is int and 0 < length < 2**63 for length in shape):
-        raise ValueError("a shape is no list of positive whole numbers")
-    return shape
 
 
 Array = NDArray[np.float64]
@@ -241,9 +184,6 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
 
     Subclasses define values and loss.
     """
-
-    _record_format: ClassVar[str] = "kernpool learned model"
-    _record_version: ClassVar[int] = VERSION
 
     def __init__(
         self,
@@ -415,7 +355,7 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
         folder, force
             As there.
         """
-        write_record(folder, self._to_record(), force=force)
+        write_record(folder, self, self._to_record(), force=force)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

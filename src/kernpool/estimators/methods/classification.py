@@ -2,7 +2,7 @@
 
 `ClassPrediction` keeps what is computed at given rows. `ClassProbabilities` includes the leave-one-out probabilities of
 the training rows. `ClassSets` reads calibration rows; the sets themselves are defined in
-`kernpool.conformal.sets.prediction_sets`.
+`kernpool.conformal.sets`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
 from kernpool.conformal.order_statistics import as_fraction
-from kernpool.conformal.sets.class_scores import ClassRows
-from kernpool.conformal.sets.prediction_sets import SET_METHODS, PredictionSet, SetSetting, find_sets
+from kernpool.conformal.sets import SET_METHODS, ClassRows, PredictionSet, SetSetting, find_sets
 from kernpool.estimators.fitted_model import need_rows, places_of, printed_columns, smoother_of, training_fit_key
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.methods.inference import PredictionBase, computed_once, prediction_at

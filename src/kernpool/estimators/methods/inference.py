@@ -50,14 +50,7 @@ from kernpool.inference import Clusters, Interval, Summary, as_level, interval, 
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.sizer import SlopeMap, sizer_map
-from kernpool.inference.variance.standard_errors import (
-    Errors,
-    check_variance,
-    checked_errors,
-    errors_of,
-    warn_of_empty,
-    warn_of_ranks,
-)
+from kernpool.inference.variance import standard_errors
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe, Sums, choose, weight_tables
 from kernpool.smoother import Estimate, EvaluationPoints, MeanSlopes, Smoother, estimates, mean_slopes
@@ -291,23 +284,23 @@ class Prediction(PrintedResult, PredictionBase):
     def _clusters(self) -> Clusters | None:
         return clusters_of(self.model, self._smoother, self.groups)
 
-    def _estimated(self, quantity: str) -> tuple[list[Estimate], list[Errors]]:
+    def _estimated(self, quantity: str) -> tuple[list[Estimate], list[standard_errors.Errors]]:
         """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
         smoother, places = self._smoother, self._places
         training, clusters = training_of(self.model, smoother), self._clusters
         found = estimates(smoother, places, "naive", _columns_of(smoother, quantity) or (None,))
-        return found, errors_of(smoother, training, places, found, self.variance, clusters)
+        return found, standard_errors.errors_of(smoother, training, places, found, self.variance, clusters)
 
     @computed_once
-    def _curve(self) -> tuple[list[Estimate], list[Errors]]:
+    def _curve(self) -> tuple[list[Estimate], list[standard_errors.Errors]]:
         return self._estimated("fit")
 
     def _standard_errors(self, quantity: str) -> Array:
         found, errors = self._curve if quantity == "fit" else self._estimated(quantity)
         if self._smoother.recipe.degree:
-            warn_of_ranks(found[0], self._smoother.columns, rank_reporter(self.model))
-        warn_of_empty(found[0])
-        checked = [checked_errors(*both)[0] for both in zip(found, errors, strict=True)]
+            standard_errors.warn_of_ranks(found[0], self._smoother.columns, rank_reporter(self.model))
+        standard_errors.warn_of_empty(found[0])
+        checked = [standard_errors.checked_errors(*both)[0] for both in zip(found, errors, strict=True)]
         return shaped(self.model, self.query, checked[0] if quantity == "fit" else np.stack(checked, axis=1))
 
     @computed_once
@@ -338,11 +331,11 @@ class Prediction(PrintedResult, PredictionBase):
         """
         (found,), (errors,) = self._curve
         if not self._recipe.warns_of_empty:  # otherwise `mean` warns
-            warn_of_empty(found)
+            standard_errors.warn_of_empty(found)
         clusters = self._clusters
         noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)
         assert noise is not None
-        error, _ = checked_errors(found, errors)
+        error, _ = standard_errors.checked_errors(found, errors)
         quiet = noise.variance <= training_of(self.model, self._smoother).rounding ** 2
         std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
         return shaped(self.model, self.query, std)
@@ -573,7 +566,7 @@ class Inference(FittedModel):
         >>> model.get_prediction([[1.0]]).slope.round(9)
         array([[2.]])
         """
-        check_variance(variance)
+        standard_errors.check_variance(variance)
         if groups is not None:
             need_rows(self, "groups need")
         code = None if groups is None else number_clusters(groups, smoother_of(self).weight)

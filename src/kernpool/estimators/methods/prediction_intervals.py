@@ -16,17 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.conformal import (
-    Calibration,
-    ConformalProblem,
-    Origin,
-    PredictionInterval,
-    as_fraction,
-    check_method,
-    least_rows,
-    prediction_interval,
-)
+from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin, PredictionInterval
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
+from kernpool.conformal.methods import check_method, prediction_interval
+from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.core import Keys, fill_in_silence
 from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes

@@ -2,29 +2,281 @@
 
     C(q) = { c : s_c(q) <= S_(k) },   k = ceil((1 - alpha) (n + 1))
 
-with the scores of `class_scores.py`, where S_(k) is the k-th smallest score of the true classes of n calibration
+with the scores below, where S_(k) is the k-th smallest score of the true classes of n calibration
 rows. Rows that the model has not seen calibrate by its probabilities, training rows by leave-one-out probabilities.
-``"full"`` uses the p-values of `class_scores.py` instead of a threshold.
+``"full"`` uses the p-values below instead of a threshold.
+
+A prediction set contains the classes with small scores.
+
+======== ======================================================== =================================
+name     score of class c                                         source
+======== ======================================================== =================================
+lac      1 - p_c                                                  Sadinle, Lei and Wasserman [1]_
+aps      sum of the p_b with p_b > p_c, plus U p_c                Romano, Sesia and Candes [2]_
+raps     the same + lambda (rank_c - k)_+                         Angelopoulos et al. [3]_
+======== ======================================================== =================================
+
+U is uniform, one number per row, and ranks count from one. Among equally probable classes the first comes first.
+
+Full conformal p-values need no refit: give the query q class c and add it as a row. The score of each row is one
+minus the probability that the others give to its class. With leave-one-out sums D_-i, pooled labels m_-i, the
+mixing weight s of the class priors pi, and W rows,
+
+    b_i = K(x_i, q) / (D_-i(x_i) + K(x_i, q)),
+    s_i(c) = 1 - (1 - s) ((1 - b_i) m_-i(y_i) + b_i [c = y_i]) - s ((W - 1) pi_-i(y_i) + [c = y_i]) / W,
+
+because pooled labels and priors are means, and adding a value to a mean has this form. The new row has the score
+s(c) = 1 - p_c(q), from all training rows. The p-value of class c is
+
+    (1 + #{i : s_i(c) >= s(c)}) / (W + 1).
+
+If rows are exchangeable and s and the bandwidth are fixed, all W + 1 scores of the true class are exchangeable: its
+p-value is at most alpha with a probability of at most alpha [4]_.
+
+References
+----------
+.. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", JASA
+   114 (2019), 223-234.
+.. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020), eq.
+   5.
+.. [3] A. N. Angelopoulos, S. Bates, J. Malik and M. I. Jordan, "Uncertainty sets for image classifiers using
+   conformal prediction", ICLR (2021), eq. 4 and appendix E.
+.. [4] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), proposition 2.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import COPIED
 from kernpool.conformal.order_statistics import SLACK, least_rows, upper_rank, upper_statistic
-from kernpool.conformal.sets.class_scores import ClassRows, choose_regularisation, full_p_values, score_of
 from kernpool.execution.text_table import ROWS, PrintedResult, listed, printed_table
+from kernpool.execution.threads import cut
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, Probabilities
 from kernpool.smoother.linear_smoother import EvaluationPoints
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
+
+PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # from which the RAPS paper chooses
+MOST_UNITS = 1000  # units of one row that have their own draws
+MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Class probabilities and true classes of calibration rows.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n, k)
+        Probabilities of all classes, from other rows.
+    number : ndarray of int, shape (n,)
+        The class of each row.
+    weight : ndarray of shape (n,)
+        Frequencies, positive.
+    """
+
+    probability: Array
+    number: Index
+    weight: Array
+
+    @property
+    def total(self) -> float:
+        """Number of rows, each counted by its frequency weight."""
+        return float(self.weight.sum())
+
+    def units(self) -> ClassRows:
+        """Return rows repeated by their frequency weights, so that each unit has its own random draw.
+
+        A row is repeated 1000 times at most, and its weight divided among the repetitions.
+        """
+        if np.all(self.weight == 1.0):
+            return self
+        most = min(MOST_UNITS, max(1, MOST_ROWS // len(self.weight)))
+        times = np.clip(np.ceil(self.weight), 1, most).astype(np.intp)
+        of = np.repeat(np.arange(len(times)), times)
+        return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
+
+    def own(self, table: Array) -> Array:
+        """Return, for each row, the entry of an (n, k) table in the column of the row's true class."""
+        return np.asarray(table[np.arange(len(table)), self.number])
+
+
+def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  # one signature for all scores
+    """Return LAC nonconformity scores: one minus the probability of each class."""
+    return 1.0 - probability
+
+
+def adaptive_mass(probability: Array, draw: Array) -> Array:
+    """Return APS nonconformity scores: probability of likelier classes plus a random fraction of the class's own."""
+    _, before = ranks_and_mass(probability)
+    return before + draw[:, None] * probability
+
+
+def regularised_mass(probability: Array, draw: Array, penalty: float, free: int) -> Array:
+    """Return RAPS nonconformity scores: APS plus a penalty for each rank of a class beyond the first `free` ranks."""
+    rank, before = ranks_and_mass(probability)
+    return before + draw[:, None] * probability + penalty * np.maximum(rank - free, 0)
+
+
+def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return the rank of each class by decreasing probability, and the total probability of the classes before it.
+
+    Both have shape (m, k), and ranks count from one.
+
+    Examples
+    --------
+    >>> rank, before = ranks_and_mass(np.array([[0.2, 0.5, 0.3]]))
+    >>> rank.tolist(), before.tolist()
+    ([[3, 1, 2]], [[0.8, 0.0, 0.5]])
+    """
+    order = np.argsort(-probability, axis=1, kind="stable")
+    ordered = np.take_along_axis(probability, order, axis=1)
+    mass = np.zeros_like(ordered)
+    np.cumsum(ordered[:, :-1], axis=1, out=mass[:, 1:])
+    before, rank = np.empty_like(mass), np.empty(mass.shape, dtype=np.int64)
+    np.put_along_axis(before, order, mass, axis=1)
+    np.put_along_axis(rank, order, np.arange(1, mass.shape[1] + 1)[None], axis=1)
+    return rank, before
+
+
+class Regularisation(NamedTuple):
+    """Penalty parameters of RAPS scores: penalty per rank of a class, and number of first ranks without penalty.
+
+    Parameters
+    ----------
+    penalty : float
+        Penalty of each rank beyond the free ones.
+    free : int
+        Number of ranks without a penalty.
+    """
+
+    penalty: float
+    free: int
+
+
+def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regularisation:
+    """Choose the penalty of RAPS scores and the number of ranks without it, as Angelopoulos et al. do.
+
+    The choice is that of appendix E of their paper.
+
+    Parameters
+    ----------
+    rows : ClassRows
+        Training rows with leave-one-out probabilities, by units; they need not be the calibration rows.
+    draw : ndarray of shape (n,)
+        Uniform random numbers.
+    level : Fraction
+        Level of the sets.
+
+    Returns
+    -------
+    Regularisation
+        The free ranks contain the true class as often as the level requires; the penalty minimises the average size of
+        sets for these rows.
+    """
+    rank = upper_rank(level, rows.total)
+    ranks, _ = ranks_and_mass(rows.probability)
+    found = float(upper_statistic(rows.own(ranks.astype(np.float64)), rows.weight, rank))
+    free = int(min(found, rows.probability.shape[1]))
+    sizes = []
+    for penalty in PENALTIES:
+        score = regularised_mass(rows.probability, draw, penalty, free)
+        threshold = upper_statistic(rows.own(score), rows.weight, rank)
+        sizes.append(float(rows.weight @ np.sum(score <= threshold, axis=1)))
+    return Regularisation(PENALTIES[int(np.argmin(sizes))], free)
+
+
+def score_of(method: str, regularisation: Regularisation | None = None) -> Score:
+    """Return the nonconformity score function of a prediction set method, by name."""
+    if regularisation is not None:
+        return partial(regularised_mass, penalty=regularisation.penalty, free=regularisation.free)
+    return {"lac": least_ambiguous, "aps": adaptive_mass}[method]
+
+
+PAIRS = 1 << 17  # in one table
+
+
+def full_p_values(
+    of: Probabilities, places: EvaluationPoints, probability: Array, *, by_class: bool = False, ties: float = 0.0
+) -> Array:
+    """Return full conformal p-values of each class at given evaluation points.
+
+    Parameters
+    ----------
+    of : Probabilities
+        The training rows.
+    places : EvaluationPoints
+        Evaluation points.
+    probability : ndarray of shape (m, k)
+        Class probabilities there.
+    by_class : bool, default=False
+        Whether a row is compared only with rows of its class; then p-values are valid for each class.
+    ties : float, default=0.0
+        Scores that are smaller by at most this much are treated as equal.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Takes O(n m k) time and O(n) memory.
+    """
+    from scipy.special import expit
+
+    number = np.argmax(of.label, axis=1)
+    rows = np.argsort(number, kind="stable")  # class by class
+    rows = rows[of.weight[rows] > 0]
+    number, weight, left = number[rows], of.weight[rows], of.left_out
+    ends = np.searchsorted(number, np.arange(of.label.shape[1] + 1))
+    others = of.total - np.minimum(weight, 1.0)
+    pooled, prior = left.pooled[rows, number], left.prior[rows, number]
+    with_new, s = 1.0 / (others + 1.0), of.share
+    # Scores are linear in the weight b of the new row: of rows of another class than it, and of its class.
+    other, more = 1.0 - (1.0 - s) * pooled - s * (1.0 - with_new) * prior, (1.0 - s) * pooled
+    same, less = other - s * with_new, (1.0 - s) * (1.0 - pooled)
+    empty = np.isneginf(left.log_mass[rows])
+    unit = bool(np.all(weight == 1.0))
+    problem, found = of.smoother.problem(places), np.empty(probability.shape)
+    for which in cut(len(found), max(1, PAIRS // len(rows))):
+        part = problem.block(which, rows)
+        logits = part.similarity.logits(part.query, part.key)
+        if part.factors is not None:
+            logits = np.asarray(sum(part.factors.logarithms(), start=logits))
+        with np.errstate(invalid="ignore"):
+            share = expit(logits - left.log_mass[rows])
+        if empty.any():  # without any row in the window, the new one included, it is the priors that are pooled
+            share = np.where(empty & np.isneginf(logits), with_new, share)
+        of_others, strange = other + more * share, 1.0 - probability[which] - ties
+        for c, (start, stop) in enumerate(pairwise(ends.tolist())):
+            mine, limit = slice(start, stop), strange[:, c, None]
+            as_strange = _count(same[mine] - less[mine] * share[:, mine] >= limit, weight[mine], unit)
+            total = weight[mine].sum()
+            if not by_class:
+                for rest in (slice(0, start), slice(stop, len(rows))):
+                    as_strange = as_strange + _count(of_others[:, rest] >= limit, weight[rest], unit)
+                total = weight.sum()
+            found[which, c] = (1.0 + as_strange) / (1.0 + total)
+    return found
+
+
+def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
+    """Return the total weight of the true entries in each row of a boolean table.
+
+    This is their number if all weights are one (`unit`).
+    """
+    if unit:
+        return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
+    return np.asarray(table @ weight)
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
