@@ -133,6 +133,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     from kernpool.torch.learning.training import load_similarity
 
     header, arrays, classifies = record.header, record.arrays, hasattr(kind, "predict_proba")
+    if set(header) != ENTRIES:
+        raise ValueError("it does not have the entries of a learned model")
     parameters = header["parameters"] | {"hidden_sizes": tuple(header["parameters"]["hidden_sizes"])}
     (n, d), outputs, epochs = arrays["key_"].shape, arrays["value_"].shape[1:2], len(arrays[LOSSES[0]]) - 1
     model = kind(**parameters)
@@ -144,7 +146,6 @@ def restored(kind: type[Any], record: Record) -> Any:
     shapes = {"key_": (n, d), "value_": (n, *outputs), **dict.fromkeys(LOSSES, (epochs + 1,)), **maps}
     names, labels, best, share = (header[name] for name in ("features", "labels", "best_epoch", "prior_share"))
     fits = (
-        set(header) == ENTRIES,
         set(parameters) == set(model.get_params()),
         set(arrays) == {*shapes, *(("classes_",) if classifies else ())},
         model.device is None or isinstance(model.device, str),
