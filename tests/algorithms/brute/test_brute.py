@@ -15,7 +15,7 @@ from kernpool.algorithms.loops import kernel_weights
 from kernpool.algorithms.loops.kernel_weights import exp2, exp2_minus_32, exp2_minus_64
 from kernpool.execution.threads import one_thread
 from kernpool.pooling import rounding_bound
-from tests.support.thinning import thinned
+from tests.support.thinning import slow, thinned
 
 SITUATIONS = ("plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven")
 
@@ -192,7 +192,7 @@ def test_overlapping_callers_give_blas_its_threads_back():
     assert threads() == before
 
 
-@pytest.mark.parametrize("columns", [1, 3, 10])
+@pytest.mark.parametrize("columns", [*slow(1), 3, *slow(10)])
 def test_gradients_of_float32_are_as_precise_as_its_values(columns, generator):
     """The second pass is float64; it divides by a state that a float32 pass has made."""
     shapes = ((203, columns), (1300, columns), (1300,))

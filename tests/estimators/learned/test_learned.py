@@ -44,6 +44,7 @@ def rotated(generator):
     return X, np.sin(2.0 * X.sum(axis=1)) + 0.1 * generator.normal(size=400)
 
 
+@pytest.mark.slow  # forty epochs, twice
 def test_a_linear_map_finds_a_direction_that_no_column_has(rotated):
     X, y = rotated
     scores = {
