@@ -65,6 +65,21 @@ def test_the_help_names_what_python_accepts():
         assert names <= set(re.findall(r"[\w+]+", kernpool(command, "--help").stdout.decode()))
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("fit", "--decimal SIGN "),
+        ("completion", "bash, zsh or tcsh"),
+        ("test significance", "--kind {wild,mammen,gaussian}\n"),
+        ("test specification", "number of resamples (default: 399)"),
+        ("test monotonicity", "number of resamples (default: 999)"),
+        ("test curves", "--kind {wild,mammen,gaussian,normal}\n"),
+    ],
+)
+def test_a_help_page_shows_what_its_own_command_takes(command, shown):
+    assert shown in kernpool(*command.split(), "--help").stdout.decode()
+
+
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])
 @pytest.mark.parametrize("kind", ["model", "planes"])
 def test_quantiles(run, kind, folder):
