@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
+from kernpool.cli.options import build_parser
+from kernpool.cli.terminal import in_options
 from kernpool.conformal import METHODS
 from kernpool.conformal.sets import SET_METHODS
+from kernpool.core.local_fit import RankDeficiencyWarning, warn_of_curvature
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS
 from kernpool.inference.variance.standard_errors import VARIANCES
@@ -78,6 +81,15 @@ def test_the_help_names_what_python_accepts():
 )
 def test_a_help_page_shows_what_its_own_command_takes(command, shown):
     assert shown in kernpool(*command.split(), "--help").stdout.decode()
+
+
+def test_a_warning_names_no_method_that_the_command_line_refuses():
+    with pytest.warns(RankDeficiencyWarning) as said:
+        warn_of_curvature(np.array([3, 2, 3]), np.ones(3, dtype=bool), 3)
+    options = build_parser().parse_args(["predict", "model", "t.csv", "--interval", "0.9"])
+    assert in_options(options, str(said[0].message)).endswith(
+        "is linear or constant in some direction; use a larger bandwidth"
+    )
 
 
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])

@@ -82,6 +82,7 @@ REFUSED = [
     (f"{MIXED} --features x --unordered side", 2, "name it in --features too"),
     (f"{MIXED} --features x,size --ordered size", 1, "whose order is not declared; say it, as in"),
     (f"{MIXED} --features x,size --ordered size=S:M", 1, "holds 'L', which is not in the order S:M"),
+    (f"{MIXED} --unordered y", 1, "which are no classes; leave it out of --unordered for numbers"),
     (f"{MIXED} --ordered size=S", 2, "must list two levels or more"),
     (f"{MIXED} --ordered y", 2, "--ordered names the target 'y'"),
     (f"{MIXED} --dates x --unordered x", 2, "named in --dates, and in --unordered or --ordered"),

@@ -214,9 +214,11 @@ WORDS = {
     "fit": {
         EMPTY: "; use a larger --bandwidth, or a kernel of infinite support",
         r"drop duplicates first \(.*\), or give groups= with": "drop duplicates first, or name a --groups column with",
+        "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
     },
     "predict": {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
+        r", or degree=1 \(for intervals: method='robust'\)": "",
         "leave variance out, or groups": "leave --variance out",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
     },
