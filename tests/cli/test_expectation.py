@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
+from kernpool.cli.options import build_parser
+from kernpool.cli.terminal import in_options
 from kernpool.conformal import METHODS
 from kernpool.conformal.sets import SET_METHODS
+from kernpool.core.local_fit import RankDeficiencyWarning, warn_of_curvature
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS
 from kernpool.inference.variance.standard_errors import VARIANCES
@@ -63,6 +66,30 @@ def table(done):
 def test_the_help_names_what_python_accepts():
     for command, names in (("predict", {*METHODS, *SET_METHODS, *VARIANCES}), ("fit", {*NAMED_BANDWIDTHS})):
         assert names <= set(re.findall(r"[\w+]+", kernpool(command, "--help").stdout.decode()))
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("fit", "--decimal SIGN "),
+        ("completion", "bash, zsh or tcsh"),
+        ("test significance", "--kind {wild,mammen,gaussian}\n"),
+        ("test specification", "number of resamples (default: 399)"),
+        ("test monotonicity", "number of resamples (default: 999)"),
+        ("test curves", "--kind {wild,mammen,gaussian,normal}\n"),
+    ],
+)
+def test_a_help_page_shows_what_its_own_command_takes(command, shown):
+    assert shown in kernpool(*command.split(), "--help").stdout.decode()
+
+
+def test_a_warning_names_no_method_that_the_command_line_refuses():
+    with pytest.warns(RankDeficiencyWarning) as said:
+        warn_of_curvature(np.array([3, 2, 3]), np.ones(3, dtype=bool), 3)
+    options = build_parser().parse_args(["predict", "model", "t.csv", "--interval", "0.9"])
+    assert in_options(options, str(said[0].message)).endswith(
+        "is linear or constant in some direction; use a larger bandwidth"
+    )
 
 
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])

@@ -166,7 +166,11 @@ def test_support_is_enforced_and_profiles_are_checked_when_made():
     parabola = make_kernel("test-parabola", lambda u: 1 - u**2, support=1.0)
     np.testing.assert_array_equal(pool([0.0], [0.0, 2.0], [1.0, 2.0], kernel=parabola), [1.0])
     assert parabola.second_moment == pytest.approx(1 / 5)
-    for profile, complaint in ((lambda u: 1 - u, "finite weights >= 0"), (lambda _: 1.0, "array of as many weights")):
+    for profile, complaint in (
+        (lambda u: 1 - u, "finite weights >= 0"),
+        (lambda _: 1.0, "array of as many weights"),
+        (np.zeros_like, "'test-bad' must not be all zero"),
+    ):
         with pytest.raises(ValueError, match=complaint):
             make_kernel("test-bad", profile)
     raw = Kernel("test-raw", lambda u: 1 - u, lambda u: u, None, math.inf, 1.0, 1.0, 1.0)

@@ -8,7 +8,7 @@ shows them, each with its help text:
 ``--force``                a switch
 ``--target Y``             an option with a value; `TYPES` converts values called N, R, ...
 ``--folds K=5``            with a default; without one, the default is that of the library
-``--missing {error|drop}`` with one of these values
+``--missing {error|drop}`` with one of these values; of ``SIGN{,|.}`` the page shows the name
 ``--keep [A,B]``           whose value may be left out
 ``--column A...``          that may be repeated
 ``--target Y!``            that must be given
@@ -33,7 +33,7 @@ READING = {
     "format of DATA (options not given are detected, and reported):": "",
     "--format {csv|tsv|parquet|npy}": "file format (default: by suffix; .gz, .bz2, .xz and .zst are unpacked)",
     "--sep CHAR": "column separator: comma, semicolon, tab, pipe, space, or another",
-    "--decimal {,|.}": "decimal sign, , or .; the other separates thousands",
+    "--decimal SIGN{,|.}": "decimal sign, , or .; the other separates thousands",
     "--encoding NAME": "text encoding: utf-8, latin-1, cp1252, utf-16, gb18030 ...",
     "--na A,B": "codes of missing values, as in --na=-999,x; empty cells are always missing (default: NA, NaN, N/A, "
     "n.a., null, none, -, ., ?)",
@@ -105,13 +105,19 @@ TABLE = {
     "--features A,B": "explanatory columns (default: all others)",
     "--bandwidth H": "a number, or one per column: 0.5,2 (default: chosen from the data)",
 }
-RESAMPLING = {
-    "--kind {wild|mammen|gaussian|normal}": "multipliers of the residuals in the bootstrap (default: wild, random "
-    "signs); normal, for curves alone: the normal limit instead",
-    "--resamples N": "number of resamples (default: 399; of monotonicity and curves 999)",
-    "--seed N": "random seed (default: 0)",
-    **RUNNING,
-}
+
+
+def _resampling(count: int, more: tuple[str, str] = ("", "")) -> Options:
+    """Return the options of a test by resampling: its number of resamples, and one more kind, with its help."""
+    kind, meaning = more
+    return {
+        f"--kind {{wild|mammen|gaussian{kind}}}": "multipliers of the residuals in the bootstrap (default: wild, "
+        f"random signs){meaning}",
+        "--resamples N": f"number of resamples (default: {count})",
+        "--seed N": "random seed (default: 0)",
+        **RUNNING,
+    }
+
 
 COMMANDS = {
     "fit": ("fit:run_fit", "fit a model to a table", "Fit a regression, or a classifier if the target is text."),
@@ -208,20 +214,20 @@ OPTIONS: dict[str, Options] = {
         **SAVED,
         "--column A...!": "column to test; repeat it to test several jointly",
         "--method {residual|gradient}": "test statistic (default: residual)",
-        **RESAMPLING,
+        **_resampling(399),
     },
-    "test specification": TABLE | RESAMPLING | READING,
+    "test specification": TABLE | _resampling(399) | READING,
     "test monotonicity": {
         **TABLE,
         "--direction {increasing|decreasing}": "default: increasing",
-        **RESAMPLING,
+        **_resampling(999),
         **READING,
     },
     "test curves": {
         **TABLE,
         "--groups G!": "column of group labels",
         "--null {equal|parallel}": "null hypothesis: equal curves, or curves that differ by constants (default: equal)",
-        **RESAMPLING,
+        **_resampling(999, ("|normal", "; normal: the normal limit instead")),
         **READING,
     },
     "datasets": {
@@ -257,7 +263,7 @@ OPTIONS: dict[str, Options] = {
         "--processes N": "parallel processes (default: one per processor)",
         **QUIET,
     },
-    "completion": {"SHELL {bash|zsh|tcsh}": "shell that the script is for"},
+    "completion": {"SHELL {bash|zsh|tcsh}": "shell that the script is for: bash, zsh or tcsh"},
 }
 
 EXAMPLES = """\
@@ -323,10 +329,11 @@ def _add_option(command: argparse._ActionsContainer, usage: str, help: str) -> N
     name, _, value = usage.removesuffix("!").partition(" ")
     value, _, default = value.partition("=")
     settings: dict[str, Any] = {"help": help}
-    if value.startswith("{"):
-        settings["choices"] = value.strip("{}").split("|")
-    elif value:
-        settings["metavar"] = value.strip("[].")
+    shown, brace, choices = value.partition("{")
+    if brace:
+        settings["choices"] = choices.rstrip("}").split("|")
+    if shown:
+        settings["metavar"] = shown.strip("[].")
     if not name.startswith("-"):
         settings |= {"metavar": name.strip("[]"), "nargs": "?" if name.startswith("[") else None}
         name = settings["metavar"].lower()

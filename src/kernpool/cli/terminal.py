@@ -205,6 +205,7 @@ WORDS = {
         "kernpool.save_model writes": "kernpool fit --model DIR writes",
         r"\bmust be None\b": "must be left out",
         r"^unknown kernel ('.*?');": r"--kernel \1 is unknown;",
+        r"(\bmethod='[\w+]+') or '([\w+]+)'": r"\1 or \2",
         r"\bX_calibration( and y_calibration)?": "--calibration",
         r"fit (it to arrays, such as )?a sample (of (the rows|them))?( in memory)?, with bandwidth=model.bandwidth_": (
             "fit a sample of the rows without --memory, with the --bandwidth that kernpool info shows"
@@ -213,11 +214,19 @@ WORDS = {
     "fit": {
         EMPTY: "; use a larger --bandwidth, or a kernel of infinite support",
         r"drop duplicates first \(.*\), or give groups= with": "drop duplicates first, or name a --groups column with",
+        "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
     },
     "predict": {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
+        r", or degree=1 \(for intervals: method='robust'\)": "",
         "leave variance out, or groups": "leave --variance out",
+        "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
     },
+    "explore": {
+        "explore a model of some of them: .*": "fit a sample of the rows without --memory, with the --bandwidth that "
+        "kernpool info shows",
+    },
+    "compile": {"^--kernel ": "--kernels "},
 }
 
 
@@ -240,7 +249,7 @@ def in_options(options: argparse.Namespace, text: str) -> str:
     if vars(options).get("sets") is not None:
         known["level"] = "sets"
     names = "|".join(known)
-    text = re.sub(rf"^({names})(?= (must|has|holds|are)\b)", lambda found: f"--{known[found[1]]}", text)
+    text = re.sub(rf"^({names})(?= (must|has|holds|are|is)\b)", lambda found: f"--{known[found[1]]}", text)
     return re.sub(
         rf"(?<![-.\w])({names})=(?:True\b|'([\w+]+)'|([\d.]*\d)|(?=[\s,;)]))",
         lambda found: f"--{known[found[1]]} {found[2] or found[3] or ''}".rstrip(),

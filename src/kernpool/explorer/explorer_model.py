@@ -489,7 +489,8 @@ def _sample(sample: GeneratorSample) -> dict[str, Any]:
 # Of the kernels of users, which the page interpolates (`js/tabulated_kernels.js`).
 STEPS = 1024
 FIRST, LAST, LOG_STEP = 1e-9, 1e12, 1 / 32
-UNDERFLOWED = -650.0  # a logarithm: where a profile is so small before it is zero, it has no edge there
+# A profile ends where it is zero if it falls from this logarithm within a tenth of the way: others underflow there.
+STEEP = -325.0
 
 
 @dataclass(frozen=True)
@@ -538,12 +539,18 @@ def tabulate(kernel: Kernel) -> KernelTable:
 
 def _edge(kernel: Kernel) -> float:
     """Return beyond which u the kernel is zero: its support, or, where none was given, what bisection finds."""
-    low, high = 0.0, LAST
     if np.isfinite(kernel.support) or np.isfinite(_logarithms(kernel, np.array([LAST]))[0]):
         return kernel.support
+    edge = _last(kernel, -np.inf)
+    return edge if _last(kernel, STEEP) > 0.9 * edge else np.inf
+
+
+def _last(kernel: Kernel, level: float) -> float:
+    """Return the u, by bisection, up to which the logarithm of a kernel is above a level."""
+    low, high = 0.0, LAST
     while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if np.isfinite(_logarithms(kernel, np.array([middle]))[0]) else (low, middle)
-    return high if _logarithms(kernel, np.array([low]))[0] > UNDERFLOWED else np.inf
+        low, high = (middle, high) if _logarithms(kernel, np.array([middle]))[0] > level else (low, middle)
+    return high
 
 
 def _logarithms(kernel: Kernel, u: Array) -> Array:

@@ -338,7 +338,7 @@ def make_kernel(
     Raises
     ------
     ValueError
-        If the profile is negative, increasing or NaN somewhere, or disagrees with `log_profile`.
+        If the profile is negative, increasing or NaN somewhere, or zero everywhere, or disagrees with `log_profile`.
 
     Notes
     -----
@@ -372,6 +372,8 @@ def make_kernel(
         return 2.0 * float(quad(integrand, 0.0, support, limit=200, full_output=True)[0])
 
     integral = moment(1, 0)
+    if integral == 0.0:
+        raise ValueError(f"profile of {name!r} must not be all zero")
     made = Kernel(
         name=name,
         profile=supported,

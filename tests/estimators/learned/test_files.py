@@ -90,6 +90,8 @@ def test_arrays_are_those_that_the_parameters_ask_for(folder):
         ({}, {"key_": lambda key: key[:-1]}, r"value_ holds float64 in shape \(40,\), where \(39,\) is expected"),
         ({}, {"value_": lambda value: value.astype(np.float32)}, "do not fit together"),
         ({}, {"map.weight": np.transpose}, r"map\.weight holds float64 in shape"),
+        ({}, {"map.center": lambda center: center * np.nan}, r"map\.center holds NaN or infinity"),
+        ({}, {"key_": lambda key: key + np.inf}, "key_ holds NaN or infinity"),
         ({"best_epoch": 4}, {}, "do not fit together"),
         ({"features": ["a"]}, {}, "do not fit together"),
         ({"parameters": {"similarity": "linear"}}, {}, "was edited"),

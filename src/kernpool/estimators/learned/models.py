@@ -162,7 +162,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     if not all(fits):
         raise ValueError("arrays, names, parameters and epochs do not fit together")
     for name, shape in shapes.items():
-        check_array(name, arrays[name], "f", shape)
+        if not np.isfinite(check_array(name, arrays[name], "f", shape)).all() and name not in LOSSES:
+            raise ValueError(f"{name} holds NaN or infinity")
     model.similarity_ = load_similarity({name.removeprefix("map."): arrays[name] for name in maps}, *how)
     model.key_, model.value_ = arrays["key_"], arrays["value_"]
     model.history_ = {name: arrays[name] for name in LOSSES}
