@@ -1,12 +1,15 @@
 """The compile cache knows every file that compiled code comes from, and nothing is compiled from any other."""
 
 import re
+import signal
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from numba.core import event
 
 from kernpool.execution import compilation
-from kernpool.execution.compilation import LOOPS, PACKAGE, compiled_sources, digest_of, loop
+from kernpool.execution.compilation import LOOPS, PACKAGE, compiled_sources, digest_of, interrupts_deferred, loop
 
 DECORATORS = re.compile(r"^@(part|loop|ordered_loop|strict_loop|bare_part|bare_loop|by_type)\b", re.MULTILINE)
 
@@ -42,3 +45,35 @@ def test_nothing_is_compiled_outside_of_a_folder_of_loops():
         @loop
         def f(x):
             return x
+
+
+class Interruption(event.Listener):
+    """An interrupt as soon as Numba begins to compile."""
+
+    def on_start(self, _):
+        signal.raise_signal(signal.SIGINT)
+
+    def on_end(self, _):
+        pass
+
+
+def test_an_interrupt_waits_until_the_loop_is_compiled(tmp_path):
+    path = tmp_path / LOOPS / "doubles.py"
+    path.parent.mkdir()
+    path.write_text("from kernpool.execution.compilation import loop\n\n\n@loop\ndef double(x):\n    return 2.0 * x\n")
+    spec = spec_from_file_location("doubles", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    handler = signal.getsignal(signal.SIGINT)
+    with event.install_listener("numba:compile", Interruption()), pytest.raises(KeyboardInterrupt):
+        module.double(1.0)
+    assert len(module.double.signatures) == 1  # it was compiled, and the call came to nothing
+    assert module.double(1.0) == 2.0
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_handlers_other_than_functions_stay(monkeypatch):
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as in the background of a shell
+    monkeypatch.setattr(signal, "signal", None)
+    with interrupts_deferred():
+        pass

@@ -16,10 +16,12 @@ is written again.
 
 import hashlib
 import pickle
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
@@ -143,6 +145,27 @@ def digest_of(sources: list[Path]) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
+@contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """Have an interrupt (Ctrl-C) wait until the block ends.
+
+    LLVM calls Python back while it compiles, and what is raised there is printed and forgotten: without this, an
+    interrupt of a first call was lost, or ended in an error of the compiler. It waits for one loop, seconds at most.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or current_thread() is not main_thread():  # others are never interrupted
+        yield
+        return
+    received: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if received:
+            handler(*received[0])
+
+
 _SOURCES = digest_of(compiled_sources(PACKAGE))
 _FLAGS = {"contract", "reassoc", "arcp", "nsz"}
 
@@ -165,6 +188,8 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
     compiled = njit(**options)(function)
     with suppress(RuntimeError):  # no writable place for the cache: compile in every process instead of failing
         compiled._cache = LoopCache(function)
+    # What Numba calls for arguments of types that it has not compiled the loop for.
+    compiled._compile_for_args = interrupts_deferred()(compiled._compile_for_args)
     return cast(Function, compiled)
 
 
