@@ -231,7 +231,7 @@ def test_the_command(tour, tmp_path):
     assert again == tour("en").read_text(encoding="utf-8")  # the same seed gives the same page
     for arguments, code, message in (
         (["--out", tmp_path / "t"], 1, "holds a tour already"),
-        (["--seed", "-1"], 2, "--seed must be in"),
+        (["--seed", "-1"], 2, "--seed must be an integer in"),
         (["--lang", "fr"], 2, "--lang must be en or zh, got 'fr'"),
         (["--seed", "x"], 2, "invalid int value"),
     ):
