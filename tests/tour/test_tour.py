@@ -232,7 +232,7 @@ def test_the_command(tour, tmp_path):
     for arguments, code, message in (
         (["--out", tmp_path / "t"], 1, "holds a tour already"),
         (["--seed", "-1"], 2, "--seed must be an integer in"),
-        (["--lang", "fr"], 2, "--lang must be en or zh, got 'fr'"),
+        (["--lang", "fr"], 2, "--lang: invalid choice: 'fr' (choose from 'en', 'zh')"),
         (["--seed", "x"], 2, "invalid int value"),
     ):
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path)
