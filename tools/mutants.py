@@ -63,7 +63,8 @@ class Mutant:
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
     """Yield every mutant of a file: of operators between two operands, `not`, numbers and truth values."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
 
     def between(left: ast.expr, right: ast.expr, operator: ast.AST) -> Iterator[Mutant]:
         if type(operator) not in OPERATORS:
@@ -78,7 +79,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
                 yield Mutant(path, number, found, before, after)
                 return
 
-    for node in ast.walk(ast.parse("\n".join(lines))):
+    for node in ast.walk(ast.parse(text)):
         match node:
             case ast.BinOp(left, operator, right):
                 yield from between(left, right, operator)
@@ -93,7 +94,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             case ast.Constant(bool(value)):
                 yield Mutant(path, node.lineno, node.col_offset, str(value), str(not value))
             case ast.Constant(int() | float()):
-                number = ast.get_source_segment("\n".join(lines), node) or ""
+                number = ast.get_source_segment(text, node) or ""
                 yield Mutant(path, node.lineno, node.col_offset, number, f"({number} + 1)")
 
 

@@ -360,18 +360,20 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
         replaced = [Path(name), *_model_files(Path(name))] if output == "model" else [Path(name)]
         for source, said in inputs.items():
             read = Path(vars(options)[source])
-            if any(_is_part(file, read) for file in replaced):
+            if _is_replaced(read, replaced):
                 raise UsageError(
                     f"{option} {name} would replace what {said} {read} is read from; write to another file or folder"
                 )
 
 
-def _is_part(output: Path, source: Path) -> bool:
+def _is_replaced(source: Path, outputs: list[Path]) -> bool:
+    """Return whether one of the outputs is the source, a file that it refers to, or in its folder of tables."""
     files = _model_files(source)
-    rows = referred_files(read_header(source)) if files else []
-    if any(is_same_file(output, file) for file in (source, *files, *rows)):
-        return True
-    return not files and source.is_dir() and source.resolve() in output.resolve().parents
+    parts = [source, *files, *(referred_files(read_header(source)) if files else [])]
+    folder = source.resolve() if source.is_dir() and not files else None
+    return any(
+        folder in output.resolve().parents or any(is_same_file(output, part) for part in parts) for output in outputs
+    )
 
 
 def _model_files(folder: Path) -> list[Path]:
