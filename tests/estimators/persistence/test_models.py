@@ -61,7 +61,7 @@ def test_what_cannot_be_saved(tmp_path):
         save_model(NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0]], [0.0]), tmp_path / "model", features=["a", "b"])
 
 
-def test_a_kernel_of_ones_own_is_saved_by_name(tmp_path, monkeypatch):
+def test_a_kernel_of_ones_own_is_saved_by_name(tmp_path):
     from kernpool.kernels import registry
 
     mine = make_kernel("test-saved", lambda u: 1 / (1 + u**2) ** 2)
@@ -70,8 +70,7 @@ def test_a_kernel_of_ones_own_is_saved_by_name(tmp_path, monkeypatch):
     register_kernel(mine)
     save_model(NadarayaWatsonRegressor("test-saved", 1.0).fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "model")
     assert load_model(tmp_path / "model").predict([[0.5]]) == [0.5]
-    monkeypatch.delitem(registry._KERNELS, "test-saved")
-    monkeypatch.delitem(registry._NAMES, "test-saved")
+    del registry._KERNELS["test-saved"], registry._NAMES["test-saved"]
     with pytest.raises(ValueError, match="unknown kernel 'test-saved'"):
         load_model(tmp_path / "model")
 
