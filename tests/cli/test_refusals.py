@@ -124,6 +124,7 @@ REFUSED = [
     ("predict model bad.parquet --memory 1GiB --out out.csv", 1, "row 1, column 'x' is nan"),
     ("predict model days.parquet --memory 1GiB --out out.csv", 1, "no column 'x'"),
     (f"{PREDICT} --quantiles 50", 2, "--quantiles must be between 0 and 1, got 50.0; a median is 0.5"),
+    (f"{PREDICT} --quantiles 0.5,0.50", 2, "--quantiles must differ, as each is one column; got 0.5,0.50"),
     (f"{PREDICT} --quantiles 0.1,-1", 2, "--quantiles must be between 0 and 1, got -1"),
     (f"{PREDICT} --quantiles nan", 2, "--quantiles holds nan"),
     (f"{PREDICT} --quantiles a,b", 2, "--quantiles must be"),

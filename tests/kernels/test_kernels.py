@@ -170,6 +170,8 @@ def test_support_is_enforced_and_profiles_are_checked_when_made():
         (lambda u: 1 - u, "finite weights >= 0"),
         (lambda _: 1.0, "array of as many weights"),
         (np.zeros_like, "'test-bad' must not be all zero"),
+        (lambda u: 1e300 * np.exp(-u), "must be between 1e-100 and 1e100 at u = 0, got 1e\\+300; divide the profile"),
+        (lambda u: 1e-300 * np.exp(-u), "must be between 1e-100 and 1e100 at u = 0, got 1e-300; divide the profile"),
     ):
         with pytest.raises(ValueError, match=complaint):
             make_kernel("test-bad", profile)

@@ -71,7 +71,7 @@ def _list_tables(as_json: bool) -> None:
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        shown = [[name, str(count), target, about] for name, count, target, _, about in rows]
+        shown = [[name, f"{count:4}", target, about] for name, count, target, _, about in rows]
         print("\n".join(columns_of_text(["name", "rows", "target", "what it is"], shown)))
 
 

@@ -153,6 +153,8 @@ class PredictionColumns:
         columns: Columns = {}
         if options.quantiles is not None:
             orders = np.atleast_1d(parse_numbers(options.quantiles, "--quantiles"))
+            if len(set(orders.tolist())) < len(orders):
+                raise UsageError(f"--quantiles must differ, as each is one column; got {options.quantiles}")
             found = model.quantile(query, orders)
             columns |= {f"q{order}": found[..., k] for k, order in enumerate(orders.tolist())}
         how = given(options, "method") | self.calibration | {"random_state": options.seed or 0}

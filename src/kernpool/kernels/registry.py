@@ -338,7 +338,8 @@ def make_kernel(
     Raises
     ------
     ValueError
-        If the profile is negative, increasing or NaN somewhere, or zero everywhere, or disagrees with `log_profile`.
+        If the profile is negative, increasing or NaN somewhere, or zero everywhere, or disagrees with `log_profile`,
+        or is beyond 1e-100 to 1e100 at zero.
 
     Notes
     -----
@@ -363,6 +364,11 @@ def make_kernel(
     if zero.shape != (3,) or zero.dtype.kind not in "fiu":
         raise ValueError(
             f"profile of {name!r} must map an array of u to an array of as many weights, got {abbreviate(zero)}"
+        )
+    if zero[0] != 0 and not 1e-100 <= abs(zero[0]) <= 1e100:  # squares and sums of weights would leave the range
+        raise ValueError(
+            f"profile of {name!r} must be between 1e-100 and 1e100 at u = 0, got {zero[0]:g}; divide the profile by "
+            "this: a constant factor changes no weighted mean"
         )
 
     def moment(power: int, order: int) -> float:
