@@ -28,8 +28,8 @@ GROUPS = {
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
     "PredictionSet distribution_bandwidth density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool",
-    "Plots and explorer": "explore Explorer KernelCurveDisplay KernelDisplay AttentionDisplay BandwidthPathDisplay "
-    "TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
+    "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
+    "BandwidthPathDisplay TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
     "CoverageDisplay ClassSetDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "

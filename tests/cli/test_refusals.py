@@ -92,7 +92,6 @@ REFUSED = [
     (f"{MIXED} --features x --bandwidth log_loss", 2, "--bandwidth log_loss is for probabilities of classes"),
     (f"{MIXED} --features x,side --bandwidth 1 --smoothing a", 2, "--smoothing must be"),
     ("fit mixed.csv --target side --features x --degree 1", 2, "--degree is for targets of numbers, and 'side' holds"),
-    ("fit mixed.csv --target side --features x --plot p.png", 2, "--plot is for targets of numbers"),
     (f"{MIXED} --features x --groups room", 1, "mixed.csv: no column 'room'; columns are 'x'"),
     (f"{MIXED} --groups y", 2, "--groups names the target 'y'"),
     (f"{MIXED} --features x --groups side --bandwidth aicc", 2, "--bandwidth aicc leaves no rows out; use one of"),

@@ -361,9 +361,3 @@ def test_curves_of_the_rows_that_a_model_holds(library, generator):
     assert one.x_label == other.x_label == ("sun" if library else "column 1")
     with pytest.raises(ValueError, match="X and y go together, got only X"):
         KernelCurveDisplay.from_estimator(model, X, feature=1)
-
-
-def test_curves_of_rows_that_are_no_numbers_need_them():
-    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1], unordered=[1]).fit([[0.5, 1], [1.5, 2]], [0.0, 1.0])
-    with pytest.raises(ValueError, match="does not hold its rows as numbers; pass X and y"):
-        KernelCurveDisplay.from_estimator(model)

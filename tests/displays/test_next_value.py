@@ -140,9 +140,6 @@ def test_what_has_no_fan(rows, model):
         QuantileFanDisplay.from_estimator(model, X, y[:-1])
     with pytest.raises(ValueError, match="belong together"):
         QuantileFanDisplay.from_quantiles([0.0], [[1.0]], [0.5], x_train=[1.0])
-    levels = NadarayaWatsonRegressor(bandwidth=0.4, unordered=[1], smoothing=0.3).fit(np.c_[X, np.arange(90) % 2], y)
-    with pytest.raises(ValueError, match=r"X has categorical columns.*give it to QuantileFanDisplay\.from_quantiles"):
-        QuantileFanDisplay.from_estimator(levels, np.c_[X, np.arange(90) % 2], y, feature=0)
 
 
 @pytest.mark.parametrize("method", ["adaptive", "full"])

@@ -25,13 +25,11 @@ from kernpool.cli.terminal import (
 from kernpool.data import MixedTable
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.model_format import check_model_folder
-from kernpool.displays import KernelCurveDisplay, import_pyplot
+from kernpool.displays import PartialDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.persistence import save_model
-from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.text_table import lines_of
-from kernpool.execution.warnings import warn_caller
 from kernpool.pooling import choose
 
 Report = dict[str, Any]
@@ -46,13 +44,7 @@ def run_fit(options: argparse.Namespace) -> None:
     """
     check_outputs(options)
     model, training = fit_rows(options)
-    names, data = training.names, training.features
-    if options.plot is not None and _has_levels(data.X):
-        warn_caller(
-            "--plot draws columns of numbers, and some hold levels, so there will be no picture; name columns of "
-            "numbers with --features"
-        )
-        options.plot = None
+    names = training.names
     report: Report = {}
     if options.json or not options.quiet:
         with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
@@ -63,7 +55,7 @@ def run_fit(options: argparse.Namespace) -> None:
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
-            draw(model, data.X, training.target, names, options.target, picture)
+            draw(model, names, options.target, picture)
         if options.model is not None:
             features = names if training.target is not None else None  # those of chunks are known
             save_model(model, options.model, features=features, target=options.target, force=options.force)
@@ -100,7 +92,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
     planes = options.degree == "1"
     if classes:
-        for name in ("degree", "extrapolate", "ridge", "plot"):
+        for name in ("degree", "extrapolate", "ridge"):
             if vars(options).get(name) not in (None, "0"):
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
@@ -138,19 +130,11 @@ def import_matplotlib_early() -> None:
     import_pyplot()
 
 
-def draw(model: KernelRegressor, X: Any, y: Any, features: list[str], target: str, path: Path) -> None:
-    """Plot the fitted curve into a file, one panel per feature."""
-    plt = import_pyplot()
-    size = (6.4 * len(features), 4.4)
-    figure, axes = plt.subplots(1, len(features), figsize=size, squeeze=False, layout="constrained")
-    for i, (ax, name) in enumerate(zip(axes[0], features, strict=True)):
-        KernelCurveDisplay.from_estimator(model, X, y, feature=i, target=target, ax=ax)
-        if not isinstance(X, MixedTable):  # whose columns have names
-            ax.set_xlabel(name)
-        if len(features) > 1:
-            ax.set_title(f"over {name}, other columns at their median", fontsize=10)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+def draw(model: Any, names: list[str], target: str, path: Path) -> None:
+    """Plot the fit over each feature into a file."""
+    display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
+    display.figure_.savefig(path, dpi=150)
+    import_pyplot().close(display.figure_)
 
 
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:

@@ -175,7 +175,7 @@ OPTIONS: dict[str, Options] = {
         "--target Y!": PREDICTED,
         **FITTING,
         "--model DIR": "write the model to this folder",
-        "--plot PNG": "draw the fitted curve into this file",
+        "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",
         **CHUNKS,
         **READING,

@@ -1,4 +1,4 @@
-"""Map of the prediction sets of a classifier over two columns, the others held at their medians.
+"""Map of the prediction sets of a classifier over two columns, the others held at typical values.
 
 A region is all points with the same set of classes, or with sets of the same size if too many different sets occur.
 """
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.array_validation import refuse_foreign
 from kernpool.displays import drawing
+from kernpool.displays.inputs import TrainingInputs
 from kernpool.execution.error_messages import abbreviate, explain_calls
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ BEYOND = 0.04  # fraction of the range of the rows shown beyond them, on either 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Grid over two input columns, the others at their medians, on which prediction sets are computed.
+    """Grid over two input columns, the others at typical values, on which prediction sets are computed.
 
     Parameters
     ----------
@@ -159,55 +160,42 @@ class Plane:
     @classmethod
     def of(
         cls,
-        estimator: Any,
-        X: ArrayLike,
+        inputs: TrainingInputs,
         features: Sequence[int | str] | None = None,
         grid_resolution: int = 150,
-        *,
-        instead: str,
     ) -> Plane:
-        """Create a `Plane`: a grid over two columns of the training inputs, the others at their medians.
+        """Create a `Plane`: a grid over two numeric columns, the others at medians or most frequent categories.
 
         Parameters
         ----------
-        estimator : fitted
-            Whose rows they are.
-        X : array_like or data frame of shape (n, d)
-            Training inputs.
+        inputs : TrainingInputs
+            Of the fit.
         features : pair of int or str, optional
             Which columns; needed unless there are two.
         grid_resolution : int, default=150
             Grid points along each of them.
-        instead : str
-            What to use where columns are categorical, for the message.
 
         Raises
         ------
         ValueError
-            If X has categorical columns or another shape, or these are no two of its columns.
+            If these are no two of the columns, or one holds categories.
         """
-        inputs, names, make_frame = drawing.read_inputs(estimator, X, instead)
-        d = inputs.shape[1]
+        d = inputs.values.shape[1]
         if features is None:
             if d != 2:
                 raise ValueError(f"X has {d} columns, so features= must say which two to draw over")
             features = (0, 1)
         if isinstance(features, str) or len(features) != 2:
             raise ValueError(f"features must be two columns, got {abbreviate(features)}")
-        first, second = (drawing.column_index(feature, names, d, name="features") for feature in features)
+        first, second = (inputs.numeric_index(feature, "features") for feature in features)
         if first == second:
             raise ValueError(f"features must be two different columns, got {abbreviate(features)}")
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution}")
-        x, y = (_axis(inputs[:, column], grid_resolution) for column in (first, second))
-        query = np.tile(np.median(inputs, axis=0), (len(x) * len(y), 1))
-        query[:, first], query[:, second] = np.tile(x, len(y)), np.repeat(y, len(x))
-        known = drawing.known_names(estimator, names)
-        labels = [known[column] if known else f"column {column}" for column in (first, second)]
-        kinds = drawing.kind_of(estimator, first), drawing.kind_of(estimator, second)
-        return cls(
-            x, y, drawing.as_query(query, names, make_frame), (first, second), (labels[0], labels[1]), inputs, kinds
-        )
+        x, y = (_axis(inputs.values[:, column], grid_resolution) for column in (first, second))
+        query = inputs.at_typical((first, second), (np.tile(x, len(y)), np.repeat(y, len(x))))
+        labels = inputs.labels[first], inputs.labels[second]
+        return cls(x, y, query, (first, second), labels, inputs.values, (inputs.kinds[first], inputs.kinds[second]))
 
 
 def _axis(values: Array, resolution: int) -> Array:
@@ -309,7 +297,7 @@ class ClassSetDisplay(drawing.Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> ClassSetDisplay:
-        """Compute prediction sets on a grid over two columns, the others at their medians, and draw them.
+        """Compute prediction sets on a grid over two columns, the others at typical values, and draw them.
 
         Parameters
         ----------
@@ -345,7 +333,7 @@ class ClassSetDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            If `features` are no two columns, X has categorical columns, X and y differ in length, there are more
+            If `features` are no two columns, or one holds categories, X and y differ in length, there are more
             classes than colors, a level or method is invalid, or the method draws at random.
         TypeError
             If the estimator has no sets of classes.
@@ -356,7 +344,7 @@ class ClassSetDisplay(drawing.Display):
                 f"method={method!r} draws at random at each point, so that regions would be speckled; use method='lac' "
                 "or 'full', or draw sets that you have with ClassSetDisplay.from_sets"
             )
-        plane = Plane.of(estimator, X, features, grid_resolution, instead="ClassSetDisplay.from_sets")
+        plane = Plane.of(TrainingInputs.of(estimator, X), features, grid_resolution)
         refuse_foreign("y", y)
         label = np.ravel(np.asarray(y))
         if len(label) != len(plane.inputs):

@@ -15,6 +15,7 @@ from scipy.special import betaincinv
 
 from kernpool.data import refuse_foreign, with_days
 from kernpool.displays import drawing
+from kernpool.displays.inputs import column_index, target_name
 from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.inference.confidence.intervals import as_level
 
@@ -135,7 +136,7 @@ def column_of(X: Any, against: int | str) -> tuple[Any, str]:
     (array([2., 4.]), 'column 1')
     """
     names, width = [str(name) for name in getattr(X, "columns", [])], np.shape(X)[1]
-    index = drawing.column_index(against, names, width, name="against")
+    index = column_index(against, names, width, name="against")
     cells = X[X.columns[index]] if names else np.asarray(X)[:, index]
     label = names[index] if names else "x" if width == 1 else f"column {index}"
     if with_days("X", cells)[1] is not None:
@@ -303,7 +304,7 @@ class CoverageDisplay(drawing.Display):
         interval_kwargs: dict[str, Any] | None = None,
         slices: int = 10,
         confidence: float = 0.95,
-        target: str = "y",
+        target: str | None = None,
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
@@ -329,8 +330,8 @@ class CoverageDisplay(drawing.Display):
             How many slices of about the same number of rows; of a column of labels each label is one.
         confidence : float, default=0.95
             Of the binomial bars.
-        target : str, default="y"
-            Name of the output.
+        target : str, optional
+            Name of the output; by default that of the Series y, or of the fit, or "y".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -361,6 +362,7 @@ class CoverageDisplay(drawing.Display):
                 "coverage says nothing of new rows; give rows that were held out, or intervals by cross-validation "
                 "with CoverageDisplay.from_intervals"
             )
+        target = target_name(estimator, y, target)
         found = ask(X, level=level, method=method, **(interval_kwargs or {}))
         if against is None:  # rows without a prediction are in no slice
             x, label = found.center, f"prediction of {target}"

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
+from kernpool.displays.inputs import InputGrid, target_name, training_rows
 from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.inference import InferenceWarning
 
@@ -34,7 +35,7 @@ SEEN = 0.02  # in half widths: smaller distances between curve and center are in
 REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y axis on either side
 
 
-def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
+def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
     """Compute an estimator's confidence intervals along one column: none, pointwise, or simultaneous and pointwise.
 
     Parameters
@@ -76,7 +77,7 @@ def bands_of(estimator: Any, section: drawing.InputGrid, band: str | None, **opt
     return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
 
 
-def curve_along(estimator: Any, section: drawing.InputGrid, quantity: str) -> Array:
+def curve_along(estimator: Any, section: InputGrid, quantity: str) -> Array:
     """Return an estimator's predictions on a grid over one column, or its slopes if ``quantity="derivative"``."""
     with warnings.catch_warnings():
         # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
@@ -173,7 +174,7 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
 
 
 def prediction_interval_along(
-    estimator: Any, section: drawing.InputGrid, level: float | None, method: str
+    estimator: Any, section: InputGrid, level: float | None, method: str
 ) -> PredictionInterval | None:
     """Compute an estimator's prediction intervals on a grid over one column; None if no level is given.
 
@@ -324,11 +325,11 @@ class KernelCurveDisplay(drawing.Display):
         grid_resolution: int | None = None,
         subsample: int | None = 1000,
         name: str | None = None,
-        target: str = "y",
+        target: str | None = None,
         ax: Axes | None = None,
         **style: Any,
     ) -> KernelCurveDisplay:
-        """Predict on a grid over one column, the others at their medians, and draw the curve.
+        """Predict on a grid over one column, the others at medians or most frequent categories, and draw the curve.
 
         Parameters
         ----------
@@ -363,8 +364,8 @@ class KernelCurveDisplay(drawing.Display):
             Draw at most so many evenly chosen samples; None draws all.
         name : str, optional
             Legend entry of the curve; by default "prediction", or "slope".
-        target : str, default="y"
-            Name of the output, for the label of the y axis.
+        target : str, optional
+            Name of the output, for the label of the y axis; by default that of the Series y of the fit, or "y".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -378,9 +379,9 @@ class KernelCurveDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            If one of X and y is given without the other; neither is, and the estimator does not hold numbers alone; X
-            has several columns and `feature` is not given or not one of them; or `quantity`, `band`, a level or a
-            method are invalid; or a slope is to have a prediction band.
+            If one of X and y is given without the other; neither is, and the estimator does not hold its rows; X has
+            several columns and `feature` is not given or not one of them, or holds categories; or `quantity`, `band`,
+            a level or a method are invalid; or a slope is to have a prediction band.
         TypeError
             If a band is asked for, and the estimator has no intervals or was fitted to chunks.
         """
@@ -391,9 +392,10 @@ class KernelCurveDisplay(drawing.Display):
                 f"prediction={prediction!r} is for quantity='fit': prediction intervals are for observed values, and "
                 "no slope is observed; leave prediction out"
             )
-        X, y = drawing.training_rows(estimator, X, y)
-        section = drawing.InputGrid.of(estimator, X, feature, grid_resolution)
-        inputs, column = section.inputs, section.column
+        found, y = training_rows(estimator, X, y)
+        section = InputGrid.of(estimator, found, feature, grid_resolution)
+        inputs, column = found.values, section.column
+        target = target_name(estimator, y, target)
         output = drawing.outputs_of(y, len(inputs))
         curve = curve_along(estimator, section, quantity)
         bands = bands_of(estimator, section, band, level=level, quantity=quantity, method=method, variance=variance)

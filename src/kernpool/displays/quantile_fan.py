@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.data.array_validation import refuse_foreign
 from kernpool.displays import drawing
+from kernpool.displays.inputs import InputGrid, target_name, training_rows
 from kernpool.distribution import as_levels
 from kernpool.execution.error_messages import explain_calls
 
@@ -107,27 +108,27 @@ class QuantileFanDisplay(drawing.Display):
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
         *,
         feature: int | str | None = None,
         levels: ArrayLike = LEVELS,
         grid_resolution: int | None = None,
         subsample: int | None = 1000,
-        target: str = "y",
+        target: str | None = None,
         ax: Axes | None = None,
         **style: Any,
     ) -> QuantileFanDisplay:
-        """Compute conditional quantiles on a grid over one column, the others at their medians, and draw them.
+        """Draw conditional quantiles on a grid over one column, the others at medians or most frequent categories.
 
         Parameters
         ----------
         estimator : NadarayaWatsonRegressor or LocalLinearRegressor
             Fitted to one output, in memory.
-        X : array_like or data frame of shape (n, d)
-            Training inputs.
-        y : array_like of shape (n,)
-            Training outputs.
+        X : array_like or data frame of shape (n, d), optional
+            Training inputs; by default those that the estimator holds.
+        y : array_like of shape (n,), optional
+            Training outputs, likewise.
         feature : int or str, optional
             Which column; needed if there are several.
         levels : array_like of shape (l,), default=(0.05, 0.25, 0.5, 0.75, 0.95)
@@ -136,8 +137,8 @@ class QuantileFanDisplay(drawing.Display):
             Points of the grid; by default eight per bandwidth, at least 200 and at most 4000.
         subsample : int or None, default=1000
             Draw at most so many evenly chosen samples; None draws all.
-        target : str, default="y"
-            Name of the output, for the label of the y axis.
+        target : str, optional
+            Name of the output, for the label of the y axis; by default that of the Series y of the fit, or "y".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -151,7 +152,7 @@ class QuantileFanDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            If X has several columns and `feature` is not given or not one of them, X has categorical columns, there are
+            If X has several columns and `feature` is not given or not one of them, or holds categories, there are
             several outputs, or levels are invalid.
         TypeError
             If the estimator has no quantiles, or was fitted to chunks.
@@ -160,10 +161,10 @@ class QuantileFanDisplay(drawing.Display):
             estimator, "quantile", "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
         )
         level = np.atleast_1d(as_levels(levels))
-        section = drawing.InputGrid.of(
-            estimator, X, feature, grid_resolution, instead="QuantileFanDisplay.from_quantiles"
-        )
-        inputs, output = section.inputs, drawing.outputs_of(y, len(section.inputs))
+        found_inputs, y = training_rows(estimator, X, y)
+        section = InputGrid.of(estimator, found_inputs, feature, grid_resolution)
+        inputs = found_inputs.values
+        output = drawing.outputs_of(y, len(inputs))
         with warnings.catch_warnings():
             # The caller did not choose the points of the grid; where windows are empty, the fan has gaps.
             warnings.simplefilter("ignore", EmptyWindowWarning)
@@ -180,8 +181,8 @@ class QuantileFanDisplay(drawing.Display):
             x_train=inputs[kept, section.column],
             y_train=output.ravel()[kept],
             x_label=section.label,
-            y_label=target,
-            note="other columns at their medians" if inputs.shape[1] > 1 else None,
+            y_label=target_name(estimator, y, target),
+            note=found_inputs.note or None,
             x_kind=section.kind,
         ).plot(ax=ax, **style)
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.displays import drawing
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.displays.inputs import TrainingInputs, target_name
+from kernpool.execution.error_messages import explain_calls
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class ResidualDisplay(drawing.Display):
         *,
         against: int | str | None = None,
         output: int | None = None,
-        target: str = "y",
+        target: str | None = None,
         ax: Axes | None = None,
         **style: Any,
     ) -> ResidualDisplay:
@@ -95,8 +96,8 @@ class ResidualDisplay(drawing.Display):
             Numeric column over which to draw; by default the fit.
         output : int, optional
             Which output; needed if there are several.
-        target : str, default="y"
-            What it is called.
+        target : str, optional
+            What the output is called; by default the name of the Series y of the fit, or "y".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -126,13 +127,12 @@ class ResidualDisplay(drawing.Display):
         if fitted.ndim > 1:
             fitted, residual, noise = (of[:, _output(output, of.shape[1])] for of in (fitted, residual, noise))
         (kept,) = np.nonzero(found.weight > 0)
-        at, label, kind = fitted, f"fit of {target}", "numeric"
+        at, label, kind = fitted, f"fit of {target_name(estimator, None, target)}", "numeric"
         if against is not None:
-            column, label = _column(estimator, against)
-            kind = drawing.kind_of(estimator, column)
-            at = np.asarray(estimator.key_[:, column], dtype=np.float64)
-        encoding = getattr(estimator, "encoding_", None)
-        exact = against is not None and estimator.key_.shape[1] == 1 and (encoding is None or encoding.numbers_alone)
+            inputs = TrainingInputs.of(estimator)
+            column = inputs.numeric_index(against, "against")
+            at, label, kind = inputs.values[:, column], inputs.labels[column], inputs.kinds[column]
+        exact = against is not None and inputs.values.shape[1] == 1
         shade = _along if exact else _averaged
         noise_at, along = shade(at[kept], noise[kept], found.weight[kept])
         return cls(
@@ -249,20 +249,3 @@ def _output(output: int | None, outputs: int) -> int:
     if not 0 <= output < outputs:
         raise ValueError(f"output must lie in [0, {outputs - 1}], got {output}")
     return output
-
-
-def _column(estimator: Any, against: int | str) -> tuple[int, str]:
-    """Return the index of a column among the numeric columns, and its axis label."""
-    encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
-    numeric = list(range(estimator.key_.shape[1]) if encoding is None else encoding.numeric)
-    if isinstance(against, str):
-        known = [] if names is None else [str(names[i]) for i in numeric]
-        if against not in known:
-            raise ValueError(
-                f"against must be one of the numeric columns {known or 'by number'}, got {abbreviate(against)}"
-            )
-        return known.index(against), against
-    if against not in numeric:
-        raise ValueError(f"against must be one of the numeric columns {numeric}, got {against}")
-    one = "x" if len(numeric) == 1 else f"column {against}"
-    return numeric.index(against), one if names is None else str(names[against])

@@ -89,7 +89,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
         Parameters are already validated.
         """
-        key, code, _, encoding = rows
+        key, code, _, encoding, target = rows
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
@@ -108,7 +108,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
         stored["key_group_"] = group
-        fitted = found | stored | {"encoding_": encoding}
+        fitted = found | stored | {"encoding_": encoding, "target_name_": target}
         self._find_more(fitted)
         self._replace_fit(fitted)
 

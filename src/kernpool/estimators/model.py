@@ -84,6 +84,7 @@ class FittedModel:
     bandwidth_: Array
     smoothing_: Array
     encoding_: Encoding | None
+    target_name_: str | None
     n_features_in_: int
     leave_one_out: Callable[[], LeaveOneOut]
     _replace_fit: Callable[[dict[str, Any]], None]
@@ -99,6 +100,7 @@ class FittedModel:
     _others: ClassVar[tuple[str, ...]] = (
         "_expected_error",
         "encoding_",
+        "target_name_",
         "reference_",
         "source_",
         "bandwidth_search_",

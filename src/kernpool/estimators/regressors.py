@@ -213,7 +213,7 @@ class KernelRegressor(
                 "partial_fit does not know the groups of new rows, and the model was fitted with groups; fit all rows "
                 "again"
             )
-        key, _, value, _ = read_rows(self, X, y, numbers=True, reset=False)
+        key, _, value, *_ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(
                 f"y must have shape (rows, *{self.value_.shape[1:]}) as it had in the first call, got {value.shape}"
@@ -388,6 +388,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     feature_names_in_ : ndarray of str
         Names of the columns, if X was a frame whose labels are strings. `predict` and all other methods refuse a frame
         with its columns in another order: pass ``X[model.feature_names_in_]``.
+    target_name_ : str or None
+        Name of the Series y, by which pictures call the outputs.
     column_labels_ : list
         Labels of the columns, if X was a frame whose labels are not strings but numbers, tuples or dates; used as
         `feature_names_in_` is. A saved model holds dates as text.

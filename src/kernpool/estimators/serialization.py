@@ -98,7 +98,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
         "encoding": None if model.encoding_ is None else model.encoding_.to_json(),
         "features": _feature_names(model, features),
-        "target": target,
+        "target": vars(model).get("target_name_") if target is None else target,
         "results": results,
     }
     header |= {LABELS: list(map(plain_label, labels))} if labels else {}
@@ -130,6 +130,7 @@ def restored(kind: type[Any], record: Record) -> Any:
         fitted = {"key_weight_": None} | no_codes | fitted
     if NAMES in fitted:
         fitted[NAMES] = fitted[NAMES].astype(object)
+    fitted["target_name_"] = header["target"] if isinstance(header["target"], str) else None
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
     parameters = header["parameters"]
     model.set_params(**parameters | {"scale": read_scale(parameters["scale"])})

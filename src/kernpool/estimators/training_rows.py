@@ -239,13 +239,15 @@ NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, an
 class ReadRows(NamedTuple):
     """Training rows as read: numeric columns, category codes, outputs or labels, and the encoding of the columns.
 
-    Where no column is numeric, there is one numeric column of zeros. The encoding is None if all columns are numeric.
+    Where no column is numeric, there is one numeric column of zeros. The encoding is None if all columns are numeric,
+    and the target is the name of a Series of outputs.
     """
 
     key: NDArray[Any]
     code: NDArray[np.int64]
     output: NDArray[Any]
     encoding: Encoding | None
+    target: str | None
 
 
 def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> ReadRows:
@@ -275,7 +277,8 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
         named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
         for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
-    return ReadRows(key, code, output, encoding)
+    target = getattr(y, "name", None)
+    return ReadRows(key, code, output, encoding, target if isinstance(target, str) else None)
 
 
 def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:

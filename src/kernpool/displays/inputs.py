@@ -1,0 +1,289 @@
+"""Training inputs of an estimator as numbers, and grids over one of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.data import TIME_KINDS, MixedTable, Times, refuse_foreign, series_as_frame
+from kernpool.data.encoding import Encoding
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingInputs:
+    """Training inputs of a fitted estimator as numbers, and the way back to what the estimator takes.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, d)
+        Cells: numbers, dates and durations in days, categories as indices into `levels`.
+    labels : tuple of str
+        What to call each column.
+    names : tuple of str
+        Names by which columns are asked for; empty if they have none.
+    kinds : tuple of str
+        What each column holds, as in `kernpool.data.columns.Column`.
+    levels : tuple
+        The categories of each categorical column, None for the others.
+    table : callable
+        Converts rows of such numbers to a table or array for the methods of the estimator.
+    """
+
+    values: Array
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    levels: tuple[tuple[Any, ...] | None, ...]
+    table: Callable[[Array], Any]
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any = None) -> TrainingInputs:
+        """Return training inputs: those given, otherwise those that the estimator holds.
+
+        Parameters
+        ----------
+        estimator : fitted
+            Whose rows they are.
+        X : array_like or data frame of shape (n, d), optional
+            Training inputs.
+
+        Raises
+        ------
+        ValueError
+            If X has another shape, or is not given and the estimator does not hold its rows.
+        """
+        refuse_foreign("X", X)
+        if X is None and not hasattr(estimator, "key_"):
+            raise ValueError(f"this {type(estimator).__name__} does not hold its rows; pass X and y, the training rows")
+        encoding = getattr(estimator, "encoding_", None)
+        if encoding is not None:
+            stored = X is None
+            return cls._encoded(
+                encoding, *((estimator.key_, estimator.key_code_) if stored else encoding.encode(series_as_frame(X)))
+            )
+        X = series_as_frame(X)
+        if X is None:
+            X, known = estimator.key_, getattr(estimator, "feature_names_in_", None)
+            names = [] if known is None else known.tolist()
+        else:
+            names = list(getattr(X, "columns", []))
+        if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
+            names, X = [], np.asarray(X)
+        values = np.asarray(X, dtype=np.float64)
+        if values.ndim not in (1, 2):
+            raise ValueError(f"X must have shape (n,) or (n, columns), got {values.shape}")
+        values = values[:, None] if values.ndim == 1 else values
+        make = MixedTable if hasattr(estimator, "encoding_") else type(X)
+
+        def table(query: Array) -> Any:
+            return make(dict(zip(names, query.T, strict=True))) if names else query
+
+        d = values.shape[1]
+        return cls(values, _labels(names, d), tuple(names), ("numeric",) * d, (None,) * d, table)
+
+    @classmethod
+    def _encoded(cls, encoding: Encoding, numeric: Array, code: NDArray[np.int64]) -> TrainingInputs:
+        d, names = len(encoding.kinds), encoding.names or ()
+        values = np.empty((len(numeric), d))
+        values[:, encoding.categorical] = code
+        values[:, encoding.numeric] = numeric[:, : len(encoding.numeric)]  # without numbers, keys are a column of zeros
+        some = {kind: iter(levels) for kind, levels in (("binary", encoding.pairs), ("categories", encoding.levels))}
+        levels = tuple(
+            next(some["binary" if kind == "binary" else "categories"]) if i in encoding.categorical or kind == "binary"
+            else None
+            for i, kind in enumerate(encoding.kinds)
+        )  # fmt: skip
+
+        def table(query: Array) -> MixedTable:
+            columns: dict[str, Any] = {}
+            for i, (kind, some) in enumerate(zip(encoding.kinds, levels, strict=True)):
+                cells: Any = query[:, i]
+                if some is not None:
+                    cells = [some[int(cell)] for cell in cells]
+                elif kind in TIME_KINDS:
+                    cells = Times(kind, cells)
+                columns[names[i] if names else str(i)] = cells
+            return MixedTable(columns)
+
+        return cls(values, _labels(names, d), tuple(names), encoding.kinds, levels, table)
+
+    @property
+    def typical(self) -> Array:
+        """Medians of numeric columns and the most frequent categories of the others, of shape (d,)."""
+        typical = np.median(self.values, axis=0)
+        for i, levels in enumerate(self.levels):
+            if levels is not None:
+                typical[i] = np.bincount(self.values[:, i].astype(np.intp)).argmax()
+        return typical
+
+    @property
+    def note(self) -> str:
+        """What a picture over some of the columns says of the others; nothing for a single column."""
+        if len(self.labels) == 1:
+            return ""
+        return f"other columns at their {'medians and most frequent categories' if any(self.levels) else 'medians'}"
+
+    def at_typical(self, columns: Sequence[int], cells: Sequence[Array]) -> Any:
+        """Return a table for the estimator with given cells in some columns and typical ones in the others."""
+        query = np.tile(self.typical, (len(cells[0]), 1))
+        for column, some in zip(columns, cells, strict=True):
+            query[:, column] = some
+        return self.table(query)
+
+    def index(self, feature: int | str | None, name: str = "feature") -> int:
+        """Return the index of a column given by number or name; None is the only one."""
+        return column_index(feature, list(self.names), self.values.shape[1], name=name)
+
+    def numeric_index(self, feature: int | str | None, name: str = "feature") -> int:
+        """Return the index of a column as `index` does; raise ValueError if it holds categories."""
+        column = self.index(feature, name)
+        if self.levels[column] is not None:
+            raise ValueError(
+                f"column {self.labels[column]!r} holds categories, and a curve is drawn over numbers; choose another "
+                "one, or draw all columns with PartialDisplay"
+            )
+        return column
+
+
+def _labels(names: Sequence[str], d: int) -> tuple[str, ...]:
+    return tuple(names) or (("x",) if d == 1 else tuple(f"column {i}" for i in range(d)))
+
+
+def training_rows(estimator: Any, X: Any, y: Any) -> tuple[TrainingInputs, Any]:
+    """Return training inputs and outputs: those given, or those stored in the estimator if both are None.
+
+    Parameters
+    ----------
+    estimator : fitted
+        Whose rows they are.
+    X, y : array_like or None
+        What the caller passed.
+    """
+    if (X is None) != (y is None):
+        raise ValueError(
+            f"X and y go together, got only {'X' if y is None else 'y'}; give both, or leave both out to draw the rows "
+            f"that {type(estimator).__name__} holds"
+        )
+    inputs = TrainingInputs.of(estimator, X)
+    return inputs, estimator.value_ if y is None else y
+
+
+def target_name(estimator: Any, y: Any, target: str | None) -> str:
+    """Return what to call the outputs: the given name, that of the Series y, that of the fit, or "y"."""
+    names = (target, getattr(y, "name", None), getattr(estimator, "target_name_", None))
+    return next((name for name in names if isinstance(name, str)), "y")
+
+
+PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
+
+
+@dataclass(frozen=True, eq=False)
+class InputGrid:
+    """Grid over one numeric column along which a curve is drawn, the others at medians and most frequent categories.
+
+    Parameters
+    ----------
+    x : ndarray of shape (g,)
+        Values of the column, increasing.
+    query : array or table of shape (g, d)
+        All columns, as the estimator takes them.
+    column : int
+        Which one varies.
+    inputs : TrainingInputs
+        The training inputs.
+    """
+
+    x: Array
+    query: Any
+    column: int
+    inputs: TrainingInputs
+
+    @classmethod
+    def of(
+        cls, estimator: Any, inputs: TrainingInputs, feature: int | str | None = None, resolution: int | None = None
+    ) -> InputGrid:
+        """Create an `InputGrid` over one column of the training inputs, from its least value to its largest.
+
+        Parameters
+        ----------
+        estimator : fitted
+            Whose bandwidth says how fine the grid is to be.
+        inputs : TrainingInputs
+            Of its fit.
+        feature : int or str, optional
+            Which column; needed if there are several.
+        resolution : int, optional
+            Points; by default eight per bandwidth, at least 200 and at most 4000.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or it holds categories.
+        """
+        column = inputs.numeric_index(feature)
+        x = grid_over(estimator, inputs, column, resolution)
+        return cls(x, inputs.at_typical([column], [x]), column, inputs)
+
+    @property
+    def label(self) -> str:
+        """What to call the column."""
+        return self.inputs.labels[self.column]
+
+    @property
+    def kind(self) -> str:
+        """What the column holds, as in `kernpool.data.columns.Column`."""
+        return self.inputs.kinds[self.column]
+
+
+def grid_over(estimator: Any, inputs: TrainingInputs, column: int, resolution: int | None = None) -> Array:
+    """Return increasing points over a numeric column, as many as `InputGrid.of` says."""
+    values = inputs.values[:, column]
+    low, high = values.min(), values.max()
+    asked, scale = resolution, getattr(estimator, "scale", "raw")
+    by_rank = not (isinstance(scale, str) and scale == "raw")
+    if resolution is None:
+        bandwidths = getattr(estimator, "bandwidth_", None)
+        # bandwidths are of columns that are read as numbers, those of two categories by local lines included
+        read = [levels is None or kind == "binary" for levels, kind in zip(inputs.levels, inputs.kinds, strict=True)]
+        bandwidth = high - low if bandwidths is None else bandwidths[sum(read[:column])]
+        width = 1.0 if by_rank else high - low
+        resolution = int(np.clip(PER_BANDWIDTH * width / bandwidth, FEWEST, MOST))
+    if resolution < 2:
+        raise ValueError(f"grid_resolution must be at least 2, got {resolution}")
+    grid = np.linspace(low, high, resolution)
+    if by_rank and asked is None:  # where rows are dense, bandwidths are short
+        grid = np.union1d(grid, np.quantile(values, np.linspace(0.0, 1.0, resolution)))
+    return grid
+
+
+def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:
+    """Return the index of an input column that is given by number or name.
+
+    Parameters
+    ----------
+    feature : int, str or None
+        Which one; None is the only one.
+    names : list of str
+        Names of the columns, empty if they have none.
+    d : int
+        How many there are.
+    name : str, default="feature"
+        Of the argument, for messages.
+    """
+    if feature is None:
+        if d == 1:
+            return 0
+        raise ValueError(f"X has {d} columns, so {name}= must say which one to draw over")
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"{name} {feature!r} is not a column of X; columns: {names or 'none have names'}")
+        return names.index(feature)
+    if not 0 <= feature < d:
+        raise ValueError(f"{name} must lie in [0, {d - 1}], got {feature}")
+    return feature

@@ -1,0 +1,438 @@
+"""Plot of a fit over each of its columns, the others held at typical values or averaged over the training rows.
+
+A column of numbers is drawn as a curve, a column of categories as points. Of a classifier the probability of each class
+is drawn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.core.state import EmptyWindowWarning
+from kernpool.displays import drawing
+from kernpool.displays.curve import CENTER, differs_visibly
+from kernpool.displays.inputs import TrainingInputs, grid_over, target_name, training_rows
+from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.warnings import warn_caller
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kernpool.inference import Interval, ProbabilityInterval
+
+Array = NDArray[np.float64]
+
+KINDS = ("typical", "average")
+AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each costs a prediction per row
+MOST_CATEGORIES = 30  # the most frequent, in one panel
+TURNED = 6  # more labels than this, or longer ones than fit, are turned
+PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What is drawn over one column: a curve over numbers or a point per category, for each output.
+
+    Parameters
+    ----------
+    label, kind : str
+        Name of the column, and what it holds, as in `kernpool.data.columns.Column`.
+    x : ndarray of shape (g,)
+        Values of the column; of categories 0, 1, ...
+    prediction : ndarray of shape (g, c)
+        Predictions, one column per curve.
+    interval : Interval, ProbabilityInterval or None
+        Confidence intervals, with `center`, `lower` and `upper` of shape (g,) or (g, c).
+    categories : tuple of str or None
+        Names of the categories, with their numbers of rows.
+    rows : ndarray of shape (r,)
+        Values of the column in some training rows, drawn as ticks.
+    """
+
+    label: str
+    kind: str
+    x: Array
+    prediction: Array
+    interval: Interval | ProbabilityInterval | None
+    categories: tuple[str, ...] | None
+    rows: Array
+
+    def ends(self, i: int) -> tuple[Array, Array] | None:
+        """Return the lower and upper ends of the intervals of one curve."""
+        if self.interval is None:
+            return None
+        lower, upper = (end.reshape(len(self.x), -1)[:, i] for end in (self.interval.lower, self.interval.upper))
+        return lower, upper
+
+
+@explain_calls
+@dataclass(eq=False, repr=False, kw_only=True)
+class PartialDisplay:
+    """A fit over each of its columns: one panel per column, the other columns at typical values or averaged.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        One per column.
+    y_label : str
+        Name of the output.
+    classes : sequence or None
+        Labels of the classes, of a classifier.
+    x_train, y_train : ndarray of shape (n,) or None
+        Training samples, if there is one column of numbers.
+    y_range : tuple of two float or None
+        Least and largest training output; panels reach half as far beyond, at most.
+    note : str
+        How the other columns are held, for the title.
+    band_label : str or None
+        What the bands and bars are, for the legend.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes, shape (panels,)
+        One per panel.
+    figure_ : matplotlib Figure
+        Where they are.
+    lines_ : list of list of matplotlib artists
+        Of each panel its curves, or the points of its categories; one per class.
+    bands_ : list of list of matplotlib artists
+        Of each panel its bands, or bars.
+    centers_ : list of matplotlib artists
+        Bias-corrected curves, dotted, in panels where they differ visibly from the prediction.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernpool import LocalLinearRegressor, PartialDisplay
+    >>> X = pd.DataFrame({"age": [20.0, 30, 40, 50, 60, 70], "sex": ["f", "m"] * 3})
+    >>> model = LocalLinearRegressor().fit(X, pd.Series([2.0, 3, 5, 4, 3, 3], name="wage"))
+    >>> display = PartialDisplay.from_estimator(model)  # doctest: +SKIP
+    """
+
+    panels: Sequence[Panel]
+    y_label: str = "y"
+    classes: Sequence[Any] | None = None
+    x_train: Array | None = None
+    y_train: Array | None = None
+    y_range: tuple[float, float] | None = None
+    note: str = ""
+    band_label: str | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        features: Sequence[int | str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        kind: str = "typical",
+        band: str | None = "confidence",
+        level: float = 0.95,
+        grid_resolution: int | None = None,
+        subsample: int = 200,
+        random_state: int = 0,
+        target: str | None = None,
+        columns: int | None = None,
+        axes: Sequence[Axes] | None = None,
+        **style: Any,
+    ) -> PartialDisplay:
+        r"""Predict along each column, and draw one panel per column.
+
+        With ``kind="average"`` the curve over column j is the partial dependence [1]_
+
+        .. math:: \frac{1}{n} \sum_i m(x_{i1}, \ldots, x_j, \ldots, x_{id}).
+
+        Parameters
+        ----------
+        estimator : fitted regressor or classifier
+            With `predict` of one output, or `predict_proba`.
+        X : array_like or data frame of shape (n, d), optional
+            Training inputs; by default those that the estimator holds.
+        y : array_like of shape (n,), optional
+            Training outputs, likewise.
+        features : sequence of int or str, optional
+            Which columns; by default all.
+        feature_names : sequence of str, optional
+            Names of all columns; by default those of the fit.
+        kind : {"typical", "average"}, default="typical"
+            Predictions with the other columns at their medians and most frequent categories, or averaged over training
+            rows. The average also goes through combinations of columns that no row has.
+        band : {"confidence", None}, default="confidence"
+            Draw pointwise confidence intervals: of `confidence_interval` for regressors, of `probability_interval` for
+            classifiers. There are none with ``kind="average"``, nor for estimators without these methods.
+        level : float, default=0.95
+            Confidence level.
+        grid_resolution : int, optional
+            Points of a curve; by default eight per bandwidth, at least 200 and at most 4000, and 50 of an average.
+        subsample : int, default=200
+            Draw the ticks of at most so many training rows, and average over as many, chosen at random.
+        random_state : int, default=0
+            Seed of that choice.
+        target : str, optional
+            Name of the output; by default that of the Series y of the fit, or "y".
+        columns : int, optional
+            Panels per row of the figure; by default three, of four panels two.
+        axes : sequence of matplotlib Axes, optional
+            Where to draw, one per panel; a new figure by default.
+        **style
+            `curve_kwargs`, `band_kwargs` and `scatter_kwargs` of `plot`.
+
+        Returns
+        -------
+        PartialDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If one of X and y is given without the other, or neither, and the estimator does not hold its rows; if a
+            column is unknown, `feature_names` or `axes` are not one per column, there are several outputs, or `kind`,
+            `band` or the level are invalid.
+
+        Notes
+        -----
+        A panel with g points costs g predictions, and g times `subsample` if averaged.
+
+        References
+        ----------
+        .. [1] J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29
+           (2001), 1189-1232, section 8.2.
+        """
+        check_choice("kind", kind, KINDS)
+        check_choice("band", band, ("confidence", None))
+        inputs, y = training_rows(estimator, X, y)
+        d = inputs.values.shape[1]
+        if feature_names is not None:
+            if len(feature_names) != d:
+                raise ValueError(f"feature_names must name {d} columns, got {abbreviate(list(feature_names))}")
+            inputs = replace(inputs, labels=tuple(feature_names), names=tuple(feature_names))
+        which = range(d) if features is None else [inputs.index(one, "features") for one in features]
+        chosen = np.sort(np.random.default_rng(random_state).permutation(len(inputs.values))[:subsample])
+        classes = getattr(estimator, "classes_", None)
+        average = inputs.values[chosen] if kind == "average" else None
+        ask = None if band is None or average is not None else _interval_of(estimator, level)
+        panels: list[Panel] = []
+        said: dict[type[Warning], tuple[str, list[str]]] = {}  # of each kind the first message, and the columns
+        for column in which:
+            fewer = AVERAGED_GRID if grid_resolution is None and average is not None else grid_resolution
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
+                warnings.simplefilter("ignore", EmptyWindowWarning)
+                panels.append(_panel(estimator, inputs, column, fewer, average, ask, inputs.values[chosen, column]))
+            for one in found:
+                labels = said.setdefault(one.category, (str(one.message), []))[1]
+                labels += [inputs.labels[column]] * (inputs.labels[column] not in labels)
+        for category, (message, labels) in said.items():
+            warn_caller(f"over {', '.join(map(repr, labels))}: {message}", category)
+        sampled = d == 1 and inputs.levels[0] is None and classes is None
+        kept = drawing.evenly(len(inputs.values), 1000)
+        outputs = drawing.outputs_of(y, len(inputs.values)).ravel() if classes is None else None
+        name = target_name(estimator, y, target)
+        return cls(
+            panels=panels,
+            y_label=name if classes is None else f"probability of {name}" if name != "y" else "probability",
+            classes=None if classes is None else list(classes),
+            x_train=inputs.values[kept, 0] if sampled else None,
+            y_train=outputs[kept] if sampled and outputs is not None else None,
+            y_range=None if outputs is None else (float(outputs.min()), float(outputs.max())),
+            note="other columns averaged over rows" if average is not None and d > 1 else inputs.note,
+            band_label=None if ask is None else f"{100 * level:.6g} % pointwise interval",
+        ).plot(axes=axes, columns=columns, **style)
+
+    def plot(
+        self,
+        *,
+        axes: Sequence[Axes] | None = None,
+        columns: int | None = None,
+        curve_kwargs: dict[str, Any] | None = None,
+        band_kwargs: dict[str, Any] | None = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+    ) -> PartialDisplay:
+        """Draw one panel per column, with a common y axis.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, optional
+            Where, one per panel; a new figure by default.
+        columns : int, optional
+            Panels per row of a new figure; by default three, of four panels two.
+        curve_kwargs, band_kwargs, scatter_kwargs : dict, optional
+            Passed to matplotlib for curves and points, bands and bars, and training samples.
+
+        Returns
+        -------
+        PartialDisplay
+            Itself, with `axes_`, `figure_`, `lines_` and `bands_`.
+
+        Raises
+        ------
+        ValueError
+            If there is not one of `axes` per panel.
+        """
+        if axes is None:
+            axes = _new_axes(len(self.panels), columns)
+        self.axes_: NDArray[Any] = np.array(axes, dtype=object).ravel()
+        if len(self.axes_) != len(self.panels):
+            raise ValueError(f"axes must be one per panel, {len(self.panels)}, got {len(self.axes_)}")
+        self.figure_ = self.axes_[0].figure
+        self.lines_: list[list[Any]] = []
+        self.bands_: list[list[Any]] = []
+        self.centers_: list[Any] = []
+        single = self.classes is None
+        for ax, panel in zip(self.axes_, self.panels, strict=True):
+            drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
+            draw = _draw_curve if panel.categories is None else _draw_points
+            drawn = []
+            for i in range(panel.prediction.shape[1]):
+                color = drawing.RED if single else drawing.CLASSES[i % len(drawing.CLASSES)]
+                label = "prediction" if self.classes is None else str(self.classes[i])
+                drawn.append(
+                    draw(ax, panel, i, {"color": color, "label": label} | (curve_kwargs or {}), band_kwargs or {})
+                )
+            self.lines_.append([line for line, _ in drawn])
+            self.bands_.append([band for _, band in drawn if band is not None])
+            if single:
+                self._draw_center(ax, panel)
+            drawing.label_axis(ax.xaxis, panel.label, panel.kind)
+            drawing.tidy(ax)
+        self._limit_height()
+        for ax in self.axes_:
+            if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+                ax.set_ylabel(self.y_label)
+        self._legend()
+        return self
+
+    def _draw_center(self, ax: Axes, panel: Panel) -> None:
+        """Draw the bias-corrected center of intervals where it differs visibly from the prediction."""
+        center: Any = None if panel.interval is None else panel.interval
+        if center is None or not differs_visibly(panel.prediction[:, 0], center):
+            return
+        style: dict[str, Any] = {"linestyle": ":"}
+        if panel.categories is not None:
+            style = {"linestyle": "", "marker": "_", "markersize": 9}
+        self.centers_ += ax.plot(
+            panel.x, center.center, color=drawing.RED, linewidth=1.3, label=CENTER, zorder=2.5, **style
+        )
+
+    def _limit_height(self) -> None:
+        """Give all panels one range of y: that of predictions and intervals, not far beyond the training outputs."""
+        drawn = [panel.prediction for panel in self.panels] + ([] if self.y_train is None else [self.y_train])
+        drawn += [end for panel in self.panels for i in range(panel.prediction.shape[1]) for end in panel.ends(i) or ()]
+        values = np.concatenate([np.ravel(some) for some in drawn])
+        bottom, top = float(np.nanmin(values)), float(np.nanmax(values))
+        if self.y_range is not None:
+            low, high = self.y_range
+            bottom, top = max(bottom, low - 0.5 * (high - low)), min(top, high + 0.5 * (high - low))
+        margin = 0.05 * ((top - bottom) or 1.0)
+        for ax, panel in zip(self.axes_, self.panels, strict=True):
+            ax.set_ylim(bottom - margin, top + margin)
+            if panel.categories is None:  # where the rows are
+                ax.plot(panel.rows, np.full(len(panel.rows), 0.012), "|", transform=ax.get_xaxis_transform(),
+                        color=drawing.GRAY, alpha=0.5, markersize=6, zorder=1)  # fmt: skip
+
+    def _legend(self) -> None:
+        handles = [lines[0] for lines in self.lines_[:1]] if self.classes is None else list(self.lines_[0])
+        labels = ["prediction"] if self.classes is None else [str(label) for label in self.classes]
+        for bands in self.bands_[:1]:
+            handles += bands[:1]
+            labels += [self.band_label or "interval"] if bands else []
+        handles += self.centers_[:1]
+        labels += [CENTER] * bool(self.centers_)
+        place = {"loc": "outside upper center", "ncols": min(len(handles), 6), "frameon": False, "fontsize": "small"}
+        title = {"title": self.note, "title_fontsize": "small"} if self.note else {}
+        self.figure_.legend(handles, labels, **place, **title)
+
+
+def _new_axes(panels: int, columns: int | None) -> list[Axes]:
+    """Return the axes of a new figure, row by row."""
+    plt = drawing.import_pyplot()
+    across = min(panels, columns or (2 if panels == 4 else 3))
+    down = -(-panels // across)
+    size = (6.4, 4.4) if panels == 1 else (3.4 * across + 0.6, 2.9 * down + 0.5)
+    figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharey=True, layout="constrained")
+    for ax in axes.ravel()[panels:]:
+        figure.delaxes(ax)
+    return list(axes.ravel()[:panels])
+
+
+def _interval_of(estimator: Any, level: float) -> Any:
+    """Return the method of an estimator that computes confidence intervals at a level, or None."""
+    name = "confidence_interval" if getattr(estimator, "classes_", None) is None else "probability_interval"
+    method = getattr(estimator, name, None)
+    return None if method is None else lambda query: method(query, level=level)
+
+
+def _panel(
+    estimator: Any,
+    inputs: TrainingInputs,
+    column: int,
+    resolution: int | None,
+    average: Array | None,
+    ask: Any,
+    rows: Array,
+) -> Panel:
+    """Compute predictions along one column."""
+    levels, categories = inputs.levels[column], None
+    if levels is None:
+        x = grid_over(estimator, inputs, column, resolution)
+    else:
+        count = np.bincount(inputs.values[:, column].astype(np.intp), minlength=len(levels))
+        x = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES]).astype(np.float64)
+        categories = tuple(f"{levels[int(code)]}\n({count[int(code)]})" for code in x)
+    predict = estimator.predict if getattr(estimator, "classes_", None) is None else estimator.predict_proba
+    interval = None
+    if average is None:
+        query = inputs.at_typical([column], [x])
+        prediction = np.asarray(predict(query))
+        interval = None if ask is None else ask(query)
+    else:
+        query = np.repeat(average[None], len(x), axis=0)
+        query[:, :, column] = x[:, None]
+        found = np.asarray(predict(inputs.table(query.reshape(-1, query.shape[-1]))))
+        prediction = found.reshape(len(x), len(average), *found.shape[1:]).mean(axis=1)
+    if prediction.ndim > 1 and predict == estimator.predict:
+        raise ValueError(
+            f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}; fit it to one of them"
+        )
+    place = x if categories is None else np.arange(len(x), dtype=np.float64)
+    columns = prediction.reshape(len(x), -1)
+    return Panel(inputs.labels[column], inputs.kinds[column], place, columns, interval, categories, rows)
+
+
+def _draw_curve(ax: Axes, panel: Panel, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:
+    """Draw a curve and its band; return both, None without a band."""
+    band: Any = None
+    ends = panel.ends(i)
+    if ends is not None:
+        alpha = PALE if panel.prediction.shape[1] == 1 else PALER
+        default = {"color": style["color"], "alpha": alpha, "linewidth": 0, "zorder": 2}
+        band = ax.fill_between(panel.x, *ends, **(default | band_style))
+    (line,) = ax.plot(panel.x, panel.prediction[:, i], **({"linewidth": 1.8, "zorder": 3} | style))
+    return line, band
+
+
+def _draw_points(ax: Axes, panel: Panel, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:
+    """Draw a point and a bar per category, classes beside each other; return both, None without bars."""
+    curves, band = panel.prediction.shape[1], None
+    x = panel.x + (i - 0.5 * (curves - 1)) * min(0.12, 0.6 / curves)
+    ends = panel.ends(i)
+    if ends is not None:
+        default = {"colors": style["color"], "linewidth": 5, "alpha": 0.35, "zorder": 2}
+        band = ax.vlines(x, *ends, **(default | band_style))
+    points: dict[str, Any] = {"marker": "o", "markersize": 5, "linestyle": "", "zorder": 3} | style
+    (line,) = ax.plot(x, panel.prediction[:, i], **points)
+    names = panel.categories or ()
+    turn = len(names) > TURNED or sum(max(map(len, name.split("\n"))) for name in names) > 36
+    shown = [name.replace("\n", " ") if turn else name for name in names]
+    ax.set_xticks(panel.x, shown, rotation=90 * turn, fontsize="small")
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    return line, band
