@@ -35,6 +35,7 @@ extensions = [
     "site_figures",
     "site_languages",
     "site_math",
+    "site_search",
     "site_sources",
 ]
 root_doc = "index"
@@ -60,6 +61,7 @@ myst_dmath_double_inline = False
 # --- the interface: pages are made from what the subpackages export (`site_api`)
 autosummary_generate = True
 autosummary_ignore_module_all = False
+toc_object_entries_show_parents = "hide"  # of a class all methods would begin alike, and be cut there
 autodoc_typehints = "none"  # docstrings say it in words, with shapes and units
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
@@ -82,7 +84,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
-    "backreferences_dir": None,
+    "backreferences_dir": "api/items/gallery",
+    "doc_module": ("kernpool",),
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "thumbnail_size": (400, 280),
@@ -95,6 +98,7 @@ html_title = "kernpool"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = "_ext/search_scorer.js"
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}  # without, the script of the theme calls the empty mode an error, on every page
 html_show_sphinx = False
@@ -103,10 +107,11 @@ html_copy_source = False
 ALONE = (
     "index",
     "zh/index",
-    "zh/ten-minutes",
+    "zh/how-it-works",
     "zh/tour",
     "zh/what-do-i-call",
-    "ten-minutes",
+    "how-it-works",
+    "quick-start",
     "tour",
     "explorer",
 )

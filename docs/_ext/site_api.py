@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,21 @@ def front_page() -> str:
     return text
 
 
+def index_page() -> str:
+    """Return the index of the reference: public names group by group, then the subpackages, a line each."""
+    text = "Reference\n=========\n\nEverything is in `kernpool` itself, but for the layers of :doc:`kernpool.torch "
+    text += "<kernpool.torch>` and parts for those who build on them.\n\n.. currentmodule:: kernpool\n\n"
+    for title, names in grouped().items():
+        listed = "\n".join(f"   {name}" for name in names)
+        text += f"{title}\n{'-' * len(title)}\n\n.. autosummary::\n   :nosignatures:\n\n{listed}\n\n"
+    text += "Subpackages\n-----------\n\n.. list-table::\n   :widths: 25 75\n\n"
+    for subpackage in SUBPACKAGES:
+        first = (import_module(f"kernpool.{subpackage}").__doc__ or "").strip().partition("\n\n")[0].replace("\n", " ")
+        text += f"   * - :doc:`kernpool.{subpackage} <kernpool.{subpackage}>`\n     - {first}\n"
+    hidden = "\n".join(f"   {name}" for name in ("kernpool", *(f"kernpool.{each}" for each in SUBPACKAGES)))
+    return f"{text}\n.. toctree::\n   :hidden:\n\n{hidden}\n"
+
+
 def subpackage_page(subpackage: str) -> str:
     """Return the page of a subpackage: what it is, what it exports, and where the page of that is."""
     import kernpool
@@ -109,7 +125,7 @@ def _what(value: Any) -> str:
 
 def write_pages(_app: Any = None, _config: Any = None) -> None:
     """Write what is not there yet or has changed, before autosummary looks for it; remove what is of no subpackage."""
-    pages = {"kernpool": front_page()} | {
+    pages = {"index": index_page(), "kernpool": front_page()} | {
         f"kernpool.{subpackage}": subpackage_page(subpackage) for subpackage in SUBPACKAGES
     }
     for path in API.glob("kernpool*.rst"):
@@ -134,6 +150,36 @@ def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _option
     """Print roles in docstrings of scikit-learn as code: what they link to is not on this site."""
     if (getattr(thing, "__module__", None) or "").startswith("sklearn."):
         lines[:] = [FOREIGN.sub(lambda found: f"``{found[1].lstrip('~')}``", line) for line in lines]
+
+
+AS_IN = re.compile(r" +As in `(\w+)`\.")
+
+
+def written_out(_app: Any, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Replace "As in `X`." below parameters and attributes of a class by what the docstring of X says of them."""
+    found = [i for i, line in enumerate(lines) if what == "class" and AS_IN.fullmatch(line)]
+    for i in reversed(found):
+        names, _, kind = lines[i - 1].partition(" : ")
+        lines[i - 1 : i + 1] = [
+            line
+            for name in names.split(", ")
+            for of, text in [_entries(AS_IN.fullmatch(lines[i])[1])[name]]  # type: ignore[index]  # it has matched
+            for line in (f"{name} : {kind or of}", *(f"    {each}" for each in text))
+        ]
+
+
+@cache
+def _entries(class_name: str) -> dict[str, tuple[str, list[str]]]:
+    """Return the kind and description of each parameter and attribute of a public class."""
+    import kernpool
+    from numpydoc.docscrape import NumpyDocString
+
+    doc = NumpyDocString(inspect.getdoc(getattr(kernpool, class_name)) or "")
+    return {
+        name: (entry.type, entry.desc)
+        for entry in [*doc["Parameters"], *doc["Attributes"]]
+        for name in entry.name.split(", ")
+    }
 
 
 class Known(XRefRole):
@@ -172,5 +218,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("config-inited", write_pages)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", without_foreign_links)
+    app.connect("autodoc-process-docstring", written_out, priority=100)  # before numpydoc reads the sections
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

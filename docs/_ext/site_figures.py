@@ -35,6 +35,10 @@ def _start(folder: Path) -> None:
         script["draw_start_picture"](folder / name)
 
 
+def _quick_start(folder: Path) -> None:
+    runpy.run_path(str(DOCS / "quick_start_picture.py"))["draw_quick_start_picture"](folder / "quick-start.png")
+
+
 def _subpackages(folder: Path) -> None:
     script = runpy.run_path(str(DOCS / "subpackages.py"))
     (folder / "subpackages.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
@@ -52,6 +56,7 @@ def _peers(folder: Path) -> None:
 
 PICTURES = {
     "start": Picture((DOCS / "start_picture.py",), _start),
+    "quick-start": Picture((DOCS / "quick_start_picture.py",), _quick_start),
     "subpackages": Picture((DOCS / "subpackages.py", ROOT / "pyproject.toml"), _subpackages),
     "peers": Picture(
         (BENCHMARKS / "compare_report.py", BENCHMARKS / "cases.py", DOCS / "benchmarks" / "peers.json"), _peers

@@ -3,7 +3,9 @@
 import doctest
 import re
 import shutil
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ OPTIONAL = {
 # What takes more than a few seconds of processor time; the gate runs it.
 SLOW = {
     "README.md", "README.zh-CN.md", "docs/clusters.md", "docs/command-line.md", "docs/guides/categories.md",
-    "docs/guides/torch.md", "docs/inference.md", "docs/tests.md",
+    "docs/quick-start.md", "docs/guides/torch.md", "docs/inference.md", "docs/tests.md",
 }  # fmt: skip
 NOT_RUN: set[tuple[str, str]] = set()
 RUN_BY = {("docs/clusters.md", "tests/docs/test_clusters.py")}
@@ -69,15 +71,26 @@ def run_session(block, names):
 
 
 def run_page(found, folder):
-    names = {"__name__": "__main__"}
+    """Run the blocks of a page in order; where words follow a block that prints, they are what it prints."""
+    names, printed = {"__name__": "__main__"}, ""
     with np.printoptions():  # a page may set a precision
         for block in found:
+            if printed and block.language == "text":
+                shown = [line.rstrip() for line in block.code.splitlines()]
+                assert shown == [line.rstrip() for line in printed.splitlines()], (
+                    f"{block.place}: printed is\n{printed}"
+                )
+            printed = ""
             if block.mark or block.language not in ("python", "pycon", "sh"):
                 continue
             if block.language == "sh":
                 run_lines(block.code, folder)
+            elif block.language == "pycon":
+                run_session(block, names)
             else:
-                (run_session if block.language == "pycon" else run_python)(block, names)
+                with redirect_stdout(StringIO()) as out:
+                    run_python(block, names)
+                printed = out.getvalue()
     return names
 
 

@@ -54,7 +54,7 @@ def test_a_quotation_that_is_wrong_is_found():
 
 
 def test_ten_minutes_quote_the_five_files():
-    quoted = {path for path, _ in quotations(ROOT / "docs" / "ten-minutes.md")}
+    quoted = {path for path, _ in quotations(ROOT / "docs" / "how-it-works.md")}
     assert quoted == {
         "core/state.py", "core/similarity.py", "core/problem.py", "algorithms/reference.py", "pooling/pool.py"
     }  # fmt: skip

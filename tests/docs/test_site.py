@@ -110,12 +110,12 @@ def test_everything_public_is_in_a_group():
 
 
 def test_both_languages_have_the_same_examples():
-    """The Chinese page of ten minutes has the code of the English one, line by line."""
+    """The Chinese page of how it works has the code of the English one, line by line."""
 
     def blocks(path):
         return re.findall(r"```(pycon|python \S+)\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
-    assert blocks(DOCS / "zh" / "ten-minutes.md") == blocks(DOCS / "ten-minutes.md")
+    assert blocks(DOCS / "zh" / "how-it-works.md") == blocks(DOCS / "how-it-works.md")
 
 
 @needs_site
@@ -137,6 +137,44 @@ def pages_to_open():
     """Every page that a reader meets, and of the interface a few, which are all made alike."""
     found = [path for path in sorted(BUILT.rglob("*.html")) if not {"items", "_static"} & set(path.parts)]
     return [*found, *sorted((BUILT / "api" / "items").glob("*.html"))[::20]]
+
+
+# What readers search for, and the page that comes first.
+QUERIES = {
+    "install": "guides/index", "gpu": "guides/gpu", "cuda": "guides/gpu", "docker": "guides/production",
+    "save model": "guides/production", "predict new data": "guides/production", "confidence interval": "inference",
+    "standard error": "inference", "prediction interval": "prediction", "conformal": "prediction",
+    "quantile regression": "prediction", "choose bandwidth": "guides/bandwidths",
+    "bandwidth selection": "guides/bandwidths", "cross-validation": "guides/bandwidths",
+    "categorical columns": "guides/categories", "missing values": "guides/faq", "outliers": "guides/faq",
+    "NaN": "guides/faq", "feature importance": "guides/faq", "lowess": "guides/faq", "slow first call": "guides/faq",
+    "derivative": "guides/faq", "time series": "guides/dates", "dates": "guides/dates", "plot": "guides/plots",
+    "partial dependence": "guides/plots", "pipeline": "quick-start", "grid search": "quick-start",
+    "classification probability": "classes", "hypothesis test": "tests", "clustered data": "groups",
+    "dask": "clusters", "parquet": "guides/big-data", "command line": "command-line", "torch compile": "guides/torch",
+    "half precision": "guides/torch", "attention layer": "guides/torch", "R npreg": "coming-from/r-np",
+    "statsmodels": "coming-from/statsmodels", "random forest": "guides/alternatives",
+}  # fmt: skip
+
+
+@needs_site
+@pytest.mark.slow
+def test_searches_find_their_page_first(browser):  # noqa: F811  # a fixture
+    """Typed into the search of the site; 38 of 40, so that a word more on some page is no failure."""
+    context, wrong = browser.new_context(), {}
+    try:
+        page = context.new_page()
+        for query, expected in QUERIES.items():
+            page.goto(f"{(BUILT / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
+            page.wait_for_function("document.querySelector('.search-summary')?.textContent.match(/\\d/)", timeout=20_000)
+            first = page.locator("ul.search li a").first
+            found = first.get_attribute("href", timeout=5000) if first.count() else ""
+            if found.partition(".html")[0] != expected:
+                wrong[query] = found
+    finally:
+        context.close()
+    assert len(QUERIES) == 40
+    assert len(wrong) <= 2, wrong
 
 
 @needs_site

@@ -118,6 +118,7 @@ class IntervalTable(PrintedResult):
         error: Array | None = None,
         labels: NDArray[Any] | None = None,
         center: str = "center",
+        before: Mapping[str, Array] | None = None,
     ) -> str:
         """Return facts and the first six intervals as text.
 
@@ -135,15 +136,18 @@ class IntervalTable(PrintedResult):
             Names along the second axis, by default its indices.
         center : str, default="center"
             Name of the centers.
+        before : mapping, optional
+            Names and numbers of columns before the center, of its shape, with as many digits.
         """
         few = self.center[:ROWS]  # of a million points, too
         columns, rows = {name: column for name, column in columns.items() if column is not None}, []
+        before = before or {}
         for at in [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]:
-            ends = np.array([of[at] for of in (self.center, self.lower, self.upper)])
+            ends = np.array([of[at] for of in (*before.values(), self.center, self.lower, self.upper)])
             digits = 4 if error is None else digits_beside(ends, error[at])
             place = at if labels is None else (at[0], labels[at[1]])
             further = [f"{column[at[: column.ndim]]:.3g}" for column in columns.values() if column is not None]
             rows.append([*map(str, place), *(f"{end:.{digits}g}" for end in ends), *further])
-        names = ["point", *axes[: few.ndim - 1], center, "lower", "upper", *columns]
+        names = ["point", *axes[: few.ndim - 1], *before, center, "lower", "upper", *columns]
         facts = {"points": f"{len(self.center)}", **facts}
         return printed_table(facts, names, rows, more=self.center.size > len(rows))

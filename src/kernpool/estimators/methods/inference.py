@@ -8,6 +8,7 @@ weights. `Inference` has the methods of regressors. The numbers are those of `ke
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
@@ -419,6 +420,20 @@ class Prediction(PrintedResult, PredictionBase):
         asked = (quantity, *options.values())
         return self._known.get(asked, (), lambda: self._interval(quantity, options))
 
+    def _few(self) -> Prediction:
+        """Return the prediction at the first rows, those of printed tables."""
+        if len(self) <= ROWS:
+            return self
+        return replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
+
+    def _first_means(self) -> Array | None:
+        """Return predictions at the first rows, without warnings; None if they need another pass over a file."""
+        if source_of(self.model) is not None:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the interval warns of the same rows
+            return self._few().mean
+
     def _interval(self, quantity: str, options: dict[str, Any]) -> Interval:
         smoother, places = self._smoother, self._places
         found = interval(
@@ -442,6 +457,7 @@ class Prediction(PrintedResult, PredictionBase):
         return replace(
             found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
             effective_rows=smoother.effective_rows(places.rows(slice(0, ROWS))),
+            first_predictions=self._first_means() if quantity == "fit" and found.method != "naive" else None,
         )  # fmt: skip
 
     def to_frame(self, level: float = 0.95) -> Any:
@@ -493,9 +509,7 @@ class Prediction(PrintedResult, PredictionBase):
         return pandas.DataFrame(table | {"n_eff": self.effective_sample_size})
 
     def __str__(self) -> str:
-        few = self
-        if len(self) > ROWS:
-            few = replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
+        few = self._few()
         mean, at = few.mean, list(np.ndindex(few.mean.shape))
         facts, names = {"rows": f"{len(self)}"}, ["row", "output"][: mean.ndim]
         try:
@@ -505,7 +519,7 @@ class Prediction(PrintedResult, PredictionBase):
         else:
             facts |= {"level": f"{found.level:g}, pointwise", "method": found.method}
             # The interval is around its own center.
-            names, rows = [*names, "mean", "se", "center", "lower", "upper", "n_eff"], []
+            names, rows = [*names, "mean", "se", "bias-corrected", "lower", "upper", "n_eff"], []
             for i in at:
                 ends = np.array([found.center[i], found.lower[i], found.upper[i]])
                 digit = digits_beside(ends, se[i])
@@ -705,10 +719,10 @@ class Inference(FittedModel):
         level     0.95, simultaneous for the whole curve, by the tube formula, critical value 2.76
         method    quadratic
         <BLANKLINE>
-          point  center  lower   upper  se     df    n_eff
-          0      0.1865  -1.052  1.425  0.421  34.4  17.8
-          1      1.496   0.9846  2.008  0.177  47.6  34
-          2      3.149   1.904   4.394  0.423  34.4  17.8
+          point  predict  bias-corrected  lower   upper  se     df    n_eff
+          0      0.1054   0.1865          -1.052  1.425  0.421  34.4  17.8
+          1      1.501    1.496           0.9846  2.008  0.177  47.6  34
+          2      3.083    3.149           1.904   4.394  0.423  34.4  17.8
         >>> wave = model.confidence_interval([[0.2], [0.5]], groups=np.arange(50) // 5)
         >>> wave.df.round(1)
         array([2.4, 2.6])

@@ -64,6 +64,8 @@ class Interval(IntervalTable):
     effective_rows : ndarray of shape (m,), optional
         Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
         an interval rests on one row. `Prediction.effective_sample_size` has it for all points.
+    first_predictions : ndarray, optional
+        What `predict` returns at the first points, those of the printed table.
 
     Examples
     --------
@@ -79,9 +81,9 @@ class Interval(IntervalTable):
     level     0.95, pointwise
     method    robust
     <BLANKLINE>
-      point  center  lower  upper  se     df    n_eff
-      0      2.275   1.57   2.979  0.32   11    3.91
-      1      3.313   2.418  4.207  0.421  15.3  5.29
+      point  predict  bias-corrected  lower  upper  se     df    n_eff
+      0      2.323    2.275           1.57   2.979  0.32   11    3.91
+      1      3.286    3.313           2.418  4.207  0.421  15.3  5.29
     """
 
     center: Array
@@ -95,6 +97,7 @@ class Interval(IntervalTable):
     band: str | None = None
     axes: tuple[str, ...] = ("output",)
     effective_rows: Array | None = None
+    first_predictions: Array | None = None
 
     def __str__(self) -> str:
         where = {
@@ -105,7 +108,11 @@ class Interval(IntervalTable):
         critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
         facts = {"level": f"{self.level:g}, {where}{critical}", "method": self.method}
         columns = {"se": self.standard_error, "df": self.df, "n_eff": self.effective_rows}
-        return self._printed(facts, columns, axes=self.axes, error=self.standard_error)
+        return self._printed(
+            facts, columns, axes=self.axes, error=self.standard_error,
+            before={} if self.first_predictions is None else {"predict": self.first_predictions},
+            center="bias-corrected" if self.method in ("robust", "quadratic") else "center",
+        )  # fmt: skip
 
 
 def interval(
