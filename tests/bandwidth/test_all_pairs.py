@@ -12,7 +12,7 @@ from kernpool.bandwidth.search import fast_objectives
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import canonical_rows, objective_of
+from tests.support.searches import canonical_rows, check_derivatives, objective_of
 
 LEVELS = {
     "numbers": (),
@@ -138,15 +138,8 @@ def test_any_number_of_columns(columns):
 def test_slopes_are_those_of_differences(degree):
     """Not the engine's formula a second time: five points of the criterion itself."""
     rows, categories = make_rows(n=70, outputs=2, levels="levels")
-    _, quick = both(rows, categories, "aicc", degree=degree)
-    theta, step = np.concatenate([np.log([0.8, 1.4]), 0.4 * categories.largest]), 1e-4
-    jacobian = quick.jacobian(quick.evaluate(theta))
-    for a in range(len(theta)):
-        up, down, far_up, far_down = (
-            quick.evaluate(theta + s * step * np.eye(len(theta))[a]).residual.ravel() for s in (1, -1, 2, -2)
-        )
-        slope = (8 * (up - down) - (far_up - far_down)) / (12 * step)
-        np.testing.assert_allclose(jacobian[:, a], slope, atol=1e-7 * np.abs(slope).max())
+    theta = np.concatenate([np.log([0.8, 1.4]), 0.4 * categories.largest])
+    check_derivatives(both(rows, categories, "aicc", degree=degree)[1], theta, 1e-7)
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):

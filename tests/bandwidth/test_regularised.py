@@ -9,7 +9,7 @@ from kernpool.bandwidth.search.objective import FARTHEST, Penalty
 from kernpool.bandwidth.search.per_column import WithRidge
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel, get_kernel
-from tests.support.searches import canonical_rows, objective_of
+from tests.support.searches import canonical_rows, check_derivatives, objective_of
 
 
 def rows_with_levels(n=60, seed=0):
@@ -43,31 +43,15 @@ def test_residuals_have_the_derivatives_that_they_say(criterion, kernel, width):
     rows, categories = rows_with_levels()
     regularity = Penalty(np.zeros(2), np.ones(2, dtype=bool), categories.largest)
     objective = objective_of(
-        rows,
-        criterion,
-        categories=categories,
-        degree=1,
-        kernel=get_kernel(kernel),
-        penalty=regularity,
-        ridge=0.4,
+        rows, criterion, categories=categories, degree=1, kernel=get_kernel(kernel), penalty=regularity, ridge=0.4
     )
-    theta, step = np.array([np.log(width), np.log(1.5 * width), 0.2]), 1e-5
-    jacobian = objective.jacobian(objective.evaluate(theta))
-    for a in range(3):
-        move = step * (np.arange(3) == a)
-        change = objective.evaluate(theta + move).residual - objective.evaluate(theta - move).residual
-        np.testing.assert_allclose(jacobian[:, a], change.ravel() / (2 * step), rtol=1e-5, atol=1e-7)
+    check_derivatives(objective, np.array([np.log(width), np.log(1.5 * width), 0.2]), 1e-5, step=1e-5)
 
 
 def test_the_ridge_is_one_more_number_with_a_slope():
     rows, categories = rows_with_levels()
     objective = objective_of(rows, "loo", categories=categories, degree=1, kernel=get_kernel("gaussian"))
-    joint, theta, step = WithRidge(objective, objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]), 1e-5
-    jacobian = joint.jacobian(joint.evaluate(theta))
-    for a in range(4):
-        move = step * (np.arange(4) == a)
-        change = joint.evaluate(theta + move).residual - joint.evaluate(theta - move).residual
-        np.testing.assert_allclose(jacobian[:, a], change.ravel() / (2 * step), rtol=1e-5, atol=1e-8)
+    check_derivatives(WithRidge(objective, objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]))
 
 
 @pytest.mark.slow  # ten columns

@@ -1,13 +1,17 @@
 """Searches for bandwidths: global minima, columns without a role, many rows, and rows that are no help."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
 from kernpool.bandwidth.search.per_column import _learn
+from kernpool.core import NO_CATEGORIES, Categories
+from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import canonical_rows, objective_of, search_bandwidth
 from tests.support.thinning import thinned
 
@@ -22,27 +26,33 @@ def make_table(n=150, d=3, seed=0, noise=0.3):
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
+@pytest.mark.parametrize(
+    ("criterion", "of"), [*product(["loo", "aicc", "gcv"], ["columns", "levels"]), ("loo", "groups")]
+)
 @pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])  # all 1600 places take a second per test
-def test_no_place_of_a_dense_grid_is_better(criterion, degree, step):
-    """Two columns, 40 x 40 bandwidths, and the best of them polished by a library that knows no derivatives."""
-    from scipy.optimize import minimize
-
+def test_no_place_of_a_dense_grid_is_better(criterion, degree, of):
+    """The best of it is polished by a library that knows no derivatives."""
     X, y = make_table(n=80, d=2)
-    found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion=criterion, degree=degree)
-    objective = objective_of(canonical_rows(X, y[:, None]), criterion, degree=degree, kernel=GAUSSIAN)
+    code, categories, group, axes = None, NO_CATEGORIES, None, [np.log(np.geomspace(0.02, 100.0, 14))] * 2
+    if of == "levels":
+        code = np.column_stack([np.arange(80) % 3, np.arange(80) % 4])
+        X, y, kernel = X[:, :1], y + 0.3 * code[:, 0] + 0.1 * code[:, 1], get_categorical_kernel("aitchison_aitken")
+        categories = Categories((kernel, kernel), (3, 4))
+        axes = axes[:1] + [most * np.linspace(0, 1, 7) ** 2 for most in categories.largest]
+    elif of == "groups":
+        group = np.arange(80) % 8
+    options = {"categories": categories, "criterion": criterion, "degree": degree, "kernel": GAUSSIAN}
+    found = search_bandwidth(X, y[:, None], code=code, group=group, **options)
+    objective = objective_of(canonical_rows(X, y[:, None], None, code, group), **options)
 
     def penalised(theta):
         return objective.evaluate(theta).penalised
 
-    axis = np.log(np.geomspace(0.02, 100.0, 40))[::step]
-    for first in axis:
-        for second in axis:
-            penalised(np.array([first, second]))
-    best = objective.best
-    polished = minimize(penalised, best.theta, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 0}).fun
-    exact = CRITERIA[criterion].value(polished)
+    best = np.array(min(product(*axes), key=lambda theta: penalised(np.array(theta))))
+    low, high, _ = objective.box
+    tight = {"xatol": 1e-7, "fatol": 0, "maxfev": 600}
+    polished = minimize(penalised, best, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=tight)
+    exact = CRITERIA[criterion].value(polished.fun)
     assert found.value <= exact + 1e-9 * abs(exact)
 
 

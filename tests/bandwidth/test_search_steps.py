@@ -35,12 +35,8 @@ def test_one_factor_on_many_rows_is_within_the_promise(degree, seed):
     assert len(found.tried) <= 8
     objective = objective_of(canonical_rows(X, y), "loo", degree=degree, kernel=GAUSSIAN)
     place = float(np.log(found.bandwidth[0]))
-    best = minimize_scalar(
-        lambda log: objective.evaluate(np.array([log])).penalised,
-        bounds=(place - 0.05, place + 0.05),
-        method="bounded",
-        options={"xatol": 1e-8},
-    )
+    around = {"bounds": (place - 0.05, place + 0.05), "method": "bounded", "options": {"xatol": 1e-8}}
+    best = minimize_scalar(lambda log: objective.evaluate(np.array([log])).penalised, **around)
     assert found.value <= best.fun * (1 + 1e-7)
 
 
@@ -105,29 +101,18 @@ def test_the_number_of_evaluations_hardly_grows_with_the_columns(columns, monkey
     assert found.value < 0.22
 
 
-@pytest.mark.parametrize("degree", [0, *slow(1)])
-def test_as_low_as_by_trying_every_column(degree, monkeypatch):
-    X, y = wide(12, seed=1)
-    found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
-    for module in (per_column, per_column, per_column):
-        monkeypatch.setattr(module, "MOST_TRIED_ONE_BY_ONE", 100)
-    thorough = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
+@pytest.mark.parametrize("levels", [False, *slow(True)])
+def test_as_low_as_by_trying_every_column(levels, monkeypatch):
+    X, y = wide(9 if levels else 12, seed=1)
+    options = {"kernel": GAUSSIAN}
+    if levels:
+        kernel, level = get_categorical_kernel("aitchison_aitken"), np.random.default_rng(0).integers(0, 3, (len(X), 2))
+        y, options["categories"], options["code"] = y + level[:, :1], Categories((kernel, kernel), (3, 3)), level
+    found = search_bandwidth(X, y, **options)
+    monkeypatch.setattr(per_column, "MOST_TRIED_ONE_BY_ONE", 100)
+    thorough = search_bandwidth(X, y, **options)
     assert found.evaluations < 0.8 * thorough.evaluations
-    assert found.value <= thorough.value * (1 + 1e-5)
-
-
-@pytest.mark.slow  # nine columns, tried one by one
-def test_levels_among_many_columns(monkeypatch):
-    X, y = wide(9)
-    level = np.random.default_rng(0).integers(0, 3, (len(X), 2))
-    y = y + level[:, :1]
-    levels = Categories((get_categorical_kernel("aitchison_aitken", ordered=False),) * 2, (3, 3))
-    found = search_bandwidth(X, y, code=level, categories=levels, kernel=GAUSSIAN)
-    assert found.smoothing[0] < 0.5 * levels.largest[0]
-    for module in (per_column, per_column, per_column):
-        monkeypatch.setattr(module, "MOST_TRIED_ONE_BY_ONE", 100)
-    thorough = search_bandwidth(X, y, code=level, categories=levels, kernel=GAUSSIAN)
-    assert found.value <= thorough.value * 1.005
+    assert found.value <= thorough.value * (1 + (0.005 if levels else 1e-5))
 
 
 def test_what_a_column_is_missed_for():
@@ -136,12 +121,8 @@ def test_what_a_column_is_missed_for():
     objective = objective_of(canonical_rows(X, y), "loo", kernel=GAUSSIAN)
     at = objective.evaluate(np.full(12, np.log(0.8)))
     gain = per_column.gain_without(objective, at, objective.jacobian(at), np.ones(12, dtype=bool))
-    true = np.array(
-        [
-            at.penalised - objective.evaluate(np.where(np.arange(12) == a, objective.box[1], at.theta)).penalised
-            for a in range(12)
-        ]
-    )
+    without = [objective.evaluate(np.where(np.arange(12) == a, objective.box[1], at.theta)) for a in range(12)]
+    true = [at.penalised - one.penalised for one in without]
     assert np.corrcoef(gain, true)[0, 1] > 0.7
     assert set(np.argsort(gain)[:2]) <= {3, 5, 6, 8}
     flat = objective.evaluate(np.where(np.arange(12) == 4, objective.box[1], at.theta))

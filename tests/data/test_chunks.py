@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas
+import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,9 +48,8 @@ def containers(generator, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     for i, part in enumerate(np.array_split(np.arange(ROWS), 3)):
-        write(
-            {name: column[part] for name, column in columns.items()}, folder / f"part-{i}.parquet", row_group_size=400
-        )
+        some = {name: column[part] for name, column in columns.items()}
+        write(some, folder / f"part-{i}.parquet", row_group_size=400)
     np.save(tmp_path / "matrix.npy", np.column_stack(list(columns.values())))
     named = np.zeros(ROWS, dtype=[(name, column.dtype) for name, column in columns.items()])
     for name, column in columns.items():
@@ -58,10 +58,6 @@ def containers(generator, tmp_path):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y.astype(np.float64))
     cuts = [slice(0, 1), slice(1, 1), slice(1, 2000), slice(2000, None)]
-    pandas, polars = (
-        pytest.importorskip("pandas", reason="frames need pandas"),
-        pytest.importorskip("polars", reason="frames of polars need polars"),
-    )
     by_name = {"target": "y", "features": ["a", "b"], "weight": "w"}
     sources = {
         "Parquet file": (write(columns, tmp_path / "one.parquet", row_group_size=700), by_name),
@@ -175,15 +171,6 @@ def test_progress_counts_pairs(generator):
             progress=lambda *at: seen.append(at),
         )
     assert seen == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)] * 2
-
-
-def test_a_large_memory_map_is_read_in_chunks(generator, tmp_path, monkeypatch):
-    np.save(tmp_path / "key.npy", generator.integers(0, 9, 500))
-    key, value = np.load(tmp_path / "key.npy", mmap_mode="r"), generator.random(500)
-    expected = pool([4.0], np.asarray(key), value)
-    monkeypatch.setattr("kernpool.data.chunks.base.BYTES_PER_CHUNK", 1000)
-    monkeypatch.setattr("kernpool.pooling.in_memory.Batch", lambda *_, **__: pytest.fail("read as a whole"))
-    np.testing.assert_allclose(pool([4.0], key, value), expected, rtol=1e-13)
 
 
 def test_a_chunk_without_weight_and_one_without_rows(generator):

@@ -43,6 +43,11 @@ def polars_frame():
     )
 
 
+def changed(frame, **columns):
+    """Return a frame of either library with other cells in some columns."""
+    return frame.assign(**columns) if isinstance(frame, pandas.DataFrame) else frame.with_columns(**columns)
+
+
 FRAMES = pytest.mark.parametrize("make", [pandas_frame, polars_frame])
 
 
@@ -90,11 +95,10 @@ def test_pandas_and_polars_and_arrays_are_the_same_table():
     """Fitted on one, asked with another."""
     frame, other = pandas_frame(), polars_frame()
     encoding = Encoding.fit(frame)
-    for expected, found in zip(encoding.encode(frame), encoding.encode(other), strict=True):
-        np.testing.assert_array_equal(found, expected)
     rows = [list(row) for row in other.iter_rows()]
-    for expected, found in zip(encoding.encode(frame), encoding.encode(rows), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for same in (other, rows):
+        for expected, found in zip(encoding.encode(frame), encoding.encode(same), strict=True):
+            np.testing.assert_array_equal(found, expected)
     unnamed = Encoding.fit(rows, unordered=[1, 3, 2])
     assert unnamed.names is None
     np.testing.assert_array_equal(unnamed.encode(frame)[0], encoding.encode(frame)[0])
@@ -176,15 +180,9 @@ def test_missing_cells_are_named(missing):
 
 @FRAMES
 def test_missing_numbers_are_named(make):
-    frame = make()
-    encoding = Encoding.fit(frame)
-    if make is pandas_frame:
-        frame.loc[1, "count"] = None
-    else:
-        frame = frame.with_columns(polars.Series("count", [1, None, 3]))
-    with pytest.raises(
-        ValueError, match=r"column 'count' of X is missing \(NaN, None or NA\) in row 1 \(counted from 0\)"
-    ):
+    encoding, count = Encoding.fit(make()), polars.Series([1, None, 3])
+    frame = changed(make(), count=count if make is polars_frame else pandas.array([1, None, 3], dtype="Int64"))
+    with pytest.raises(ValueError, match=r"column 'count' of X is missing \(NaN, None or NA\) in row 1 \(counted from"):
         encoding.encode(frame)
 
 
@@ -210,13 +208,8 @@ def test_columns_have_to_be_those_of_the_fit(make):
 
 @FRAMES
 def test_text_never_becomes_a_number(make):
-    frame = make()
-    encoding = Encoding.fit(frame)
-    cells = ["1.5", "2.5", "3.5"]
-    if make is pandas_frame:
-        frame["height"] = cells
-    else:
-        frame = frame.with_columns(polars.Series("height", cells))
+    encoding, cells = Encoding.fit(make()), ["1.5", "2.5", "3.5"]
+    frame = changed(make(), height=cells if make is pandas_frame else polars.Series(cells))
     with pytest.raises(ValueError, match=r"column 'height' of X holds text such as '1.5'"):
         encoding.encode(frame)
 

@@ -13,14 +13,6 @@ from kernpool.data.model_format import ModelFileError
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL and no flock")
 
-SAVE = """
-import sys
-from kernpool import NadarayaWatsonRegressor, save_model
-from kernpool.data import model_format as model_files
-model = NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0])
-{half_way}
-save_model(model, "k.mod", force=True)
-"""
 # Copies of one process that has loaded everything, which takes more than a second: one copy per line of input.
 COPIES = """
 import os, shutil, signal, sys
@@ -39,20 +31,16 @@ for line in sys.stdin:
 KILLED_BEFORE_THE_HEADER = "model_files.write_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
 KILLED_WHEN_REMOVING_THE_OLD = "shutil.rmtree = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
 WAITS_BEFORE_THE_HEADER = """
+import sys
+from kernpool import NadarayaWatsonRegressor, save_model
+from kernpool.data import model_format as model_files
 whole = model_files.write_header
 def write(*parts):
     print("waiting", flush=True)
     sys.stdin.readline()
     whole(*parts)
 model_files.write_header = write
-"""
-HALF_A_FILE = """
-import os, signal
-from pathlib import Path
-from kernpool.data.atomic_files import whole_file
-with whole_file(Path("out.csv")) as path:
-    path.write_text("half")
-    os.kill(os.getpid(), signal.SIGKILL)
+save_model(NadarayaWatsonRegressor(bandwidth=3.0).fit([[0.0], [1.0]], [0.0, 1.0]), "k.mod", force=True)
 """
 
 
@@ -106,7 +94,7 @@ def test_a_killed_save_is_swept_by_the_next(tmp_path, killed):
 
 @pytest.mark.slow  # two more processes
 def test_a_living_save_is_left_alone(tmp_path):
-    command = [sys.executable, "-c", SAVE.format(half_way=WAITS_BEFORE_THE_HEADER)]
+    command = [sys.executable, "-c", WAITS_BEFORE_THE_HEADER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as living:
         assert living.stdout.readline() == "waiting\n"
         save()
@@ -135,9 +123,11 @@ def test_what_others_have_made_is_left_alone(tmp_path, killed):
     assert (tmp_path / "elsewhere" / "thesis.txt").is_file()
 
 
-@pytest.mark.slow  # a process of its own
-def test_files_too(tmp_path):
-    assert subprocess.run([sys.executable, "-c", HALF_A_FILE], check=False).returncode == -signal.SIGKILL
+def test_files_too(tmp_path, killed):
+    killed(
+        "from pathlib import Path; from kernpool.data.atomic_files import whole_file; new = whole_file(Path('out.csv'))"
+        "; new.__enter__().write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
     (half,) = tmp_path.iterdir()
     assert half.read_text() == "half"
     assert half.suffix == ".csv"

@@ -261,20 +261,6 @@ def test_times_next_to_numbers_in_a_frame_of_polars_are_no_ticks(kind):
             call()
 
 
-FUNCTIONS_OF_COLUMNS = {
-    "compare_curves": lambda X: kernpool.compare_curves(X, Y, HOURS % 2, bandwidth=20.0, n_resamples=9).statistic,
-    "specification_test": lambda X: kernpool.specification_test(X, Y, n_resamples=9).statistic,
-    "density_ratio": lambda X: kernpool.density_ratio(X, X[4:])(X),
-}
-
-
-@pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("function", FUNCTIONS_OF_COLUMNS)
-def test_functions_of_columns_read_dates_as_days(function, made):
-    ask, cells = FUNCTIONS_OF_COLUMNS[function], MADE[made]()
-    np.testing.assert_allclose(ask(cells), ask(slow_days(MOMENTS.astype("M8[us]").tolist())), rtol=1e-12)
-
-
 def test_a_density_ratio_finds_dates_by_name_and_refuses_other_kinds():
     frame = pandas.DataFrame({"when": MOMENTS.astype("M8[ns]"), "size": Y})
     ratio = kernpool.density_ratio(frame, frame[["size", "when"]][3:], bandwidth=[60.0, 2.0])

@@ -5,12 +5,12 @@ import pytest
 
 from kernpool import kernel_names
 from kernpool.core import Keys
-from kernpool.inference import fit_training, interval, local_noise, squared_residuals
+from kernpool.inference import fit_clusters, fit_training, interval, local_noise, squared_residuals
 from kernpool.inference.variance.residuals import RESIDUALS
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.smoother import Smoother, estimate
 from kernpool.smoother.bias_correction import METHODS
-from tests.support.inference_cases import pair
+from tests.support.inference_cases import NAMES, pair
 
 # Samples of tests are not about the bias that these bandwidths leave.
 pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -96,14 +96,17 @@ def test_residuals_leverages_and_noise(kernel, situation, degree):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc1"])
+@pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc1", "clusters"])
 @pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.filterwarnings("ignore:.*fewer than two clusters")
 def test_a_weight_of_three_is_three_equal_rows(method, variance, degree):
     smoother, dense, places = pair("gaussian", "ridge", degree)
     times = dense.w.astype(int)
     rows = Smoother(Keys.read(np.repeat(dense.x, times, axis=0), np.repeat(dense.y, times, axis=0)), smoother.recipe)
-    one, other = (
-        interval(each, fit_training(each), places, method=method, variance=variance) for each in (smoother, rows)
-    )
-    for name in ("center", "lower", "upper", "standard_error", "df"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, err_msg=name)
+    code, options, found = np.arange(70) % 9, {"method": method, "variance": variance}, []
+    for each, groups in ((smoother, code), (rows, np.repeat(code, times))):
+        if variance == "clusters":
+            options |= {"variance": "local", "clusters": fit_clusters(each, groups)}
+        found.append(interval(each, fit_training(each), places, simultaneous="multiplier", n_resamples=99, **options))
+    for name in (*NAMES, "critical"):
+        np.testing.assert_allclose(*(getattr(one, name) for one in found), rtol=1e-10, err_msg=name)

@@ -1,12 +1,22 @@
-"""Bands: the length of the path against tables of shares and published constants, and what has no band."""
+"""Bands: paths and largest errors against tables of shares, published constants, and what has no band."""
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
-from kernpool.inference import fit_training, interval
-from kernpool.inference.confidence.simultaneous_bands import critical_value, path_length
-from kernpool.smoother import EvaluationPoints
+from kernpool.core import Keys
+from kernpool.inference import fit_clusters, fit_training, interval
+from kernpool.inference.confidence.simultaneous_bands import (
+    critical_value,
+    critical_values,
+    largest_errors,
+    path_length,
+)
+from kernpool.inference.resampling import random_draws
+from kernpool.inference.variance.standard_errors import errors_of
+from kernpool.smoother import EvaluationPoints, Smoother, estimate
+from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -43,22 +53,15 @@ def test_published_constants():
 
 @pytest.mark.covering
 @pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("method", ["robust", "quadratic", "naive", "undersmoothed"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel", SMOOTH)
 def test_paths_are_those_of_the_reference(kernel, method, degree):
     smoother, dense, _ = pair(kernel, "weighted line", degree)
     places = grid(40)
-    expected = length(dense.shares(places.query, method=method), dense.w)
     # Where no key lies between two places, their shares of Laplace are equal, and an angle of zero is known to 1e-8.
-    assert path_length(smoother, places, method)[0] == pytest.approx(expected, rel=1e-8)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
-def test_paths_of_slopes(kernel):
-    smoother, dense, _ = pair(kernel, "weighted line", 1)
-    places = grid(40)
-    expected = length(dense.shares(places.query, method="robust", row=1), dense.w)
-    assert path_length(smoother, places, column=0)[0] == pytest.approx(expected, rel=1e-9)
+    for column in (None, 0)[: 1 + (degree == 1 and method == "robust")]:
+        expected = length(dense.shares(places.query, method=method, row=0 if column is None else 1), dense.w)
+        assert path_length(smoother, places, method, column)[0] == pytest.approx(expected, rel=1e-8)
 
 
 def test_the_length_does_not_depend_on_units_and_hardly_on_the_grid():
@@ -70,23 +73,6 @@ def test_the_length_does_not_depend_on_units_and_hardly_on_the_grid():
     found = one.confidence_interval(at, **options), other.confidence_interval(1000 * at - 7, **options)
     assert found[0].critical == pytest.approx(found[1].critical, rel=1e-9)
     assert found[0].critical == pytest.approx(3.043171, abs=2e-3)
-
-
-def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one():
-    smoother, at = smoother_of_bend(), grid(21)
-    training = fit_training(smoother)
-    wide, narrow = interval(smoother, training, at, simultaneous=True), interval(smoother, training, at)
-    assert np.all(wide.width > 1.4 * narrow.width)
-    np.testing.assert_array_equal(wide.center, narrow.center)
-    alone = EvaluationPoints(np.array([[0.5]]))
-    assert interval(smoother, training, alone, simultaneous=True).critical == pytest.approx(
-        1.959963984540054, rel=1e-12
-    )
-    np.testing.assert_allclose(
-        interval(smoother, training, alone, simultaneous=True).upper,
-        interval(smoother, training, alone).upper,
-        rtol=1e-10,
-    )
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
@@ -144,3 +130,89 @@ def test_a_tube_is_of_one_combination_of_levels():
     both = model.confidence_interval(frame, simultaneous=True)
     assert both.band == "multiplier"
     assert both.critical > found.critical
+
+
+def largest(dense, share, residual, n_resamples, seed, code=None):
+    """Largest errors, one draw for each repeated row or for each cluster, output by output."""
+    unit = np.repeat(np.arange(len(dense.w)), dense.w.astype(int))
+    group = np.arange(len(unit)) if code is None else code[unit]
+    drawn = random_draws.multipliers("gaussian", seed, slice(0, n_resamples), group.max() + 1)
+    found = []
+    for one in residual.T:
+        error = (share / np.maximum(dense.w, 1) * one)[:, unit] @ np.equal.outer(group, np.arange(group.max() + 1))
+        found.append(np.abs(error @ drawn / np.linalg.norm(error, axis=1)[:, None]).max(axis=0))
+    return np.stack(found, axis=1)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("situation", ["line", "weighted line", "ridge", "product", "levels"])
+@pytest.mark.parametrize("kernel", kernel_names())
+def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatch):
+    smoother, dense, places = pair(kernel, situation, 1)
+    training, code = fit_training(smoother), np.arange(70) % 9
+    clusters, last = fit_clusters(smoother, code), smoother.columns - 1
+    for column, method, variance, residual, groups in [
+        (None, "robust", "sandwich", np.sqrt(dense.squared("hc3")), None),
+        (last, "quadratic", "local", np.ones((70, 1)), None),
+        (None, "robust", "local", clusters.residual, code),
+    ]:
+        found = estimate(smoother, places, method, column)
+        (errors,) = errors_of(smoother, training, places, [found], variance, None if groups is None else clusters)
+        share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
+        target = largest(dense, share, residual, 20, 7, groups)
+        for numbers, pairs, most in ((1 << 23, 1 << 20, 64), (1 << 23, 200, 7), (0, 1 << 20, 7)):  # tables, pooling
+            monkeypatch.setattr("kernpool.inference.confidence.simultaneous_bands.NUMBERS", numbers)
+            monkeypatch.setattr("kernpool.smoother.quadratic_forms.PAIRS", pairs)
+            monkeypatch.setattr(random_draws, "MOST_COLUMNS", most)
+            options = {"method": method, "n_resamples": 20, "random_state": 7}
+            one = largest_errors(smoother, places, found, errors, **options)
+            np.testing.assert_allclose(one, target, rtol=1e-11, atol=1e-11)
+
+
+def test_fractions_of_weights_have_the_law_of_whole_numbers():
+    smoother, dense, places = pair("gaussian", "ridge", 1)
+    near = Smoother(Keys.read(dense.x, dense.y, np.where(dense.w > 0, dense.w + 1e-9, 0.0)), smoother.recipe)
+    options = {"simultaneous": True, "variance": "sandwich", "n_resamples": 1999}
+    one, other = (interval(each, fit_training(each), places, **options) for each in (smoother, near))
+    np.testing.assert_allclose(other.critical, one.critical, rtol=0.04)
+
+
+@pytest.mark.parametrize("variance", ["local", "sandwich"])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one(level, variance):
+    """By draws of a single place, which may happen to be small, it is no narrower."""
+    smoother, options = smoother_of_bend(), {"level": level, "variance": variance}
+    training, alone, at = fit_training(smoother), EvaluationPoints(np.array([[0.3]])), grid(21)
+    wide, narrow = (interval(smoother, training, at, simultaneous=kind, **options) for kind in ("tube", False))
+    assert np.all(wide.width > 1.3 * narrow.width)
+    np.testing.assert_array_equal(wide.center, narrow.center)
+    one, single = (interval(smoother, training, alone, simultaneous=kind, **options) for kind in ("tube", False))
+    assert one.critical == pytest.approx(-ndtri(0.5 - 0.5 * level), rel=1e-12)
+    for seed in range(5):
+        options |= {"n_resamples": 99, "random_state": seed}
+        drawn = interval(smoother, training, alone, simultaneous="multiplier", **options)
+        assert drawn.critical >= one.critical * (1 - 1e-12)
+        assert drawn.width >= single.width * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_tube_formula_and_the_draws_agree(method):
+    smoother, at = smoother_of_bend(), EvaluationPoints(np.linspace(0, 1, 201)[:, None])
+    training = fit_training(smoother)
+    tube, drawn = (
+        interval(smoother, training, at, method=method, simultaneous=kind, n_resamples=3999)
+        for kind in ("tube", "multiplier")
+    )
+    assert drawn.critical == pytest.approx(tube.critical, abs=0.06)
+    np.testing.assert_array_equal(tube.center, drawn.center)
+    assert (tube.band, drawn.band) == ("tube", "multiplier")
+
+
+def test_too_few_draws_are_told():
+    with pytest.raises(ValueError, match=r"n_resamples=18 are too few for level=0\.95.*n_resamples=19 or more"):
+        critical_values(np.zeros((18, 1)), 0.95)
+    assert critical_values(np.full((19, 1), 5.0), 0.95) == 5.0
+    smoother, training = smoother_of_bend(), fit_training(smoother_of_bend())
+    for wrong in (0, 2.5, True):
+        with pytest.raises(ValueError, match="n_resamples must be a positive integer"):
+            interval(smoother, training, smoother.training, simultaneous="multiplier", n_resamples=wrong)

@@ -9,12 +9,11 @@ from scipy.special import stdtrit
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_clusters, fit_training, interval, number_clusters
-from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.cluster_robust import cluster_errors
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
-from tests.support.inference_cases import bend, pair, smoother_of_bend
+from tests.support.inference_cases import NAMES, bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
 pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is lar
 SITUATIONS = ["line", "weighted line", "ridge", "product", "levels"]
 KERNELS = kernel_names()
 CODE = np.arange(70) % 9
-NAMES = ("center", "lower", "upper", "standard_error", "df")
 
 
 def left_out(dense, code):
@@ -46,7 +44,7 @@ def expected(dense, share, residual, code):
 )
 def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, monkeypatch):
     smoother, dense, places = pair(kernel, situation, degree)
-    clusters, residual, kept = fit_clusters(smoother, CODE), left_out(dense, CODE), dense.w > 0
+    clusters, residual, kept, w = fit_clusters(smoother, CODE), left_out(dense, CODE), dense.w > 0, dense.w
     np.testing.assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
     assert np.all(clusters.residual[~kept] == 0)
     for column, method in [(None, "robust"), (None, "naive"), (smoother.columns - 1, "quadratic")]:
@@ -58,9 +56,21 @@ def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, m
             one = cluster_errors(smoother, found, clusters)
             np.testing.assert_allclose(one.error, error, rtol=1e-11, atol=0)
             np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
-            size = np.sqrt(np.sum(share[:, kept] ** 2 / dense.w[kept], axis=1))
+            size = np.sqrt(np.sum(share[:, kept] ** 2 / w[kept], axis=1))
             np.testing.assert_allclose(one.size, size, rtol=1e-11)
             np.testing.assert_allclose(one.size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
+        # Residuals of the fit itself have the usual corrections, and both other names are those left out.
+        own = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
+        count, by_fit = len(np.unique(CODE[kept])), expected(dense, share, own, CODE)[0]
+        usual = count / (count - 1) * (w.sum() - 1) / (w.sum() - w @ dense.leverage())
+        for variance, target in (
+            ("hc0", by_fit),
+            ("hc1", np.sqrt(usual) * by_fit),
+            *product(["hc3", "sandwich"], [error]),
+        ):
+            one = errors_of(smoother, fit_training(smoother), places, [found], variance, clusters)[0]
+            np.testing.assert_allclose(one.standard_error, target, rtol=1e-10, err_msg=variance)
+            np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("few", [1 << 16, 0])
@@ -95,16 +105,6 @@ def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
         np.testing.assert_allclose(by_tables, by_loops, rtol=1e-11)
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads():
-    x, y = bend(3000)
-    results = []
-    for n_jobs in (1, 2, 8):
-        model = LocalLinearRegressor(bandwidth=0.06, n_jobs=n_jobs).fit(x[:, None], y)
-        results.append(model.confidence_interval(np.linspace(0, 1, 1000)[:, None], groups=np.arange(3000) % 50))
-    for name in NAMES:
-        assert len({getattr(one, name).tobytes() for one in results}) == 1, name
-
-
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("of", ["fit", "derivative"])
 def test_clusters_of_single_rows_are_the_sandwich(degree, of):
@@ -124,61 +124,6 @@ def test_clusters_of_single_rows_are_the_sandwich(degree, of):
     )  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_clusters_of_equal_rows_are_weights_without_their_certainty():
-    """Three copies of each row, a cluster each, tell no more than one: standard errors are those of single rows."""
-    x, y = bend(80)
-    alone = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
-    copies = LocalLinearRegressor(bandwidth=0.1).fit(np.repeat(x, 3)[:, None], np.repeat(y, 3))
-    at = np.linspace(0, 1, 9)[:, None]
-    one = alone.confidence_interval(at, groups=range(80))
-    other = copies.confidence_interval(at, groups=np.repeat(np.arange(80), 3))
-    for name in NAMES:
-        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-10, err_msg=name)
-
-
-@pytest.mark.filterwarnings("ignore:.*fewer than two clusters")
-def test_a_weight_of_three_is_three_equal_rows_of_its_cluster():
-    smoother, dense, places = pair("gaussian", "ridge", 1)
-    times = dense.w.astype(int)
-    rows = Smoother(Keys.read(np.repeat(dense.x, times, axis=0), np.repeat(dense.y, times, axis=0)), smoother.recipe)
-    one, other = (
-        interval(each, fit_training(each), places, clusters=fit_clusters(each, code), simultaneous=simultaneous)
-        for each, code, simultaneous in ((smoother, CODE, True), (rows, np.repeat(CODE, times), True))
-    )
-    for name in (*NAMES, "critical"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, err_msg=name)
-
-
-def test_labels_order_of_rows_and_several_outputs():
-    g = np.random.default_rng(0)
-    x, labels = g.uniform(size=(90, 1)), np.array(list("abcdefghi"))[np.arange(90) % 9]
-    y = np.column_stack([np.sin(5 * x[:, 0]), x[:, 0]]) + g.normal(size=(90, 2))
-    at, order = np.linspace(0.1, 0.9, 5)[:, None], g.permutation(90)
-    options = {"simultaneous": True, "n_resamples": 199}
-    both = LocalLinearRegressor(bandwidth=0.2).fit(x, y).confidence_interval(at, groups=labels, **options)
-    assert both.band == "multiplier"
-    assert both.critical.shape == (2,)
-    for c in range(2):
-        model = LocalLinearRegressor(bandwidth=0.2).fit(x[order], y[order, c])
-        one = model.confidence_interval(at, groups=labels[order].tolist(), **options)
-        for name in NAMES[:-1]:
-            np.testing.assert_allclose(getattr(one, name), getattr(both, name)[:, c], rtol=1e-10, err_msg=name)
-        assert one.critical == pytest.approx(both.critical[c], rel=1e-11)
-
-
-def test_largest_errors_have_one_draw_per_cluster():
-    smoother, dense, places = pair("epanechnikov", "line", 1)
-    clusters = fit_clusters(smoother, CODE)
-    found = interval(smoother, fit_training(smoother), places, clusters=clusters, simultaneous=True, n_resamples=99)
-    share = dense.shares(places.query, method="robust")
-    drawn = random_draws.multipliers("gaussian", 0, slice(0, 99), 9)[CODE]
-    for c, residual in enumerate(clusters.residual.T):
-        of_cluster = np.stack([(share * residual)[:, g == CODE].sum(axis=1) for g in range(9)])
-        size = np.abs((share * residual) @ drawn) / np.linalg.norm(of_cluster, axis=0)[:, None]
-        assert found.critical[c] == pytest.approx(np.sort(size.max(axis=0))[94], rel=1e-11)
-
-
 def test_kernels_of_your_own():
     x, y = bend(300)
     own = make_kernel("a bell", lambda u: np.exp(-0.5 * u**2))
@@ -196,9 +141,9 @@ def test_far_queries_do_not_underflow():
     model = NadarayaWatsonRegressor(bandwidth=0.05).fit(x[:, None], y)
     at = np.linspace(1.5, 9.0, 700)[:, None]  # beyond all weights that float64 can hold, by loops
     with pytest.warns(InferenceWarning, match="fewer than two clusters count"):
-        loops = model.confidence_interval(at, groups=np.arange(100) % 10, method="naive")
-    with pytest.warns(InferenceWarning, match="fewer than two clusters count"):
-        tables = model.confidence_interval(at[-2:], groups=np.arange(100) % 10, method="naive")
+        loops, tables = (
+            model.confidence_interval(each, groups=np.arange(100) % 10, method="naive") for each in (at, at[-2:])
+        )
     assert np.isnan(loops.width[-1])
     assert np.isnan(tables.width[-1])
     np.testing.assert_allclose(loops.center[-2:], tables.center)
@@ -217,51 +162,10 @@ def test_a_place_that_one_cluster_has_alone_has_no_interval():
         assert np.isnan(model.get_prediction([[5.05]], groups=groups).standard_error).all()
 
 
-@pytest.mark.parametrize(
-    ("groups", "error", "message"),
-    [
-        (np.arange(200) % 4, ValueError, r"4 clusters of positive weight.*at least 5.*groups of one row each"),
-        (np.zeros(200), ValueError, "1 cluster of positive weight"),
-        (np.arange(199), ValueError, r"one label for each of the 200 .*rows, got shape \(199,\)"),
-        (np.zeros((200, 1)), ValueError, r"got shape \(200, 1\)"),
-        (np.where(np.arange(200) == 3, np.nan, np.arange(200)), ValueError, r"no label in 1 rows.*row 3"),
-        ([None, *range(199)], ValueError, "no label in 1 rows.*row 0"),
-        (np.array(["a", 1] * 100, dtype=object), TypeError, "labels of several types"),
-    ],
-)
-def test_groups_that_are_none(groups, error, message):
-    x, y = bend()
-    model = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
-    for ask in (model.get_prediction, model.confidence_interval):
-        with pytest.raises(error, match=message):
-            ask([[0.5]], groups=groups)
-
-
 def test_clusters_without_weight_do_not_count():
     weight = np.r_[np.ones(8), np.zeros(2)]
-    with pytest.raises(ValueError, match="4 clusters of positive weight"):
+    with pytest.raises(ValueError, match=r"4 clusters of positive weight.*at least 5.*groups of one row each"):
         number_clusters([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
-
-
-@pytest.mark.parametrize(("kernel", "situation"), [("gaussian", "weighted line"), ("epanechnikov", "levels")])
-def test_residuals_of_the_fit_itself_are_the_usual_corrections(kernel, situation):
-    smoother, dense, places = pair(kernel, situation, 1)
-    clusters, training, kept, w = fit_clusters(smoother, CODE), fit_training(smoother), dense.w > 0, dense.w
-    found = estimate(smoother, places)
-    share = dense.shares(places.query, places.code, "robust")
-    residual = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
-    count = len(np.unique(CODE[kept]))
-    factor = count / (count - 1) * (w.sum() - 1) / (w.sum() - w @ dense.leverage())
-    error, df = expected(dense, share, residual, CODE)
-    for variance, times in (("hc0", 1.0), ("hc1", np.sqrt(factor))):
-        one = errors_of(smoother, training, places, [found], variance, clusters)[0]
-        np.testing.assert_allclose(one.standard_error, times * error, rtol=1e-10)
-        np.testing.assert_allclose(one.df, df, rtol=1e-11, atol=1e-11)
-    left = errors_of(smoother, training, places, [found], "local", clusters)[0]
-    for name in ("sandwich", "hc3"):
-        np.testing.assert_array_equal(
-            errors_of(smoother, training, places, [found], name, clusters)[0].standard_error, left.standard_error
-        )
 
 
 @pytest.mark.parametrize("variance", ["nn", "hc2"])
@@ -281,17 +185,18 @@ def test_groups_of_the_fit_are_the_default():
     plain = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y)
     at = np.linspace(0, 1, 5)[:, None]
     for of in ("fit", "derivative"):
-        one, other = (
-            model.confidence_interval(at, quantity=of),
-            plain.confidence_interval(at, quantity=of, groups=groups),
-        )
+        one = model.confidence_interval(at, quantity=of)
+        other = plain.confidence_interval(at, quantity=of, groups=groups)
         for field in NAMES:
             np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
     one, other = model.get_prediction(at), plain.get_prediction(at, groups=groups)
     for field in ("standard_error", "slope_standard_error"):
         np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
-    alone = model.confidence_interval(at, groups=range(120)).standard_error
-    np.testing.assert_allclose(alone, plain.confidence_interval(at, variance="sandwich").standard_error, rtol=1e-11)
+    drawn = model.bootstrap(at, n_resamples=19)
+    np.testing.assert_array_equal(drawn, plain.bootstrap(at, n_resamples=19, groups=groups))
+    assert np.all(drawn != plain.bootstrap(at, n_resamples=19))
+    with pytest.raises(ValueError, match="fitted with groups=, whose rows go together"):
+        model.significance_test(0)
 
 
 @pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
@@ -318,32 +223,3 @@ def test_slopes_have_degrees_of_freedom_of_their_own():
     half = stdtrit(found.df, 0.975) * found.standard_error
     np.testing.assert_allclose(found.upper - found.center, half, rtol=1e-12)
     assert found.df.shape == (5, 2)
-
-
-def test_columns_are_not_tested_as_if_rows_were_independent():
-    X, y = np.random.default_rng(0).uniform(size=(60, 2)), np.arange(60.0) % 7
-    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=np.arange(60) % 12)
-    with pytest.raises(ValueError, match="fitted with groups=, whose rows go together"):
-        model.significance_test(0)
-
-
-def test_resamples_draw_the_groups_of_the_fit():
-    X, y, groups = np.random.default_rng(0).uniform(size=(60, 1)), np.arange(60.0) % 7, np.arange(60) % 12
-    model = LocalLinearRegressor(bandwidth=0.3).fit(X, y, groups=groups)
-    found = model.bootstrap(X[:3], n_resamples=19)
-    np.testing.assert_array_equal(found, model.bootstrap(X[:3], n_resamples=19, groups=groups))
-    alone = LocalLinearRegressor(bandwidth=0.3).fit(X, y).bootstrap(X[:3], n_resamples=19)
-    assert np.all(found != alone)
-
-
-def test_groups_that_the_caller_changes_are_other_groups():
-    generator = np.random.default_rng(0)
-    X, y = generator.uniform(size=(60, 1)), generator.normal(size=60)
-    model, groups = LocalLinearRegressor(bandwidth=0.3).fit(X, y), np.arange(60) // 5
-    first = model.get_prediction(X, groups=groups).standard_error
-    groups[:] = np.arange(60) % 12
-    second = model.get_prediction(X, groups=groups).standard_error
-    assert not np.array_equal(first, second)
-    np.testing.assert_array_equal(
-        second, LocalLinearRegressor(bandwidth=0.3).fit(X, y).get_prediction(X, groups=groups).standard_error
-    )

@@ -6,12 +6,12 @@ import pytest
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
 from kernpool.core import Factors
-from kernpool.execution import report_progress
 from kernpool.inference.hypothesis_tests.significance import SlopeStatistic, ZhengStatistic, slope_norms
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.pooling import Recipe
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
+from tests.support.inference_cases import PLACES, bend
 from tests.support.thinning import slow
 
 TABLE = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.3], [0.1, 0.3, 1.0]])
@@ -38,14 +38,10 @@ def test_the_statistic_of_pairs(kernel, categorical):
     found = ZhengStatistic.of(Recipe.of(kernel, h), X, factors if categorical else None)(u)
     K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
     np.testing.assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
-
-
-def test_products_of_kernels():
-    X, y = rows()
-    h = np.array([0.3, 0.5])
-    K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], "biweight") for a in (0, 1)], axis=0)
-    recipe = Recipe.of("biweight", h, composition="product")
-    np.testing.assert_allclose(ZhengStatistic.of(recipe, X)(y[:, None])[0], pair_statistic(y, K), rtol=1e-11)
+    if not categorical:  # products of kernels
+        found = ZhengStatistic.of(Recipe.of(kernel, h, composition="product"), X)(u)
+        K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], kernel) for a in (0, 1)], axis=0)
+        np.testing.assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])
@@ -72,13 +68,7 @@ def test_slopes_and_their_norms(kernel, ridge, categorical):
 
 def test_the_local_spread_is_that_of_np():
     """Standard errors of R's np of a local linear fit: the spread times the norm of the shares (npreg, errors=TRUE)."""
-    from scipy.special import ndtri
-
-    from tests.support.dense_resampling import GOLDEN, ROOT2, kronecker
-
-    x = kronecker(200, GOLDEN)
-    y = np.sin(2 * np.pi * x) + 2 * np.exp(-16 * (x - 0.5) ** 2) + (0.2 + 0.3 * x) * ndtri(kronecker(200, ROOT2))
-    places = np.array([0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[:, None]
+    (x, y), places = bend(), PLACES[:, None]
     recipe = Recipe.of("gaussian", 0.06)
     means = SmootherMatrix(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
     moments = means.fit(np.stack([y - y.mean(), (y - y.mean()) ** 2], axis=1))
@@ -202,37 +192,6 @@ def test_levels_alone():
     assert model.significance_test(["site", "idle"], n_resamples=99).p_value < 0.05
 
 
-@pytest.mark.parametrize("method", ["residual", "gradient"])
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_a_weight_of_three_is_three_equal_rows(method):
-    X, y = rows(40)
-    # Where most rows are repeated, each predicts its equal, and leave-one-out finds fits through every row.
-    weight = np.where(np.arange(40) % 8, 1, 2) * (np.arange(40) != 5)
-    repeated = np.repeat(np.arange(40), weight)
-    one = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X, y, weight)
-    one = one.significance_test(1, method=method, n_resamples=49)
-    many = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X[repeated], y[repeated])
-    many = many.significance_test(1, method=method, n_resamples=49)
-    np.testing.assert_allclose(one.resampled, many.resampled, rtol=1e-12)
-    np.testing.assert_allclose(one.statistic, many.statistic, rtol=1e-12)
-    assert one.p_value == many.p_value
-
-
-@pytest.mark.parametrize("method", ["residual", "gradient"])
-def test_units_and_the_order_of_rows_do_not_matter(method):
-    X, y = rows(40, effect=0.1)
-    one = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X, y).significance_test(1, method=method, n_resamples=49)
-    other = LocalLinearRegressor(bandwidth=[20.0, 0.04]).fit(X * [100.0, 0.1] + 5.0, 7.0 - 1e3 * y)
-    other = other.significance_test(1, method=method, n_resamples=49)
-    np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-6)
-    np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-6, atol=1e-6)
-    assert one.p_value == other.p_value
-    order = np.random.default_rng(0).permutation(40)
-    shuffled = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X[order], y[order])
-    shuffled = shuffled.significance_test(1, method=method, n_resamples=9)
-    np.testing.assert_allclose(shuffled.statistic, one.statistic, rtol=1e-8)
-
-
 @pytest.mark.slow
 def test_ranks_ridge_and_kernels():
     X, y = rows(60, effect=0.0)
@@ -253,53 +212,22 @@ def test_ranks_ridge_and_kernels():
     assert np.array_equal(stretched.resampled, plain.resampled)
 
 
-@pytest.mark.parametrize("method", ["residual", "gradient"])
-def test_the_same_bits_for_any_number_of_threads(method):
-    X, y = rows(1500)
-    found = [
-        LocalLinearRegressor(bandwidth=[0.1, 0.3], n_jobs=jobs)
-        .fit(X, y)
-        .significance_test([0, 1], method=method, n_resamples=9)
-        for jobs in (1, 2)
-    ]
-    assert found[0].statistic == found[1].statistic
-    assert np.array_equal(found[0].resampled, found[1].resampled)
-
-
-def test_progress_and_interruption():
-    X, y = rows()
-    model, seen = LocalLinearRegressor(bandwidth=[0.2, 0.4]).fit(X, y), []
-    with report_progress(lambda done, total: seen.append((done, total))):
-        model.significance_test(1, n_resamples=130)
-    assert seen[-3:] == [(64, 130), (128, 130), (130, 130)]
-
-    def stop(done, total):
-        raise KeyboardInterrupt
-
-    with report_progress(stop), pytest.raises(KeyboardInterrupt):
-        model.significance_test(1, method="gradient", n_resamples=130)
-
-
 X, Y = rows()
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "message"),
+    ("columns", "message"),
     [
-        (2, {}, r"no such column; it has positions 0 to 1"),
-        ("x", {}, r"columns holds 'x', and the model has no such column"),
-        (True, {}, "columns holds True"),
-        (0.5, {}, "columns holds 0.5"),
-        ([], {}, "columns is empty"),
-        (0, {"method": "slope"}, "method must be 'residual' or 'gradient'"),
-        (0, {"kind": "pairs"}, "kind must be one of 'wild', 'mammen', 'gaussian'"),
-        (0, {"n_resamples": -1}, "n_resamples must be a positive integer"),
-        (0, {"random_state": -1}, "random_state must not be negative"),
+        (2, r"no such column; it has positions 0 to 1"),
+        ("x", r"columns holds 'x', and the model has no such column"),
+        (True, "columns holds True"),
+        (0.5, "columns holds 0.5"),
+        ([], "columns is empty"),
     ],
 )
-def test_what_is_refused(columns, options, message):
+def test_what_is_refused(columns, message):
     with pytest.raises(ValueError, match=message):
-        LocalLinearRegressor(bandwidth=0.5).fit(X, Y).significance_test(columns, **options)
+        LocalLinearRegressor(bandwidth=0.5).fit(X, Y).significance_test(columns)
 
 
 def test_rows_that_are_refused():

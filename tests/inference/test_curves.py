@@ -1,13 +1,14 @@
-"""Whether curves are equal or parallel: against R's sm, dense matrices, laws."""
+"""Whether curves are equal or parallel, and which groups have something to be compared with: against dense matrices."""
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from kernpool import compare_curves
-from kernpool.execution import report_progress
+from kernpool.inference.hypothesis_tests.curve_equality import LEAST_SHARE, out_of_reach
 from kernpool.inference.resampling import random_draws
-from tests.support.dense_resampling import leave_one_out, p_value, smoother, two_curves
+from kernpool.pooling import Recipe
+from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, smoother, two_curves
 
 
 class Ancova:
@@ -105,38 +106,6 @@ def test_two_columns():
     np.testing.assert_allclose(found.statistic, np.sum((own - common) ** 2) / np.mean((y - own) ** 2), rtol=1e-9)
 
 
-@pytest.mark.parametrize("null", ["equal", "parallel"])
-def test_laws(null):
-    random = np.random.default_rng(0)
-    x, group = random.uniform(size=60), np.arange(60) % 2
-    y = np.sin(6 * x) + 0.2 * random.normal(size=60)
-    one = compare_curves(x, y, group, null=null, n_resamples=29)
-    labels = np.array(["first", "second"])[1 - group]
-    other = compare_curves(1000.0 * x + 7.0, 3.0 - 50.0 * y, labels, null=null, n_resamples=29)
-    np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-5)
-    np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-5)
-    order = np.random.default_rng(0).permutation(60)
-    shuffled = compare_curves(x[order], y[order], group[order], null=null, bandwidth=0.1, n_resamples=1)
-    plain = compare_curves(x, y, group, null=null, bandwidth=0.1, n_resamples=1)
-    np.testing.assert_allclose(shuffled.statistic, plain.statistic, rtol=1e-9)
-    weight = np.arange(60) % 3
-    weighted = compare_curves(x, y, group, null=null, sample_weight=weight, bandwidth=0.2, n_resamples=29)
-    many = [np.repeat(a, weight) for a in (x, y, group)]
-    repeated = compare_curves(*many, null=null, bandwidth=0.2, n_resamples=29)
-    assert np.array_equal(weighted.resampled, repeated.resampled)
-    assert weighted.statistic == repeated.statistic
-
-
-def test_threads_and_progress():
-    x, y, group = two_curves(3000)
-    found = [compare_curves(x, y, group, bandwidth=0.05, n_resamples=9, n_jobs=jobs).resampled for jobs in (1, 2)]
-    assert np.array_equal(*found)
-    seen = []
-    with report_progress(lambda done, total: seen.append((done, total))):
-        compare_curves(x[:60], y[:60], group[:60], bandwidth=0.1, n_resamples=70)
-    assert seen == [(64, 70), (70, 70)]
-
-
 def test_ties():
     """Neighbours at one place are compared with their mean."""
     x, y, group = two_curves(80)
@@ -145,31 +114,91 @@ def test_ties():
     assert 0.05 <= found.p_value <= 1.0
 
 
+def dense(X, code, h, kernel):
+    """Return the groups that have no share around rows of others, nor others around theirs, pair by pair."""
+    weight = kernel_matrix(X, X, h, kernel)
+    share = weight / weight.sum(axis=1, keepdims=True)
+    found = []
+    for group in np.unique(code):
+        own = code == group
+        if max(share[own][:, ~own].sum(axis=1).max(), share[~own][:, own].sum(axis=1).max()) < LEAST_SHARE:
+            found.append(group)
+    return found
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic", "constant"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_as_pair_by_pair(kernel, columns):
+    counts = set()
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        code = np.concatenate([np.arange(4), random.integers(0, 4, 56)])
+        X = random.uniform(size=(60, columns)) + random.uniform(0, 4, size=(4, columns))[code]
+        for h in (0.05, 0.2, 0.5):
+            found = out_of_reach(X, code, Recipe.of(kernel, np.full(columns, h))).tolist()
+            assert found == dense(X, code, np.full(columns, h), kernel)
+            counts.add(len(found))
+    assert counts == {0} if kernel == "constant" else len(counts) > 1
+
+
+def test_a_small_group_within_a_large_one_is_compared():
+    """Around each row of the large group it has less weight than the bar, and around its own rows the other has all."""
+    X = np.append(np.linspace(0.0, 1.0, 4000), [0.5, 0.51, 0.52])[:, None]
+    code = np.repeat([0, 1], [4000, 3])
+    assert out_of_reach(X, code, Recipe.of("gaussian", np.array([0.5]))).size == 0
+
+
+def apart(gap):
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.uniform(size=40), 1.0 + gap + random.uniform(size=40)])
+    group = np.repeat(["a", "b"], 40)
+    return x, np.sin(3 * x) + 0.2 * random.normal(size=80) + (group == "b"), group
+
+
+@pytest.mark.parametrize("null", ["equal", "parallel"])
+@pytest.mark.parametrize("bandwidth", [None, 0.1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_groups_that_do_not_overlap(null, bandwidth, kernel):
+    """T would be rounding, and p would be 1 whatever the curves."""
+    message = r"no rows of other groups are within reach of 'a' and 'b' at the bandwidth \[0\.\d+\]"
+    message += r".*from 0\.\d+ to 0\.\d+ in 'a', from 2\.\d+ to 2\.\d+ in 'b'.*over a common range"
+    with pytest.raises(ValueError, match=message):
+        compare_curves(*apart(1.0), null=null, bandwidth=bandwidth, kernel=kernel)
+
+
+def test_lines_are_extended_where_the_bandwidth_reaches():
+    x, y, group = apart(1.0)
+    assert compare_curves(x, y, group, bandwidth=0.5, n_resamples=99).p_value == 0.01
+    with pytest.raises(ValueError, match=r"of the offsets of parallel curves.*leave these out$"):
+        compare_curves(x, y, group, null="parallel", bandwidth=0.5)
+    assert compare_curves(*apart(-0.5), null="parallel", bandwidth=0.3, n_resamples=9).p_value <= 1.0
+
+
+def test_one_group_by_itself_is_named():
+    x, y, group = apart(-1.0)
+    x, y, group = np.append(x, x[:10] + 100.0), np.append(y, y[:10]), np.append(group, np.full(10, "far"))
+    with pytest.raises(ValueError, match=r"within reach of 'far' at .* in 'a', from 100.* in 'far'.*leave it out"):
+        compare_curves(x, y, group, bandwidth=0.1)
+    weight = 1.0 * (group != "far")
+    assert compare_curves(x, y, group, sample_weight=weight, bandwidth=0.1, n_resamples=9).p_value <= 1.0
+    with pytest.raises(ValueError, match=r"from 0.* to 0.* and from 0 to 0 in 'a'"):
+        compare_curves(np.stack([x, 0 * x], axis=1), y, group, bandwidth=0.1)
+
+
 X, Y, GROUP = two_curves(40)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"groups": np.zeros(40)}, "groups has the single label"),
         ({"groups": np.where(np.arange(40) == 7, "c", "a")}, r"group 'c' has 1 row"),
-        ({"groups": GROUP[:5]}, "one label for each of the 40 rows"),
         ({"groups": GROUP, "sample_weight": 1.0 * (GROUP == 1)}, "single label"),
-        ({"null": "same"}, "null must be 'equal' or 'parallel'"),
-        ({"null_distribution": "residual"}, "null_distribution must be one of"),
-        ({"n_resamples": 0}, "n_resamples must be"),
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
-        ({"y": np.ones(40)}, "y is 1 in every row"),
         ({"bandwidth": 1e-6}, "passes through every row.*give bandwidth= a larger one"),
         ({"sample_weight": np.full(40, 2.0)}, "leave-one-out finds next to no bandwidth"),
         ({"sample_weight": 1.0 + GROUP}, "give bandwidth=, or each row once without sample_weight"),
-        ({"y": 1.0 + 2.0 * X, "bandwidth": 0.1}, "leaves no residuals beyond rounding"),
-        ({"y": np.stack([Y, Y], axis=1)}, "test one column after the other"),
-        ({"X": X[:4], "y": Y[:4], "groups": GROUP[:4]}, "at least 5 rows"),
-        ({"sample_weight": np.full(40, 0.1)}, "must be whole numbers"),
     ],
 )
 def test_what_is_refused(changes, message):
-    arguments = {"X": X, "y": Y, "groups": GROUP} | changes
     with pytest.raises(ValueError, match=message):
-        compare_curves(**arguments)
+        compare_curves(**({"X": X, "y": Y, "groups": GROUP} | changes))

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import EmptyWindowWarning
+from kernpool import EmptyWindowWarning, LocalLinearRegressor
 from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, fit_training, interval
 from kernpool.inference.variance.residuals import nearest_residuals
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother
-from tests.support.inference_cases import bend, pair, smoother_of_bend
-
-NAMES = ("center", "lower", "upper", "standard_error")
+from tests.support.inference_cases import NAMES, bend
 
 
 def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
@@ -26,43 +24,61 @@ def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
 
 
 @given(a=st.floats(-10, 10), b=st.floats(0.1, 10), seed=st.integers(0, 99))
-def test_units_of_outputs_and_columns(a, b, seed):
+def test_units_of_outputs_and_columns_and_the_order_of_rows(a, b, seed):
     g = np.random.default_rng(seed)
-    x, y, q = g.uniform(size=30), g.normal(size=30), np.array([0.2, 0.5, 1.0])
-    one, other = found(x, y, q), found(b * x + a, a - b * y, b * q + a, h=0.2 * b)
+    x, y, q, order = g.uniform(size=30), g.normal(size=30), np.array([0.2, 0.5, 1.0]), g.permutation(30)
+    one, other = found(x, y, q), found(b * x[order] + a, a - b * y[order], b * q + a, h=0.2 * b)
     np.testing.assert_allclose(other.standard_error, b * one.standard_error, rtol=1e-9)
     np.testing.assert_allclose(other.center, a - b * one.center, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(other.upper, a - b * one.lower, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(other.df, one.df, rtol=1e-10)
 
 
-def test_order_of_rows_and_several_outputs():
-    smoother, dense, places = pair("epanechnikov", "weighted line", 1)
-    together = interval(smoother, fit_training(smoother), places)
-    order = np.random.default_rng(0).permutation(len(dense.y))
-    for column in range(2):
-        alone = found(
-            dense.x[order],
-            dense.y[order, column],
-            places.query,
-            dense.w[order],
-            dense.h,
-            recipe={"kernel": "epanechnikov"},
-        )
-        for name in NAMES:
-            np.testing.assert_allclose(getattr(alone, name)[:, 0], getattr(together, name)[:, column], rtol=1e-9)
+@pytest.mark.parametrize("quantity", ["fit", "derivative"])
+@pytest.mark.parametrize("variance", ["local", "sandwich", "clusters"])
+def test_several_outputs_are_each_their_own(variance, quantity):
+    """And clusters are what their labels and the order of rows are: each has one draw."""
+    g = np.random.default_rng(0)
+    X, at, order = g.uniform(size=(80, 2)), g.uniform(0.2, 0.8, size=(9, 2)), np.arange(80)
+    y = np.column_stack([X[:, 0], np.cos(5 * X[:, 1])]) + g.normal(size=(80, 2)) * (1 + X)
+    options, labels = {"simultaneous": True, "n_resamples": 199, "quantity": quantity, "variance": variance}, None
+    if variance == "clusters":
+        order, labels = g.permutation(80), np.array(list("abcdefgh"))[np.arange(80) % 8]
+        options["variance"] = "local"
+    both = LocalLinearRegressor(bandwidth=0.3).fit(X, y).confidence_interval(at, groups=labels, **options)
+    assert both.band == "multiplier"
+    assert isinstance(both.critical, float) or (variance, quantity) != ("local", "fit")
+    for c in range(2):
+        model = LocalLinearRegressor(bandwidth=0.3).fit(X[order], y[order, c])
+        one = model.confidence_interval(at, groups=None if labels is None else labels[order].tolist(), **options)
+        for name in NAMES[:4]:
+            np.testing.assert_allclose(getattr(one, name), getattr(both, name)[..., c], rtol=1e-10, err_msg=name)
+        critical = np.broadcast_to(both.critical, both.center.shape[1:])[..., c]
+        np.testing.assert_allclose(critical, one.critical, rtol=1e-11)
+        assert np.shape(one.critical) == one.center.shape[1:]
 
 
-@pytest.mark.parametrize("method", ["robust", "naive"])
-def test_the_bits_do_not_depend_on_the_number_of_threads(method):
-    results = []
-    for n_jobs in (1, 2, 8):
-        smoother = smoother_of_bend(n_jobs=n_jobs, algorithm="sweep")
-        results.append(
-            interval(smoother, fit_training(smoother), EvaluationPoints(np.linspace(0, 1, 300)[:, None]), method=method)
-        )
-    for name in NAMES:
-        assert len({getattr(one, name).tobytes() for one in results}) == 1, name
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("sweep", {"method": "robust"}),
+        ("sweep", {"method": "naive"}),
+        ("auto", {"groups": np.arange(3000) % 50}),
+        ("auto", {"simultaneous": "multiplier", "n_resamples": 150}),
+    ],
+)
+def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, options):
+    x, y = bend(3000)
+    first, *others = (
+        LocalLinearRegressor(bandwidth=0.06, n_jobs=n_jobs, algorithm=algorithm)
+        .fit(x[:, None], y)
+        .confidence_interval(np.linspace(0, 1, 300)[:, None], **options)
+        for n_jobs in (1, 2, 8)
+    )
+    for name in (*NAMES, "critical"):
+        for other in others:
+            np.testing.assert_array_equal(getattr(other, name), getattr(first, name), err_msg=name)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -95,7 +111,7 @@ def test_an_empty_window_is_nan_with_a_warning_whatever_the_policy():
         with pytest.warns(EmptyWindowWarning, match="1 of 2 queries.*whatever empty= says"):
             one = found(x, y, [0.5, 7.0], recipe={"kernel": "epanechnikov", "empty": empty})
         assert np.isfinite(one.width[0]).all()
-        assert all(np.isnan(getattr(one, name)[1]).all() for name in (*NAMES, "df"))
+        assert all(np.isnan(getattr(one, name)[1]).all() for name in NAMES)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
@@ -143,3 +159,33 @@ def test_nearest_neighbours_of_fractional_weights_and_of_few_rows():
     np.testing.assert_allclose(few.ravel(), 2 / 3 * (y - np.array([4.0, 3.5, 1.5])) ** 2)
     half = nearest_residuals(Smoother(Keys.read(x, y, [0.5, 0.5, 0.5]), Recipe.of(bandwidth=1.0)))
     np.testing.assert_allclose(half.ravel(), 1 / 2 * (y - np.array([4.0, 3.5, 1.5])) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+@pytest.mark.covering
+@pytest.mark.parametrize("of", ["fit", "derivative"])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("variance", ["local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"])
+def test_a_quadratic_surface_has_no_bias(columns, variance, of, generator):
+    """What a robust interval is for: its center is the surface, and its slope, where there is no noise but a hair."""
+    x = generator.uniform(-1, 1, (150, columns))
+    curve = generator.normal(size=(columns, columns))
+    y = 2.0 + x.sum(axis=1) + np.einsum("na,ab,nb->n", x, curve, x) + 1e-9 * generator.normal(size=150)
+    places = 0.5 * x[:6]
+    truth = {
+        "fit": 2.0 + places.sum(axis=1) + np.einsum("na,ab,nb->n", places, curve, places),
+        "derivative": 1.0 + places @ (curve + curve.T),
+    }[of]
+    model = LocalLinearRegressor(bandwidth=0.7).fit(x, y)
+    found = model.confidence_interval(places, method="quadratic", variance=variance, quantity=of)
+    plain = model.confidence_interval(places, method="naive", variance=variance, quantity=of)
+    np.testing.assert_allclose(found.center, truth, atol=1e-7)
+    assert np.abs(plain.center - truth).max() > 1e-2
+    assert np.all(found.standard_error > 0)
+
+
+def test_more_than_three_columns_are_refused(generator):
+    x = generator.normal(size=(60, 4))
+    model = LocalLinearRegressor(bandwidth=2.0).fit(x, x[:, 0] + generator.normal(size=60))
+    with pytest.raises(ValueError, match=r"'quadratic' is for one to 3 numeric columns, got 4; use method='robust'"):
+        model.confidence_interval(x[:2], method="quadratic")

@@ -1,4 +1,7 @@
-"""Places whose rows determine no plane, or that are beyond all digits: told once, and no interval looks sure there."""
+"""Places whose rows determine no plane, or that are beyond all digits: told once, and no interval looks sure there.
+
+Beyond an isolated row shares of planes are differences of large numbers, and their norms are right all the same.
+"""
 
 import warnings
 
@@ -6,12 +9,15 @@ import numpy as np
 import pytest
 
 from kernpool import (
+    EmptyWindowWarning,
     ExtrapolationWarning,
     InferenceWarning,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     RankDeficiencyWarning,
 )
+from kernpool.estimators.fitted_model import smoother_of
+from kernpool.smoother import EvaluationPoints, WeightTables, estimate, inner, squared_norm
 from tests.support.inference_cases import bend
 
 BOTH = [NadarayaWatsonRegressor, LocalLinearRegressor]
@@ -71,7 +77,11 @@ def test_columns_that_tell_nothing_do_not_worry_a_model_of_constants():
 def test_windows_with_a_plane_and_no_quadratic_are_told_as_such():
     x = np.r_[np.linspace(0.0, 1.0, 30), 5.0, 5.2]
     model = LocalLinearRegressor("epanechnikov", 0.5).fit(x[:, None], np.sin(5 * x) + 0.1 * np.cos(40 * x))
-    _, said = told(lambda: model.confidence_interval([[0.5], [5.1]], method="quadratic"))
+    found, said = told(lambda: model.confidence_interval([[0.5], [5.1]], method="quadratic", variance="nn"))
+    plain = model.confidence_interval([[5.1]], method="naive", variance="nn")
+    assert (found.center[1], found.standard_error[1]) == pytest.approx(
+        (plain.center[0], plain.standard_error[0]), rel=1e-9
+    )
     ((_, message),) = said
     assert "around 1 of 2 queries (the first is query 1) the keys do not determine a quadratic" in message
 
@@ -112,13 +122,20 @@ def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor,
             np.testing.assert_allclose(found.df[1], 1.0, rtol=0.01)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "places", "category", "words"),
+    [
+        ("laplace", [[1e20], [-3e30]], ExtrapolationWarning, r"\(the first is query 11\) are far beyond"),
+        ("boxcar", [[7.0], [-7.0]], EmptyWindowWarning, "have no key .*the first is query 11"),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
-def test_bands_leave_out_places_without_an_interval():
-    model = LocalLinearRegressor("laplace", bandwidth=0.1).fit(X, Y)
+def test_bands_leave_out_places_without_an_interval(kernel, places, category, words):
+    model = LocalLinearRegressor(kernel, bandwidth=0.1).fit(X, Y)
     near = np.linspace(0.0, 1.0, 11)[:, None]
     expected = model.confidence_interval(near, simultaneous="multiplier", n_resamples=99)
-    far = np.vstack([near, [[1e20], [-3e30]]])
-    with pytest.warns(ExtrapolationWarning, match=r"2 of 13 queries \(the first is query 11\) are far beyond"):
+    far = np.vstack([near, places])
+    with pytest.warns(category, match=f"2 of 13 queries {words}"):
         found = model.confidence_interval(far, simultaneous="multiplier", n_resamples=99)
     assert found.critical == pytest.approx(expected.critical, rel=1e-12)
     np.testing.assert_allclose(found.lower[:11], expected.lower, rtol=1e-12)
@@ -156,3 +173,52 @@ def test_a_place_in_a_gap_of_millions_of_bandwidths_is_told_as_such():
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x, np.cos(9 * x[:, 0] % 7))
     with pytest.warns(ExtrapolationWarning, match=r"1 of 2 queries \(the first is query 1\) are so far from all rows"):
         assert np.isnan(model.get_prediction([[0.5], [5e8]]).standard_error).tolist() == [False, True]
+
+
+GAP = np.linspace(3.0, 9.0, 13)  # bandwidths between an isolated row and the others
+
+
+def isolated(gap, columns=1, seed=0):
+    """Twenty rows within two bandwidths, and one far from them; the bandwidth is one."""
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-2.0, 0.0, size=(21, columns))
+    X[-1] = gap
+    return X, np.sin(X[:, 0]) + 0.3 * generator.normal(size=21), generator.integers(1, 4, size=21)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning", "ignore::kernpool.InferenceWarning")
+@pytest.mark.covering
+@pytest.mark.parametrize("method", ["naive", "robust", "quadratic"])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
+def test_norms_are_those_of_the_shares_one_by_one(kernel, columns, method):
+    for gap in GAP:
+        X, y, weight = isolated(gap, columns)
+        smoother = smoother_of(LocalLinearRegressor(kernel, 1.0).fit(X, y, sample_weight=weight))
+        places = EvaluationPoints(gap + np.linspace(-1.0, 3.0, 9)[:, None] * np.ones(columns))
+        found, psi = estimate(smoother, places, method), np.linspace(0.5, 2.0, 21)
+        tables = WeightTables.of(found.terms)
+        share = tables.rows(slice(None))
+        for weighted in (None, psi):
+            expected = np.sum(share**2 * (1.0 if weighted is None else weighted) / weight, axis=1)
+            np.testing.assert_allclose(squared_norm(found.terms, smoother.sums, weighted), expected, rtol=1e-7)
+        one, other = found.terms[0][1], found.terms[-1][1]
+        each = [WeightTables.of([(1.0, share)]).rows(slice(None)) for share in (one, other)]
+        scale = np.sqrt(np.prod([np.sum(rows**2 / weight, axis=1) for rows in each], axis=0))
+        expected = np.sum(each[0] * each[1] / weight, axis=1)
+        np.testing.assert_array_less(np.abs(inner(one, other, smoother.sums) - expected), 1e-7 * scale)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # up to three bandwidths beyond
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning", "ignore::kernpool.InferenceWarning")
+@pytest.mark.parametrize("regressor", BOTH)
+def test_no_standard_error_is_zero_where_there_is_noise(regressor):
+    """At 4.8 bandwidths between the last two rows it was, 2 bandwidths beyond the last."""
+    for gap in GAP:
+        X, y, _ = isolated(gap)
+        model = regressor(bandwidth=1.0).fit(X, y)
+        for of in ("fit", "derivative"):
+            found = model.confidence_interval(gap + np.linspace(0.0, 3.0, 13)[:, None], quantity=of)
+            known = np.isfinite(found.standard_error)
+            assert (found.standard_error[known] > 1e-3).all()
+            assert known.all() or of == "derivative"

@@ -3,21 +3,28 @@
 import numpy as np
 import pytest
 
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference import fit_training, interval
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.smoother import EvaluationPoints, estimate
 from tests.support.inference_cases import PLACES, smoother_of_bend
+from tests.support.inference_cases import bend as curve
 
 # Samples of tests are not about the bias that these bandwidths leave.
 pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
 
-# R's nprobust, lprobust(p=1, h=.06, vce="nn"): tau.us and se.us
-NPROBUST = np.array([
+# R's nprobust, lprobust(p=1, h=.06, rho=1, kernel="gau", vce="nn"): tau.us, se.us, tau.bc and se.rb
+NPROBUST = {"naive": np.array([
     [0.006292862692830862, 0.049814922005628405], [0.7569656687178801, 0.0403361214830642],
     [1.6740020429913378, 0.04163954140817981], [1.9481698247953636, 0.050442385825889544],
     [-0.17183750515327256, 0.07033647118320796], [-0.3971873804052889, 0.060547086196812976],
     [-0.13945141867397376, 0.21646266302176154],
-])  # fmt: skip
+]), "quadratic": np.array([
+    [-0.004112942052698819, 0.06816674843583047], [0.7780512796341741, 0.04926387677536108],
+    [1.6918805020979137, 0.05313932136977993], [2.0516998835453517, 0.0661514551474661],
+    [-0.28109839556415717, 0.09103494208282248], [-0.45617683175549073, 0.07410548615565582],
+    [-0.21274479990221853, 0.2681681081908643],
+])}  # fmt: skip
 ERRORS = {
     "hc0": [0.04613669486838767, 0.03908749682435052, 0.04398394812780213, 0.05370564507201304, 0.06442206132067554,
             0.07088746272620178, 0.196368198935203],
@@ -56,11 +63,24 @@ def bend():
     return smoother, fit_training(smoother)
 
 
-def test_nprobust(bend):
-    found = estimate(bend[0], AT, "naive")
-    np.testing.assert_allclose(found.center[:, 0], NPROBUST[:, 0], **DIGITS)
-    error = errors_of(*bend, AT, [found], "nn")[0].standard_error[:, 0]
-    np.testing.assert_allclose(error, NPROBUST[:, 1], **DIGITS)
+@pytest.mark.parametrize("method", NPROBUST)
+@pytest.mark.parametrize("algorithm", ["auto", "reference", "brute", "sweep"])
+def test_nprobust(algorithm, method):
+    smoother = smoother_of_bend(algorithm=algorithm)
+    found = estimate(smoother, AT, method)
+    error = errors_of(smoother, fit_training(smoother), AT, [found], "nn")[0].standard_error
+    np.testing.assert_allclose(np.hstack([found.center, error]), NPROBUST[method], **DIGITS)
+
+
+@pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
+def test_quadratics_of_a_fitted_model(regressor):
+    """The same whatever its degree and its ridge are: only residuals are those of the model, and "nn" has none."""
+    x, y = curve()
+    options = {"ridge": 3.0} if regressor is LocalLinearRegressor else {}
+    model = regressor(bandwidth=0.06, **options).fit(x[:, None], y)
+    found = model.confidence_interval(PLACES[:, None], method="quadratic", variance="nn")
+    np.testing.assert_allclose(np.column_stack([found.center, found.standard_error]), NPROBUST["quadratic"], rtol=1e-12)
+    assert found.method == "quadratic"
 
 
 @pytest.mark.parametrize("kind", ERRORS)
@@ -83,16 +103,3 @@ def test_the_default_interval(bend):
     errors = errors_of(*bend, AT, [estimate(bend[0], AT)])[0]
     np.testing.assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
     np.testing.assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)
-
-
-def test_effective_parameters_and_errors_of_the_fit(bend):
-    training = bend[1]
-    own, deleted = training.value - training.fitted, training.value - training.deleted
-    found = [
-        training.trace,
-        np.sum(own**2),
-        np.mean(deleted**2),
-        1 - np.sum(own**2) / np.sum((training.value - training.value.mean()) ** 2),
-    ]
-    target = [8.028610514782441, 25.275119430175163, 0.13740236463186947, 0.8879878065642628]
-    np.testing.assert_allclose(found, target, **DIGITS)

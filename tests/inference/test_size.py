@@ -1,6 +1,6 @@
 """How often tests reject, by Monte Carlo with wide bounds; `benchmarks/test_size.py` has narrow ones.
 
-With 200 runs a size of 5 % is seen as 5 +- 1.5 %. Bounds are three standard deviations away, and wider for power.
+With 200 runs a size of 5 % is seen as 5 +- 1.5 %. Bounds are three standard deviations away.
 """
 
 import warnings
@@ -21,51 +21,40 @@ def share(p_value, runs=RUNS):
         return np.mean([p_value(np.random.default_rng([seed, 7])) <= 0.05 for seed in range(runs)])
 
 
-def columns(random, effect):
+def columns(random):
     X = random.uniform(size=(100, 2))
-    y = np.sin(2 * np.pi * X[:, 0]) + effect * np.exp(-50 * (X[:, 1] - 0.5) ** 2)
-    return X, y + (0.2 + 0.3 * X[:, 0]) * random.normal(size=100)
+    return X, np.sin(2 * np.pi * X[:, 0]) + (0.2 + 0.3 * X[:, 0]) * random.normal(size=100)
 
 
-def significance(random, effect):
+def significance(random):
     # The bandwidths of the model do not enter the test by residuals.
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(*columns(random, effect))
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(*columns(random))
     return model.significance_test(1, n_resamples=RESAMPLES).p_value
 
 
 def test_columns_that_do_not_matter():
-    assert 0.005 <= share(lambda random: significance(random, 0.0)) <= 0.10
+    assert 0.005 <= share(significance) <= 0.10
 
 
-def test_columns_that_matter():
-    assert share(lambda random: significance(random, 0.4), 100) >= 0.35
-
-
-def line(random, effect):
+def line(random):
     x = random.uniform(-1, 1, size=(100, 1))
-    y = 1 + x[:, 0] + effect * np.sin(np.pi * x[:, 0]) + (0.2 + 0.2 * np.abs(x[:, 0])) * random.normal(size=100)
+    y = 1 + x[:, 0] + (0.2 + 0.2 * np.abs(x[:, 0])) * random.normal(size=100)
     return specification_test(x, y, n_resamples=RESAMPLES).p_value
 
 
 def test_lines_that_are_lines():
-    assert 0.005 <= share(lambda random: line(random, 0.0)) <= 0.10
+    assert 0.005 <= share(line) <= 0.10
 
 
-def test_lines_that_are_bent():
-    assert share(lambda random: line(random, 0.3), 100) >= 0.7
-
-
-def curves(random, effect, null):
+def curves(random, null):
     x, group = random.uniform(size=100), np.arange(100) % 2
-    shift = 0.5 * (null == "parallel")
-    y = np.sin(2 * np.pi * x) + group * (shift + effect * (x - 0.5)) + 0.3 * random.normal(size=100)
+    y = np.sin(2 * np.pi * x) + 0.5 * group * (null == "parallel") + 0.3 * random.normal(size=100)
     return compare_curves(x, y, group, null=null, bandwidth=0.08, n_resamples=RESAMPLES).p_value
 
 
 @pytest.mark.parametrize("null", ["equal", "parallel"])
 def test_curves(null):
-    assert 0.005 <= share(lambda random: curves(random, 0.0, null)) <= 0.10
-    assert share(lambda random: curves(random, 1.2, null), 60) >= 0.6
+    assert 0.005 <= share(lambda random: curves(random, null)) <= 0.10
 
 
 def monotone(random, truth):
@@ -84,7 +73,3 @@ def test_steps_are_monotone():
         return 1 / (1 + np.exp(-30 * (x - 0.3))) + 1 / (1 + np.exp(-30 * (x - 0.7)))
 
     assert share(lambda random: monotone(random, steps), 60) <= 0.05
-
-
-def test_dips_are_seen():
-    assert share(lambda random: monotone(random, lambda x: x - 0.5 * np.exp(-50 * (x - 0.6) ** 2)), 60) >= 0.6

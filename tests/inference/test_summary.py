@@ -6,7 +6,6 @@ from threadpoolctl import threadpool_limits
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan
 from kernpool.inference import fit_training, summarise
-from kernpool.smoother import value_shares
 from tests.support.inference_cases import bend, pair
 
 
@@ -29,37 +28,23 @@ def test_published_numbers():
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace", "cosine"])
 def test_numbers_are_those_of_the_reference(kernel, situation, degree):
     smoother, dense, _ = pair(kernel, situation, degree)
-    found = summarise(smoother, fit_training(smoother), "model", "given", ())
     kept, w = dense.w > 0, dense.w
     share = dense.coefficients(dense.x, dense.code)[:, 0]
-    assert found.trace == pytest.approx(w @ dense.leverage(), rel=1e-11)
     squared = np.sum(share[:, kept] ** 2 / w[kept], axis=1)
-    assert found.trace_squared == pytest.approx(w @ squared, rel=1e-11)
-    fit = share @ dense.y
-    rss, mean = w @ (dense.y - fit) ** 2, w @ dense.y / w.sum()
-    np.testing.assert_allclose(found.rss, rss, rtol=1e-10)
-    np.testing.assert_allclose(found.r2, 1 - rss / (w @ (dense.y - mean) ** 2), rtol=1e-10)
-    np.testing.assert_allclose(found.loo_error, np.sum(w @ dense.squared("hc3")) / w.sum(), rtol=1e-11)
+    fit, mean = share @ dense.y, w @ dense.y / w.sum()
+    rss = w @ (dense.y - fit) ** 2
     pooled = dense.kernel_weights(dense.x, dense.code) * w
     effective = pooled.sum(axis=1) ** 2 / np.sum(pooled[:, kept] ** 2 / w[kept], axis=1)
-    np.testing.assert_allclose(
-        (found.effective_rows[0], found.effective_rows[2]), (effective[kept].min(), effective[kept].max()), rtol=1e-11
-    )
-    assert found.few == pytest.approx(w[kept] @ (effective[kept] < 10) / w.sum())
-
-
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("situation", ["weighted line", "ridge", "levels"])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "boxcar"])
-def test_shares_of_the_training_rows_are_those_of_a_fit(kernel, situation, degree):
-    smoother = pair(kernel, situation, min(degree, 1))[0].of_degree(degree)
-    training = fit_training(smoother, with_shares=True)
-    fresh = value_shares(smoother.fit(smoother.training))
-    for found, right in zip(training.shares, (fresh.log_mass, fresh.base, fresh.tilt), strict=True):
-        np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-11)
-    found, right = (summarise(smoother, each, "", "", ()) for each in (training, fit_training(smoother)))
-    assert found.trace_squared == pytest.approx(right.trace_squared, rel=1e-12)
-    np.testing.assert_allclose(found.effective_rows, right.effective_rows, rtol=1e-12)
+    for with_shares in (False, True):
+        found = summarise(smoother, fit_training(smoother, with_shares=with_shares), "model", "given", ())
+        assert found.trace == pytest.approx(w @ dense.leverage(), rel=1e-11)
+        assert found.trace_squared == pytest.approx(w @ squared, rel=1e-11)
+        np.testing.assert_allclose(found.rss, rss, rtol=1e-10)
+        np.testing.assert_allclose(found.r2, 1 - rss / (w @ (dense.y - mean) ** 2), rtol=1e-10)
+        np.testing.assert_allclose(found.loo_error, np.sum(w @ dense.squared("hc3")) / w.sum(), rtol=1e-11)
+        least, _, most = found.effective_rows
+        np.testing.assert_allclose((least, most), (effective[kept].min(), effective[kept].max()), rtol=1e-11)
+        assert found.few == pytest.approx(w[kept] @ (effective[kept] < 10) / w.sum())
 
 
 def test_many_rows_are_summarised_by_two_passes_and_as_rows_that_intervals_have_fitted(monkeypatch):

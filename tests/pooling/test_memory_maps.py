@@ -126,15 +126,14 @@ def test_quantiles_and_distribution_functions_read_maps_piece_by_piece(shape, ou
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
-@pytest.mark.parametrize("what", ["pool(query, *maps)", "pool_quantile(query, *maps)", "pool_cdf(query, *maps, y=0.1)"])
-def test_memory_maps_are_not_brought_into_memory(what, tmp_path, generator):
+def test_memory_maps_are_not_brought_into_memory(tmp_path, generator):
     rows = 12_000_000  # 275 MiB of keys and values
     for name, shape in (("key", (rows, 2)), ("value", (rows,))):
         array = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float64, shape)
         for start in range(0, rows, 1_000_000):
             array[start : start + 1_000_000] = generator.random((1_000_000, *shape[1:]))
         del array
-    script = f"""
+    script = """
 import re, threading, time
 import numpy as np
 from kernpool import pool, pool_cdf, pool_quantile
@@ -142,10 +141,11 @@ from kernpool import pool, pool_cdf, pool_quantile
 def anonymous(name):  # pages of files are not counted: the system takes them back
     return int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 
-query, small = np.full((3, 2), 0.5), (np.zeros((9, 2)), np.ones(9))
-for function in (pool, pool_quantile):
-    function(query, *small)
-pool_cdf(query, *small, y=0.1)
+def ask(*pairs):
+    for function, options in ((pool, {}), (pool_quantile, {}), (pool_cdf, {"y": 0.1})):
+        function(np.full((3, 2), 0.5), *pairs, **options)
+
+ask(np.zeros((9, 2)), np.ones(9))  # what is loaded for it stays
 maps = [np.load(name, mmap_mode="r") for name in ("key.npy", "value.npy")]
 most, done = [anonymous("RssAnon")], []
 def watch():
@@ -154,7 +154,7 @@ def watch():
         time.sleep(0.002)
 thread = threading.Thread(target=watch)
 thread.start()
-{what}
+ask(*maps)
 done.append(True)
 thread.join()
 print(max(most) - most[0])

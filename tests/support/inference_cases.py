@@ -11,6 +11,7 @@ from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.dense_inference import Dense
 
 GOLDEN, ROOT2 = 0.6180339887498949, 0.41421356237309515
+NAMES = ("center", "lower", "upper", "standard_error", "df")
 PLACES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 
 

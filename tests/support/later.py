@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 LATER = {
     "algorithms": ("fourier/test_nufft", "sweep/test_cells",
                    "sweep/test_gradients", "test_tol", "test_verification", "tree/test_narrow"),
-    "bandwidth": ("test_all_pairs", "test_dense_minimum", "test_groups", "test_leverage", "test_log_loss",
+    "bandwidth": ("test_all_pairs", "test_groups", "test_leverage", "test_log_loss",
                   "test_plugin", "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
     "cli": ("test_chunked", "test_compare", "test_expectation", "test_groups", "test_testing"),
     "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back",
@@ -29,9 +29,8 @@ LATER = {
                    "test_extrapolate", "test_groups", "test_mixed", "test_prediction_shift", "test_rank_warnings",
                    "test_search_sample"),
     "inference": ("test_bootstrap", "test_clusters", "test_columns", "test_curves", "test_draws",
-                  "test_isolated_rows", "test_monotonicity", "test_multiplier", "test_overlap",
-                  "test_places_without_knowledge", "test_probabilities", "test_quadratic", "test_remembered",
-                  "test_row_diagnostics", "test_specification", "test_summary"),
+                  "test_hypothesis_tests", "test_monotonicity", "test_places_without_knowledge", "test_probabilities",
+                  "test_remembered", "test_row_diagnostics", "test_specification", "test_summary"),
     "pooling": ("test_groups", "test_memory_maps"),
     "torch": ("test_beside_pool", "test_memory", "test_operator", "test_similarities", "test_streams"),
 }  # fmt: skip

@@ -1,5 +1,7 @@
 """Bandwidth searches and their criteria, with options by name."""
 
+import numpy as np
+
 from kernpool import bandwidth
 from kernpool.bandwidth import CRITERIA, LOG_LOSS, SearchOptions, TrainingRows
 from kernpool.bandwidth.search.objective import Objective
@@ -35,3 +37,12 @@ def objective_of(rows, criterion="loo", *, categories=NO_CATEGORIES, penalty=Non
 def gradient_of(objective, at):
     """Slopes of the logarithm of the penalised mean square."""
     return 2.0 * objective.jacobian(at).T @ at.residual.ravel() / at.penalised
+
+
+def check_derivatives(objective, theta, tolerance=1e-6, step=1e-4):
+    """Compare slopes of residuals with differences over five points."""
+    jacobian = objective.jacobian(objective.evaluate(theta))
+    for a, shift in enumerate(step * np.eye(len(theta))):
+        near, far = ([objective.evaluate(theta + k * sign * shift).residual for sign in (1, -1)] for k in (1, 2))
+        slope = (8 * (near[0] - near[1]) - (far[0] - far[1])).ravel() / (12 * step)
+        np.testing.assert_allclose(jacobian[:, a], slope, atol=tolerance * np.abs(slope).max())

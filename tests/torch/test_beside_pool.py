@@ -7,7 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool import EmptyWindowWarning, pool
+from kernpool import EmptyWindowWarning, get_kernel, pool
+from kernpool.kernels import BUILT_IN
 from kernpool.torch import (
     AdditiveSimilarity,
     AttentionPooling,
@@ -57,24 +58,42 @@ def pooled_by(route, tensors, similarity, monkeypatch, **conditions):
 def test_a_key_or_query_that_is_no_number_makes_nan(name, route, wrong, monkeypatch):
     """At least of the queries that see it, at most of its sequence; and every way to pool agrees."""
     similarity = SIMILARITIES[name]()
-    for place in ("key", "query"):
+    for place in ("key", "query", "value"):
         query, key, value = make(2)
-        (key if place == "key" else query)[0, 3, 1] = wrong
+        {"key": key, "query": query, "value": value}[place][0, 3, 1] = wrong
         found = pooled_by(route, (query, key, value), similarity, monkeypatch)
-        seeing = slice(None) if place == "key" else slice(3, 4)
-        assert torch.isnan(found[0, seeing]).all(), place
+        seeing = slice(3, 4) if place == "query" else slice(None)
+        if place == "value":
+            assert not torch.isfinite(found[0, :, 1]).any()
+        else:
+            assert torch.isnan(found[0, seeing]).all(), place
         assert torch.isfinite(found[1]).all(), place
 
 
 @pytest.mark.parametrize(("name", "route"), WAYS)
-def test_infinite_padding_takes_no_part(name, route, monkeypatch):
+@pytest.mark.parametrize("condition", ["mask", "lengths", "causal"])
+def test_what_takes_no_part_may_be_anything(name, route, condition, monkeypatch):
+    """Keys that no query sees, and queries that see no key; gradients are finite, too."""
     similarity, (query, key, value) = SIMILARITIES[name](), make(2)
+    if (route, condition) == ("fused", "lengths") and name in ("dot product", "bilinear"):
+        pytest.skip("torch's own attention knows no lengths")
     seen = torch.ones(2, 5, 6, dtype=torch.bool)
-    seen[0, :, 3], seen[1, 2] = False, False
-    expected = attention_pool(query, key, value, seen, similarity=similarity, algorithm="dense")
-    key[0, 3], query[1, 2] = torch.inf, -torch.inf
-    found = pooled_by(route, (query, key, value), similarity, monkeypatch, attn_mask=seen)
+    seen[0, :, 3:], seen[1, 2] = False, False
+    conditions = {
+        "mask": {"attn_mask": seen},
+        "lengths": {"valid_lens": torch.tensor([[3] * 5, [6, 6, 0, 6, 6]])},
+        "causal": {"is_causal": True},
+    }[condition]
+    hidden = [key[:, 5], value[:, 5]] if condition == "causal" else [key[0, 3:], value[0, 3:], query[1, 2]]
+    expected = attention_pool(query, key, value, similarity=similarity, algorithm="dense", **conditions)
+    for tensor, wrong in zip(hidden, (torch.inf, torch.nan, -torch.inf), strict=False):
+        tensor[:] = wrong
+    tensors = [tensor.requires_grad_() for tensor in (query, key, value)]
+    found = pooled_by(route, tensors, similarity, monkeypatch, **conditions)
     torch.testing.assert_close(found, expected)
+    found.sum().backward()
+    maps = similarity.parameters() if route != "fused" else ()  # which map padding as well, to infinity
+    assert all(torch.isfinite(each.grad).all() for each in (*tensors, *maps))
 
 
 def test_pool_refuses_what_is_no_number():
@@ -86,35 +105,23 @@ def test_pool_refuses_what_is_no_number():
 
 
 @pytest.mark.parametrize("algorithm", ["dense", "fused"])
-def test_empty_windows(algorithm):
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kernel", [name for name in BUILT_IN if get_kernel(name).is_compact])
+def test_empty_windows(kernel, masked, algorithm):
     """NaN and a warning there, zero with a gradient of zero here; `empty="zero"` is what the layers do."""
     query, key, value = np.array([[0.1], [9.0]]), np.array([[0.0], [0.5]]), np.array([[3.0], [5.0]])
-    options = {"kernel": "epanechnikov", "bandwidth": 1.0}
+    mask = np.array([[True, False], [True, True]]) if masked else None
+    options = {"kernel": kernel, "bandwidth": 1.0, "attn_mask": mask}
     with pytest.warns(EmptyWindowWarning):
         by_pool = pool(query, key, value, **options)
     assert np.isnan(by_pool[1]).all()
     tensors = [torch.tensor(array, requires_grad=True) for array in (query, key, value)]
-    similarity = KernelSimilarity("epanechnikov", 1.0, dtype=torch.float64)
-    by_layer = attention_pool(*tensors, similarity=similarity, algorithm=algorithm)
+    similarity, mask = KernelSimilarity(kernel, dtype=torch.float64), None if mask is None else torch.tensor(mask)
+    by_layer = attention_pool(*tensors, mask, similarity=similarity, algorithm=algorithm)
     np.testing.assert_allclose(by_layer.detach(), pool(query, key, value, empty="zero", **options), rtol=1e-12)
+    assert by_layer[1] == 0
     by_layer[1].sum().backward()
     assert not any(tensor.grad.any() for tensor in (*tensors, similarity.log_bandwidth))
-
-
-@pytest.mark.parametrize("algorithm", ["auto", "dense", "fused"])
-def test_nothing_to_pool(algorithm):
-    """Errors there; here no queries are no rows, no keys are zeros, and without columns all keys are alike."""
-    shapes = {"queries": ((0, 1), (2, 1), (2, 1)), "keys": ((2, 1), (0, 1), (0, 1))}
-    shapes |= {"columns": ((2, 0), (3, 0), (3, 1))}
-    expected = {"queries": np.empty((0, 1)), "keys": np.zeros((2, 1)), "columns": np.ones((2, 1))}
-    for what, of in shapes.items():
-        arrays = [np.ones(shape) for shape in of]
-        with pytest.raises(ValueError, match="is empty"):
-            pool(*arrays)
-        tensors = [torch.tensor(array) for array in arrays]
-        for similarity in (GaussianSimilarity(dtype=torch.float64), DotProductSimilarity()):
-            found = attention_pool(*tensors, similarity=similarity, algorithm=algorithm)
-            np.testing.assert_array_equal(found.detach(), expected[what])
 
 
 def table_in(docstring):

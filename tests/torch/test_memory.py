@@ -176,24 +176,10 @@ def test_state_within_a_larger_module_and_a_smaller_capacity(rows):
     assert set(state) == names
 
 
-def test_state_that_does_not_fit_changes_nothing(rows):
-    memory = made()
-    memory.append(*rows)
-    wide = KeyValueMemory(3, 1, pooling=AttentionPooling(gaussian()), dtype=torch.float64)
-    with pytest.raises(RuntimeError, match=r"key must have shape \(rows, 2\), got \(0, 3\)"):
-        memory.load_state_dict(wide.state_dict())
-    incomplete = made().state_dict()
-    del incomplete["position"]
-    with pytest.raises(RuntimeError, match=r'Missing key.*"position"'):
-        memory.load_state_dict(incomplete)
-    assert torch.equal(memory.key, rows[0])
-    with pytest.raises(RuntimeError, match=r'Unexpected key.*"other"'):
-        memory.load_state_dict(made().state_dict() | {"other": torch.zeros(1)})
-
-
 def changed(state, **changes):
-    """Return a state with some entries changed: those of a name by a function of its tensor."""
-    return {name: changes[name](tensor.clone()) if name in changes else tensor for name, tensor in state.items()}
+    """Return a state with some entries changed by a function of their tensor, or left out (None)."""
+    new = {name: change and change(state[name].clone()) for name, change in changes.items()}
+    return {name: tensor for name, tensor in (state | new).items() if tensor is not None}
 
 
 @pytest.mark.parametrize(
@@ -217,6 +203,8 @@ def changed(state, **changes):
         ({"appended": lambda _: torch.tensor(torch.nan)}, "appended must hold integers"),
         ({"appended": lambda _: torch.tensor([50, 50])}, "be one number"),
         ({"key": lambda rows: rows.to_sparse()}, "key must be a dense tensor"),
+        ({"key": lambda rows: rows[:, :1]}, r"key must have shape \(rows, 2\), got \(50, 1\)"),
+        ({"position": None}, r'Missing key.*"position"'),
     ],
 )
 def test_a_state_is_refused_that_no_appending_leaves(changes, message, rows, query):
@@ -236,6 +224,11 @@ def test_a_state_is_refused_that_a_lower_precision_makes_infinite(rows):
     with pytest.raises(RuntimeError, match="key holds NaN or infinity"):
         memory.load_state_dict(saved.state_dict(), strict=False)
     assert len(memory) == 0
+
+
+def test_entries_of_another_module_are_told():
+    with pytest.raises(RuntimeError, match=r'Unexpected key.*"other"'):
+        made().load_state_dict(made().state_dict() | {"other": torch.zeros(1)})
 
 
 def test_a_state_after_forgetting_loads(rows):

@@ -8,8 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool import choose, pool
-from kernpool.kernels import BUILT_IN
+from kernpool import choose
 from kernpool.torch import GaussianSimilarity, attention_pool
 from kernpool.torch.algorithms import pool_sequences
 from kernpool.torch.cpu_operator import pool_pairs
@@ -38,27 +37,6 @@ def make_masks(generator, rows, keys, batch):
     }
 
 
-@pytest.mark.parametrize("which", ["none", "one length", "lengths", "mask", "shared mask", "both"])
-@pytest.mark.parametrize("kernel", BUILT_IN)
-def test_the_numbers_of_pool(kernel, which, generator):
-    query, key, value = make(generator, 3)
-    counts, mask = make_masks(generator, 7, 11, 3)[which]
-    found = pool_sequences(query, key, value, torch.tensor(0.8, dtype=torch.float64), mask, counts, kernel=kernel)
-    table = np.ones((3, 7, 11), dtype=bool) if mask is None else np.broadcast_to(mask.numpy(), (3, 7, 11)).copy()
-    if counts is not None:
-        table &= np.arange(11) < counts.numpy()[:, :, None]
-    expected = pool(
-        query.numpy(), key.numpy(), value.numpy(), kernel=kernel, bandwidth=1 / 0.8, attn_mask=table, empty="zero"
-    )
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-12)
-    narrow = [tensor.float() for tensor in (query, key, value)]
-    found = pool_sequences(*narrow, torch.tensor(0.8), mask, counts, kernel=kernel)
-    assert found.dtype == torch.float32
-    same_side = kernel != "boxcar"  # rounding to float32 moves keys over an edge where the kernel jumps
-    if same_side:
-        np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=2e-5)
-
-
 # Of planes without a mask only: few keys determine no slope, and ranks jump.
 @pytest.mark.covering
 @pytest.mark.parametrize(
@@ -73,33 +51,6 @@ def test_gradients(kernel, case, generator):
     assert torch.autograd.gradcheck(
         lambda *tensors: pool_sequences(*tensors, mask, counts, kernel=kernel, degree=degree), inputs, rtol=1e-5
     )
-
-
-@pytest.mark.parametrize(("columns", "offset"), [(1, 0.0), (3, 100.0), (20, 0.0), (20, 100.0)])
-def test_gradients_are_those_of_the_dense_layer(columns, offset, generator):
-    """On a problem large enough for compiled loops, with queries that are the keys."""
-    rows = 1100 if columns == 3 else 400
-    x = torch.tensor(generator.normal(size=(rows, columns)) + offset)
-    y = torch.tensor(generator.normal(size=(rows, 2)))
-    similarity = GaussianSimilarity(0.4 * columns**0.5, dtype=torch.float64)
-
-    def gradients(pooled_of):
-        x_now, y_now = x.clone().requires_grad_(), y.clone().requires_grad_()
-        similarity.zero_grad()
-        pooled = pooled_of(x_now, y_now)
-        torch.sum(pooled**2).backward()
-        return pooled, x_now.grad, y_now.grad, similarity.log_bandwidth.grad.clone()
-
-    dense = gradients(
-        lambda x, y: attention_pool(x, x, y, similarity=similarity, exclude_self=True, return_weights=True)[0]
-    )
-    fused = gradients(
-        lambda x, y: pool_sequences(
-            x, x, y, similarity.inverse_bandwidth, None, None, kernel="gaussian", exclude_self=True
-        )
-    )
-    for one, other in zip(dense, fused, strict=True):
-        np.testing.assert_allclose(other.detach(), one.detach(), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.slow
@@ -124,46 +75,6 @@ def test_second_derivatives_are_refused_and_say_where_they_are(generator):
     (first,) = torch.autograd.grad(pooled.square().sum(), inputs[:1], create_graph=True)
     with pytest.raises(NotImplementedError, match="dense"):
         first.sum().backward()
-
-
-def test_padding_may_hold_anything(generator):
-    query, key, value = make(generator, 2)
-    counts = torch.tensor([[6] * 7, [0] * 7])
-    clean = pool_sequences(query, key, value, torch.tensor(1.0), None, counts, kernel="gaussian")
-    mask = torch.ones(2, 7, 11, dtype=torch.bool)
-    mask[:, :, 6:] = False
-    mask[1] = False
-    for tensor in (key, value):
-        tensor[0, 6:], tensor[1] = torch.nan, torch.inf
-    query[1] = torch.nan
-    for options in ((None, counts), (mask, None)):
-        inputs = [tensor.clone().requires_grad_() for tensor in (query, key, value)]
-        pooled = pool_sequences(*inputs, torch.tensor(1.0), *options, kernel="gaussian")
-        np.testing.assert_allclose(pooled.detach(), clean, rtol=0, atol=1e-14)
-        pooled.sum().backward()
-        assert all(torch.isfinite(tensor.grad).all() for tensor in inputs)
-        assert not inputs[0].grad[1].any()
-
-
-def test_numbers_that_are_none_come_out_as_none(generator):
-    query, key, value = make(generator, 2)
-    value[0, 3] = torch.nan
-    pooled = pool_sequences(query, key, value, torch.tensor(1.0), None, None, kernel="gaussian")
-    assert torch.isnan(pooled[0]).all()
-    assert torch.isfinite(pooled[1]).all()
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplace"])
-@pytest.mark.parametrize("inverse", [0.0, 1e-200, -2.0, 1e200])
-def test_widths_that_training_drives_away(kernel, inverse, generator):
-    inputs = [tensor.requires_grad_() for tensor in make(generator)]
-    width = torch.tensor(inverse, dtype=torch.float64, requires_grad=True)
-    pooled = pool_sequences(*inputs, width, None, None, kernel=kernel)
-    pooled.sum().backward()
-    assert torch.isfinite(pooled).all()
-    assert all(torch.isfinite(tensor.grad).all() for tensor in (*inputs, width))
-    if abs(inverse) < 1e-100:
-        np.testing.assert_allclose(pooled.detach(), inputs[2].detach().mean(dim=0).expand(7, 2))
 
 
 @pytest.mark.slow

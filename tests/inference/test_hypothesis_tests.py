@@ -1,0 +1,87 @@
+"""What all hypothesis tests share: weights are repeated rows, units, order, threads, progress, and what is refused."""
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, compare_curves, monotonicity_test, specification_test
+from kernpool.execution import report_progress
+
+SIGNIFICANCE = ["residual", "gradient"]
+NAMES = [*SIGNIFICANCE, "specification", "equal", "parallel", "increasing", "decreasing"]
+H = np.array([0.2, 0.4])
+
+
+def rows(n=60, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.uniform(size=(n, 2))
+    return X, np.sin(6 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.2 * random.normal(size=n), np.arange(n) % 2
+
+
+def ask(name, X, y, group, weight=None, h=H, n_resamples=49, **options):
+    """Do a test by its name, of the first column where there is but one."""
+    options["n_resamples"] = n_resamples
+    if name in SIGNIFICANCE:
+        model = LocalLinearRegressor(bandwidth=h, n_jobs=options.pop("n_jobs", None)).fit(X, y, weight)
+        return model.significance_test(1, method=name, **options)
+    options["sample_weight"] = weight
+    if name == "specification":
+        return specification_test(X, y, bandwidth=h, **options)
+    options["bandwidth"] = None if h is None else h[0]
+    if name in ("equal", "parallel"):
+        return compare_curves(X[:, 0], y, group, null=name, **options)
+    return monotonicity_test(X[:, 0], y, name, **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+def test_a_weight_of_three_is_three_equal_rows(name):
+    X, y, group = rows()
+    # Where most rows are repeated, each predicts its equal, and leave-one-out finds fits through every row.
+    weight = np.where(np.arange(60) % 8, 1, 3) * (np.arange(60) != 5)
+    one, many = ask(name, X, y, group, weight), ask(name, *(np.repeat(a, weight, axis=0) for a in (X, y, group)))
+    np.testing.assert_allclose([one.statistic, *one.resampled], [many.statistic, *many.resampled], rtol=1e-12)
+    assert one.p_value == many.p_value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_units_and_the_order_of_rows_do_not_matter(name):
+    """At the bandwidths that tests find themselves, too."""
+    X, y, group = rows()
+    scale, labels = np.array([100.0, 0.1]), np.array(["second", "first"])[group]
+    moved = {"increasing": "decreasing", "decreasing": "increasing"}.get(name, name), scale * X + 5.0, 7.0 - 1e3 * y
+    for h in (H, None)[: 1 + (name not in SIGNIFICANCE)]:
+        one, other = ask(name, X, y, group, h=h), ask(*moved, labels, h=None if h is None else scale * h)
+        np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-5)
+        np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-5, atol=1e-6)
+        assert one.p_value == other.p_value
+    order, one = np.random.default_rng(0).permutation(60), ask(name, X, y, group, n_resamples=1)
+    shuffled = ask(name, X[order], y[order], group[order], n_resamples=1)
+    np.testing.assert_allclose(shuffled.statistic, one.statistic, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_for_any_number_of_threads(name):
+    sample = rows(1500 if name in SIGNIFICANCE else 3000)
+    one, other = (ask(name, *sample, n_resamples=9, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal([one.statistic, *one.resampled], [other.statistic, *other.resampled])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_progress_interruption_and_what_is_refused(name):
+    seen = []
+    with report_progress(lambda *counts: seen.append(counts)):
+        ask(name, *rows(), n_resamples=130)
+    assert seen[-3:] == [(64, 130), (128, 130), (130, 130)]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with report_progress(stop), pytest.raises(KeyboardInterrupt):
+        ask(name, *rows())
+    for options, message in (
+        *(({"n_resamples": wrong}, "n_resamples must be a positive integer") for wrong in (0, -1, 9.5)),
+        *(({"random_state": wrong}, "random_state must be an integer from 0 on") for wrong in ("a", 1.5, [1, 2])),
+        ({"weight": np.full(60, 2.5)}, r"must be whole numbers, got 2\.5; round them"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask(name, *rows(), **options)
