@@ -152,7 +152,7 @@ def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _option
         lines[:] = [FOREIGN.sub(lambda found: f"``{found[1].lstrip('~')}``", line) for line in lines]
 
 
-AS_IN = re.compile(r" +As in `(\w+)`\.")
+AS_IN = re.compile(r" +As in `(NadarayaWatsonRegressor|LearnedPoolingRegressor)`\.")
 
 
 def written_out(_app: Any, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
@@ -171,8 +171,9 @@ def written_out(_app: Any, what: str, _name: str, _thing: Any, _options: Any, li
 @cache
 def _entries(class_name: str) -> dict[str, tuple[str, list[str]]]:
     """Return the kind and description of each parameter and attribute of a public class."""
-    import kernpool
     from numpydoc.docscrape import NumpyDocString
+
+    import kernpool
 
     doc = NumpyDocString(inspect.getdoc(getattr(kernpool, class_name)) or "")
     return {

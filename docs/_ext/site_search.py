@@ -1,4 +1,4 @@
-"""Search: decisions, benchmarks and changes are left out, and what tells how to do something comes before the reference.
+"""Search: decisions, benchmarks and changes are left out, and guides come before the reference.
 
 `search_scorer.js` has the weights; words that readers use and a page does not are its ``keywords``.
 """

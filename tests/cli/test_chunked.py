@@ -14,8 +14,9 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
 from kernpool.cli import main
-from kernpool.cli.terminal import bar, parse_memory
+from kernpool.cli.terminal import parse_memory
 from kernpool.data.chunks.base import FEWEST_ROWS
+from kernpool.execution.notices import bar
 from kernpool.pooling import Recipe
 from tests.support.parquet import write_parquet
 

@@ -166,7 +166,9 @@ def test_searches_find_their_page_first(browser):  # noqa: F811  # a fixture
         page = context.new_page()
         for query, expected in QUERIES.items():
             page.goto(f"{(BUILT / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
-            page.wait_for_function("document.querySelector('.search-summary')?.textContent.match(/\\d/)", timeout=20_000)
+            page.wait_for_function(
+                "document.querySelector('.search-summary')?.textContent.match(/\\d/)", timeout=20_000
+            )
             first = page.locator("ul.search li a").first
             found = first.get_attribute("href", timeout=5000) if first.count() else ""
             if found.partition(".html")[0] != expected:

@@ -22,9 +22,10 @@ from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
 from kernpool.cli.tables import TrainingTable, training_rows
-from kernpool.cli.terminal import UsageError, need_output, print_json, progress_bar
+from kernpool.cli.terminal import UsageError, need_output, print_json
 from kernpool.data import MixedTable, TableError, Times
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.execution.notices import progress_bar
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.execution.text_table import columns_of_text
 from kernpool.execution.threads import resolve_n_jobs

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from kernpool.cli.fit import build_model, fit_rows
 from kernpool.cli.tables import TrainingTable
-from kernpool.cli.terminal import UsageError, bar, given, is_terminal, print_json, say
+from kernpool.cli.terminal import UsageError, given, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import load_model
+from kernpool.execution.notices import bar, is_terminal
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 from kernpool.explorer.server import ExplorerServer, serve

@@ -19,7 +19,6 @@ from kernpool.cli.terminal import (
     need_output,
     parse_numbers,
     print_json,
-    progress_bar,
     say,
 )
 from kernpool.data import MixedTable
@@ -29,6 +28,7 @@ from kernpool.displays import PartialDisplay, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.persistence import save_model
+from kernpool.execution.notices import progress_bar
 from kernpool.execution.text_table import lines_of
 from kernpool.pooling import choose
 

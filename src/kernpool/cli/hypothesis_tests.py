@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from kernpool.cli.info import need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
-from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, progress_bar, say_notes
+from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say_notes
 from kernpool.data import TableError, unreadable
 from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import load_model
+from kernpool.execution.notices import progress_bar
 from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
 from kernpool.tables.table import Advice
 

@@ -8,10 +8,12 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 
 from kernpool.cli.options import COMMANDS, build_parser
 from kernpool.cli.terminal import UsageError, describe, in_options, json_line, name_columns, say
+from kernpool.execution.notices import silence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run = getattr(import_module(f"kernpool.cli.{module}"), function)
             if hasattr(options, "force"):
                 import_module("kernpool.cli.tables").refuse_inputs_as_outputs(options)
-            run(options)
+            with silence() if vars(options).get("quiet") or options.json else nullcontext():
+                run(options)
     except KeyboardInterrupt:
         text = "interrupted; nothing was written"
         say(json_line("error", text, options.command, 130) if options.json else text)

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns, refuse_conflicts
 from kernpool.cli.tables import beside_inputs, query_chunks, query_rows, records_of
-from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, progress_bar, say, say_notes
+from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import pool_at
@@ -20,6 +20,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.persistence import load_model
 from kernpool.estimators.regressors import KernelRegressor
+from kernpool.execution.notices import progress_bar
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.tables.file_formats import row_writer, write_table
 from kernpool.tables.table import table_format

@@ -8,7 +8,8 @@ import sys
 from importlib import import_module
 
 from kernpool.cli.options import build_parser
-from kernpool.cli.terminal import UsageError, bar, is_terminal, need_output, print_json, say, split_names
+from kernpool.cli.terminal import UsageError, need_output, print_json, say, split_names
+from kernpool.execution.notices import bar, is_terminal
 
 
 def run_compile(options: argparse.Namespace) -> None:

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.terminal import UsageError, parse_memory, progress_bar, say_notes, split_names
+from kernpool.cli.terminal import UsageError, parse_memory, say_notes, split_names
 from kernpool.data import MISSING, TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words, unreadable
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.model_format import ModelFileError, files_of, read_header, referred_files
 from kernpool.data.number_parsing import as_objects, is_blank, is_boolean, is_code, is_string, is_time, time_words
+from kernpool.execution.notices import progress_bar
 from kernpool.tables import column_types
 from kernpool.tables.file_formats import input_format, read_table
 from kernpool.tables.table import Advice, Table, or_a_value, table_format

@@ -1,6 +1,6 @@
-"""Messages, progress bar, argument parser and results as JSON of the command line.
+"""Messages, argument parser and results as JSON of the command line.
 
-Messages and progress go to standard error; errors can be lines of JSON. Messages of the library are given in the words
+Messages go to standard error; errors can be lines of JSON. Messages of the library are given in the words
 of the command line: options for arguments, names of columns for their numbers.
 """
 
@@ -12,14 +12,10 @@ import json
 import math
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
-WIDTH = 30  # of a bar
 STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd/0", "/proc/self/fd/1")
 
 
@@ -31,11 +27,6 @@ def say(text: str) -> None:
     """Print a message to standard error."""
     if sys.stderr is not None:  # closed; print would take standard output instead
         print(text, file=sys.stderr, flush=True)
-
-
-def is_terminal() -> bool:
-    """Return whether standard error is a terminal."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def stream_name(name: str) -> str:
@@ -64,73 +55,6 @@ def need_output(remedy: str) -> None:
     """
     if sys.stdout is None:
         raise OSError(f"standard output is closed, so there is nowhere to write to; {remedy}")
-
-
-@contextmanager
-def progress_bar(what: str, quiet: bool, unit: str = "rows") -> Iterator[None]:
-    """Show a progress bar on a terminal during the `with` block, once the block has taken `PATIENCE` seconds.
-
-    It shows then even at 0 %.
-    """
-    if quiet or not is_terminal():
-        yield
-        return
-    from threading import Timer
-
-    from kernpool.execution.progress import report_progress
-
-    begin = Timer(PATIENCE, draw, [f"{what} [{'.' * WIDTH}] {0:4.0%}"])
-    begin.daemon = True
-    begin.start()
-    with report_progress(bar(what, unit=unit)):
-        try:
-            yield
-        finally:
-            begin.cancel()
-            begin.join()
-            draw("")
-
-
-def draw(line: str) -> None:
-    """Replace the text of the current line of the terminal."""
-    sys.stderr.write(f"\r\033[K{line}")
-    sys.stderr.flush()
-
-
-def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[int, int], None]:
-    """Return a progress callback that draws a bar with the amount done, the total amount and the remaining time."""
-    patience = PATIENCE if patience is None else patience
-    started = shown = time.monotonic()
-    before = 0.0
-
-    def listener(done: int, total: int) -> None:
-        nonlocal shown, started, before
-        now, share = time.monotonic(), done / total
-        if share < before:  # another piece of work has begun: its time is measured anew
-            started = now
-        before = share
-        if now - started < patience or now - shown < INTERVAL:
-            return
-        shown = now
-        left = (now - started) * (1 - share) / share if share else 0.0
-        full = round(WIDTH * share)
-        count = f" {done:,} of {total:,} {unit}," if unit else ""
-        draw(f"{what} [{'#' * full}{'.' * (WIDTH - full)}] {share:4.0%},{count} {duration(left)} left")
-
-    return listener
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in seconds as text, such as 1 min 40 s.
-
-    Examples
-    --------
-    >>> duration(8.4), duration(100), duration(7300)
-    ('8 s', '1 min 40 s', '2 h 1 min')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def json_line(what: str, text: str, command: str, code: int | None = None) -> str:

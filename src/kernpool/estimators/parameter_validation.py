@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.rank_transform import check_scale, is_column
 from kernpool.estimators.extrapolation import POLICIES
 from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
+from kernpool.execution.notices import bar_of_long_fits
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
@@ -288,12 +290,17 @@ class NamedCalls:
 
 
 def _named(function: FunctionType) -> Callable[..., Any]:
-    """Wrap a method so that calls with wrong arguments raise a TypeError that names the class of the object."""
+    """Wrap a method so that calls with wrong arguments raise a TypeError that names the class of the object.
+
+    `fit` shows a progress bar if it takes long.
+    """
+    waiting = bar_of_long_fits if function.__name__ == "fit" else nullcontext
 
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            with np.errstate(under="ignore"):  # as `kernpool.execution.warnings.underflow_is_zero`
+            # as `kernpool.execution.warnings.underflow_is_zero`
+            with waiting(), np.errstate(under="ignore"):
                 return function(self, *arguments, **keywords)
         except TypeError as error:
             trace = error.__traceback__

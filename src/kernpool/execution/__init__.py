@@ -2,8 +2,8 @@
 
 Read `threads.py` first: blocks of work on Python threads, with results that do not depend on their number.
 `compilation.py` compiles the loops and caches them on disk, `vector_width.py` detects the vector width, `progress.py`
-reports progress, `warnings.py` attributes warnings to the calling line, `error_messages.py` has parts of error
-messages, and `text_table.py` formats numbers in printed results.
+reports progress, `notices.py` shows it where it takes long, `warnings.py` attributes warnings to the calling line,
+`error_messages.py` has parts of error messages, and `text_table.py` formats numbers in printed results.
 """
 
 from kernpool.execution.progress import report_progress

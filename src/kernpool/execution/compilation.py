@@ -28,6 +28,8 @@ from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic, overload
 
+from kernpool.execution.notices import CompileNotice
+
 DIGEST_SIZE = hashlib.sha256().digest_size
 
 
@@ -166,6 +168,7 @@ def interrupts_deferred() -> Iterator[None]:
             handler(*received[0])
 
 
+NOTICE = CompileNotice()
 _SOURCES = digest_of(compiled_sources(PACKAGE))
 _FLAGS = {"contract", "reassoc", "arcp", "nsz"}
 
@@ -189,7 +192,7 @@ def _compile(function: Function, flags: set[str] | bool, **options: Any) -> Func
     with suppress(RuntimeError):  # no writable place for the cache: compile in every process instead of failing
         compiled._cache = LoopCache(function)
     # What Numba calls for arguments of types that it has not compiled the loop for.
-    compiled._compile_for_args = interrupts_deferred()(compiled._compile_for_args)
+    compiled._compile_for_args = NOTICE.watch()(interrupts_deferred()(compiled._compile_for_args))
     return cast(Function, compiled)
 
 
