@@ -32,11 +32,7 @@ FULL_UPPER = [
 
 
 @pytest.mark.parametrize(
-    ("method", "lower", "upper"),
-    [
-        ("jackknife+", MAPIE_LOWER, MAPIE_UPPER),
-        ("full", FULL_LOWER, FULL_UPPER),
-    ],
+    ("method", "lower", "upper"), [("jackknife+", MAPIE_LOWER, MAPIE_UPPER), ("full", FULL_LOWER, FULL_UPPER)]
 )
 def test_intervals_are_those_of_other_programs(method, lower, upper):
     x, y = bend()

@@ -68,11 +68,7 @@ def test_full_is_of_models_with_the_new_row(model, seed):
             np.array(
                 [
                     predicted(
-                        model,
-                        np.vstack([X[rows != i], q[place]]),
-                        np.append(y[rows != i], new),
-                        X[i : i + 1],
-                        options,
+                        model, np.vstack([X[rows != i], q[place]]), np.append(y[rows != i], new), X[i : i + 1], options
                     )[0]
                     for i in rows
                 ]
