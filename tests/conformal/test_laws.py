@@ -14,7 +14,6 @@ from tests.support.dense_conformal import ranks
 
 MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 OF_TRAINING = ["adaptive", "full", "jackknife+", "cv+", "cqr", "localized"]
-OTHERS = ("split", "adaptive")
 PLACES = np.array([[0.05], [0.4], [0.75], [1.2]])
 
 
@@ -147,11 +146,12 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
     assert found.lower[0] < found.center[0] < found.upper[0]
 
 
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", ["full", "jackknife+", "adaptive", "cqr"])
-def test_rows_alone_in_their_window_have_infinite_scores(method):
+def test_rows_alone_in_their_window_have_infinite_scores(method, model):
     X, y, _ = rows(30)
     X[:4] = [[10.0], [20.0], [30.0], [40.0]]
-    fitted = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.5, empty="nan").fit(X, y)
+    fitted = model(kernel="epanechnikov", bandwidth=0.5, empty="nan").fit(X, y)
     assert np.isfinite(ends(fitted, method, [[0.5]], level=0.8)).all()  # at most 6 of 30 may be outside
     with pytest.warns(InferenceWarning, match="1 of 1 prediction intervals"):
         assert np.isinf(ends(fitted, method, [[0.5]], level=0.9)).all()
@@ -214,12 +214,3 @@ def test_a_row_that_has_most_of_a_window_is_summed_again():
     k_low, k_up = ranks(0.5, 24)
     assert low[0] == pytest.approx(np.sort(fits - residual)[k_low - 1], abs=1e-9)
     assert high[0] == pytest.approx(np.sort(fits + residual)[k_up - 1], abs=1e-9)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_calibration_rows_as_they_are_do_not_change_the_center(name):
-    X, y, _ = rows()
-    fitted = LocalLinearRegressor(bandwidth=0.15).fit(X[:20], y[:20])
-    found = fitted.prediction_interval(PLACES, method=name, X_calibration=X[20:], y_calibration=y[20:])
-    np.testing.assert_array_equal(found.center, fitted.predict(PLACES))
-    assert found.n_calibration == 20.0

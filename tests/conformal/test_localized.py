@@ -140,26 +140,16 @@ def frames(kind, n=160, seed=2, levels=("a", "b", "c")):
     return frame, outputs, g
 
 
+@pytest.mark.parametrize("smoothing", [0.3, 0.0])
 @pytest.mark.parametrize("kind", ["unordered", "ordered"])
-def test_levels_are_weighed(kind):
+def test_levels_are_weighed(kind, smoothing):
     """Rows of the table of an ordered kernel have different sums: the density of a row is one over all levels."""
     frame, outputs, _ = frames(kind)
     X, other, new = frame(160), frame(140), frame(40)
-    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=[0.3]).fit(X, outputs(X))
+    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=[smoothing]).fit(X, outputs(X))
     kernel = get_categorical_kernel(FRAME_KERNELS[kind])
-    setting = setting_of(model, new, calibration=(other, outputs(other)))
-    (table,) = setting.smoother.categories.factors(
-        setting.places.code[:0], setting.places.code[:0], setting.smoother.smoothing
-    ).tables
-    np.testing.assert_allclose(table, kernel.table(np.arange(3.0) if kernel.ordered else 3, 0.3))
-    check(model, setting, (table,))
-
-
-def test_levels_apart_stay_apart():
-    frame, outputs, _ = frames("unordered")
-    X, new = frame(160), frame(40)
-    model = NadarayaWatsonRegressor(bandwidth=0.2, smoothing=[0.0]).fit(X, outputs(X))
-    check(model, setting_of(model, new), (np.eye(3),))
+    table = kernel.table(np.arange(3.0) if kernel.ordered else 3, smoothing)
+    check(model, setting_of(model, new, calibration=(other, outputs(other))), (table,))
 
 
 def test_levels_that_the_model_has_not_seen_are_a_level_of_their_own():
