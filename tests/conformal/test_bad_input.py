@@ -1,7 +1,6 @@
 """What is no question is refused, with what was expected."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from kernpool import InferenceWarning, NadarayaWatsonRegressor
@@ -51,7 +50,10 @@ def test_levels_are_probabilities(model, level, message):
         ({"method": "full", "groups": np.arange(40)}, "groups are for method='adaptive'"),
         ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
         ({"groups": np.arange(40) % 3}, "needs at least 5"),
-        ({"method": "jackknife+", "weights": (np.ones(40), np.ones(40))}, "weights are for"),
+        ({"method": "jackknife+", "weights": (np.ones(40), np.ones(40))}, "weights are for method='adaptive'"),
+        ({"groups": np.arange(40) % 20, "weights": (np.ones(40), np.ones(40))}, "rows in clusters"),
+        ({"weights": (np.ones(3), np.ones(40))}, "rows that calibrate must be one per row, 40, got shape"),
+        ({"weights": (np.zeros(40), np.ones(40))}, "are all zero: none of them lies where"),
         ({"random_state": "now", "method": "cv+"}, "random_state must be an integer"),
     ],
 )
@@ -60,28 +62,11 @@ def test_options_that_do_not_go_together_are_refused(model, options, message):
         model.prediction_interval(X, **options)
 
 
-def test_likelihood_ratios_are_read(model):
-    """All that can be wrong with them is in `test_shift.py`."""
-    with pytest.raises(TypeError, match="weights must be a function of X"):
-        model.prediction_interval(X, weights="ratio")
-    with pytest.raises(ValueError, match=r"weights of the rows that calibrate must be one per row, 40, got shape"):
-        model.prediction_interval(X, weights=(np.ones(3), np.ones(40)))
-
-
 def test_weights_that_are_all_zero_leave_nothing_to_say(model):
     with pytest.raises(ValueError, match="sample_weight is zero for every key, so there is nothing to pool"):
         NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y, sample_weight=np.zeros(40))
-    with pytest.raises(ValueError, match="weights of the rows that calibrate are all zero: none of them lies where"):
-        model.prediction_interval(X, weights=(np.zeros(40), np.ones(40)))
     with pytest.raises(ValueError, match="0 sample"):
         model.prediction_interval(X, method="split", X_calibration=X[:0], y_calibration=Y[:0])
-
-
-def test_functions_cannot_be_asked_about_levels():
-    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(["a", "b"] * 20)})
-    model = NadarayaWatsonRegressor(bandwidth=0.1, smoothing=[0.2]).fit(frame, Y)
-    with pytest.raises(ValueError, match="cannot be a function for training rows with categorical columns"):
-        model.prediction_interval(frame, weights=lambda table: np.ones(len(table)))
 
 
 def test_too_many_pairs_are_refused_with_the_remedy():

@@ -85,18 +85,3 @@ def test_too_few_clusters_are_said_to_be():
     with pytest.warns(InferenceWarning, match="needs at least 9 clusters to calibrate it, got 8"):
         found = fitted.prediction_interval(PLACES, groups=group)
     assert np.isinf(found.width).all()
-
-
-@pytest.mark.parametrize("method", ["adaptive", "jackknife+"])
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_are_repeated_rows_of_a_cluster(method):
-    X, y, group = clustered()
-    weight = np.random.default_rng(1).integers(1, 4, len(y))
-    kept = np.repeat(np.arange(len(y)), weight)
-    one = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y, sample_weight=weight)
-    other = NadarayaWatsonRegressor(bandwidth=0.2).fit(X[kept], y[kept])
-    np.testing.assert_allclose(
-        one.prediction_interval(PLACES, method=method, groups=group).upper,
-        other.prediction_interval(PLACES, method=method, groups=group[kept]).upper,
-        rtol=1e-10,
-    )

@@ -6,6 +6,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 
 RUNS, NEW = 120, 100  # the standard errors of 300 samples with 20 new rows each
+CALIBRATED = ("split", "cqr", "localized")  # by other rows
 
 
 def sample(generator, n):
@@ -13,29 +14,28 @@ def sample(generator, n):
     return x[:, None], np.sin(2 * np.pi * x) + (0.2 + 0.6 * x) * generator.normal(size=n)
 
 
-def coverage(method, n, *, model=NadarayaWatsonRegressor, bandwidth=0.1, level=0.9, seed=0, runs=RUNS, **options):
+def coverage(method, n, *, model=NadarayaWatsonRegressor, bandwidth=0.1, level=0.9, runs=RUNS):
     """Share of new values that intervals hold, and its standard error over samples."""
     shares = np.empty(runs)
     for run in range(runs):
-        generator = np.random.default_rng([seed, run])
+        generator = np.random.default_rng([0, run])
         X, y = sample(generator, n)
         new, value = sample(generator, NEW)
-        extra = options
-        if method == "split":
-            there, outputs = sample(generator, 60)
-            extra = {"X_calibration": there, "y_calibration": outputs}
+        other = sample(generator, 60) if method in CALIBRATED else (None, None)
+        options = dict(zip(("X_calibration", "y_calibration"), other, strict=True))
         fitted = model(bandwidth=bandwidth).fit(X, y)
-        found = fitted.prediction_interval(new, level=level, method=method, random_state=run, **extra)
+        found = fitted.prediction_interval(new, level=level, method=method, random_state=run, **options)
         shares[run] = np.mean((found.lower <= value) & (value <= found.upper))
     return shares.mean(), shares.std() / np.sqrt(runs)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # localized: places at the ends have few rows
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize(
     ("method", "least", "most"),
     [("full", 0.9, 0.9 + 1 / 61), ("split", 0.9, 0.9 + 1 / 61), ("jackknife+", 0.8, 0.93), ("cv+", 0.72, 0.94),
-     ("adaptive", 0.87, 0.93)],
+     ("adaptive", 0.87, 0.93), ("cqr", 0.9, 0.9 + 1 / 61), ("localized", 0.89, 0.96)],
 )  # fmt: skip
 def test_a_given_bandwidth_has_the_coverage_that_is_promised(model, method, least, most):
     found, error = coverage(method, 60, model=model)
@@ -72,3 +72,23 @@ def test_new_clusters_are_covered():
         inside.append(np.mean([held[group[~old] == g].mean() for g in range(40, 64)]))
     error = np.std(inside) / np.sqrt(RUNS)
     assert 0.89 - 4 * error <= np.mean(inside) <= 0.93 + 4 * error
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # some are far out, as the shift has it
+def test_new_rows_from_elsewhere_are_covered_by_weights_alone():
+    """At least the level, and 1 / (n + 1) more of an effective n of 37."""
+    shares = np.empty((RUNS, 2))
+    for run in range(RUNS):
+        generator = np.random.default_rng([0, run])
+        X = generator.normal(size=(100 + 100 + NEW, 1)) + np.repeat([0.0, 1.0], [200, NEW])[:, None]
+        y = np.sin(2 * X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * generator.normal(size=len(X))
+        model = NadarayaWatsonRegressor(bandwidth=0.25, n_jobs=1).fit(X[:100], y[:100])
+        other = {"method": "split", "X_calibration": X[100:200], "y_calibration": y[100:200]}
+        for a, weights in enumerate((lambda rows: np.exp(rows[:, 0] - 0.5), None)):
+            found = model.prediction_interval(X[200:], weights=weights, **other)
+            shares[run, a] = np.mean((found.lower <= y[200:]) & (y[200:] <= found.upper))
+    covered, plain = shares.mean(axis=0)
+    assert 0.89 <= covered <= 0.94
+    assert plain < covered - 0.03

@@ -13,8 +13,7 @@ from kernpool.inference import InferenceWarning
 from tests.support.dense_conformal import ranks
 
 MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
-OF_TRAINING = ["adaptive", "full", "jackknife+", "cv+"]
-OTHERS = ("split", "adaptive")
+OF_TRAINING = ["adaptive", "full", "jackknife+", "cv+", "cqr", "localized"]
 PLACES = np.array([[0.05], [0.4], [0.75], [1.2]])
 
 
@@ -40,6 +39,12 @@ def test_weights_are_repeated_rows(model, method):
     other = model(bandwidth=0.15).fit(X[kept], y[kept])
     np.testing.assert_allclose(ends(one, method), ends(other, method), rtol=0, atol=1e-11)
     assert one.prediction_interval(PLACES, method=method).n_calibration == weight.sum()
+    if method in ("adaptive", "full"):
+        found, expected = (ends(each, method, weights=lambda x: 1.0 + x[:, 0]) for each in (one, other))
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    if method in ("adaptive", "jackknife+"):
+        found, expected = ends(one, method, groups=np.arange(40) // 3), ends(other, method, groups=kept // 3)
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -76,10 +81,7 @@ def test_levels_of_one_kind_apart_are_models_apart(model, method):
     X, y, generator = rows(60)
     kind = generator.choice(["a", "b"], len(y))
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(kind)})
-    options = {"bandwidth": 0.2, "smoothing": [0.0]}
-    if model is LocalLinearRegressor:
-        options["unordered"] = ["kind"]
-    both = model(**options).fit(frame, y)
+    both = model(bandwidth=0.2, smoothing=[0.0], unordered=["kind"]).fit(frame, y)
     new = pd.DataFrame({"x": PLACES[:, 0], "kind": pd.Categorical(["a"] * 4, categories=["a", "b"])})
     found = both.prediction_interval(new, method=method, random_state=0)
     assert found.lower.shape == (4,)
@@ -113,16 +115,11 @@ def test_full_conformal_does_not_tell_the_new_row_from_the_others(seed, model):
     # rows just so many of them can be outside, whichever is the new one.
     generator = np.random.default_rng(seed)
     X = generator.uniform(size=(20, 1))
-    y = np.sin(6 * X[:, 0]) + generator.normal(size=20)
-    outside = 0
+    y, outside = np.sin(6 * X[:, 0]) + generator.normal(size=20), 0
     for new in range(20):
         others = np.arange(20) != new
-        found = (
-            model(bandwidth=0.3)
-            .fit(X[others], y[others])
-            .prediction_interval(X[new : new + 1], level=0.8, method="full")
-        )
-        outside += not found.lower[0] <= y[new] <= found.upper[0]
+        low, high = ends(model(bandwidth=0.3).fit(X[others], y[others]), "full", X[new : new + 1], level=0.8)
+        outside += not low[0] <= y[new] <= high[0]
     assert outside == 4
 
 
@@ -139,7 +136,7 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
     with pytest.raises(ValueError, match="no key with positive weight"):
         fitted.set_params(empty="raise").prediction_interval([[9.0]], method=method)
     fitted.set_params(empty="mean")
-    if method in ("full", "jackknife+"):
+    if method in ("full", "jackknife+", "localized"):
         with pytest.warns(InferenceWarning, match="are infinite"):
             found = fitted.prediction_interval([[9.0]], method=method)
     else:
@@ -149,11 +146,12 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
     assert found.lower[0] < found.center[0] < found.upper[0]
 
 
-@pytest.mark.parametrize("method", ["full", "jackknife+", "adaptive"])
-def test_rows_alone_in_their_window_have_infinite_scores(method):
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", ["full", "jackknife+", "adaptive", "cqr"])
+def test_rows_alone_in_their_window_have_infinite_scores(method, model):
     X, y, _ = rows(30)
     X[:4] = [[10.0], [20.0], [30.0], [40.0]]
-    fitted = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.5, empty="nan").fit(X, y)
+    fitted = model(kernel="epanechnikov", bandwidth=0.5, empty="nan").fit(X, y)
     assert np.isfinite(ends(fitted, method, [[0.5]], level=0.8)).all()  # at most 6 of 30 may be outside
     with pytest.warns(InferenceWarning, match="1 of 1 prediction intervals"):
         assert np.isinf(ends(fitted, method, [[0.5]], level=0.9)).all()
@@ -216,12 +214,3 @@ def test_a_row_that_has_most_of_a_window_is_summed_again():
     k_low, k_up = ranks(0.5, 24)
     assert low[0] == pytest.approx(np.sort(fits - residual)[k_low - 1], abs=1e-9)
     assert high[0] == pytest.approx(np.sort(fits + residual)[k_up - 1], abs=1e-9)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_calibration_rows_as_they_are_do_not_change_the_center(name):
-    X, y, _ = rows()
-    fitted = LocalLinearRegressor(bandwidth=0.15).fit(X[:20], y[:20])
-    found = fitted.prediction_interval(PLACES, method=name, X_calibration=X[20:], y_calibration=y[20:])
-    np.testing.assert_array_equal(found.center, fitted.predict(PLACES))
-    assert found.n_calibration == 20.0

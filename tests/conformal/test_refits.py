@@ -64,21 +64,13 @@ def test_full_is_of_models_with_the_new_row(model, seed):
         if np.isnan(center[place]):
             assert (lower[place], upper[place]) == (-np.inf, np.inf)
             continue
-        start, one = (
-            np.array(
-                [
-                    predicted(
-                        model,
-                        np.vstack([X[rows != i], q[place]]),
-                        np.append(y[rows != i], new),
-                        X[i : i + 1],
-                        options,
-                    )[0]
-                    for i in rows
-                ]
-            )
-            for new in (0.0, 1.0)
-        )
+
+        def fits(new, place=place):
+            """At each row, of the others and the new one."""
+            rest = ((np.vstack([X[rows != i], q[place]]), np.append(y[rows != i], new), X[i : i + 1]) for i in rows)
+            return np.array([predicted(model, *each, options)[0] for each in rest])
+
+        start, one = fits(0.0), fits(1.0)
 
         def inside(new, start=start, slope=one - start, middle=center[place]):
             score = np.abs(y - start - slope * new)

@@ -104,15 +104,11 @@ def test_the_other_rows_calibrate_a_fit_of_all(method):
 def test_from_many_rows_on_they_are_taken_unasked(monkeypatch):
     X, y, _ = rows()
     model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).fit(X, y)
+    assert calibration.MANY_ROWS == 100_000
     assert model.prediction_interval(PLACES, method="full").n_calibration == 120.0
     monkeypatch.setattr(calibration, "MANY_ROWS", 120)
     assert model.prediction_interval(PLACES, method="full").n_calibration == 80.0
     assert model.prediction_interval(PLACES, method="full", calibration="all").n_calibration == 120.0
-    assert calibration.MANY_ROWS == 120
-
-
-def test_many_is_a_hundred_thousand():
-    assert calibration.MANY_ROWS == 100_000
 
 
 def test_levels_and_classes_have_searched_rows_too():

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernpool import (
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    open_chunks,
-)
-from kernpool.bandwidth.rules_of_thumb import rate_factor
+from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.data import TableError
 from kernpool.data.chunks.sampling import draw_sample
 from kernpool.estimators.bandwidth import seed_of
@@ -54,11 +49,10 @@ def test_a_file_with_the_name_of_the_target(rows, path, generator):
 def test_a_plain_matrix_has_no_names(rows, tmp_path):
     X, y, _ = rows
     np.save(tmp_path / "plain.npy", np.c_[X, y])
-    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(str(tmp_path / "plain.npy"), "2")
+    model, known = (NadarayaWatsonRegressor(bandwidth=0.5) for _ in range(2))
+    model.fit(str(tmp_path / "plain.npy"), "2")
     assert not hasattr(model, "feature_names_in_")
-    np.testing.assert_allclose(
-        model.predict(X[:5]), NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).predict(X[:5]), rtol=1e-12
-    )
+    np.testing.assert_allclose(model.predict(X[:5]), known.fit(X, y).predict(X[:5]), rtol=1e-12)
 
 
 @needs_pyarrow
@@ -102,16 +96,6 @@ def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
     assert getattr(fits[0], "loo_error_", None) == getattr(alone, "loo_error_", None)
     assert "on a sample of 300 of 3000 rows (random_state=3)" in fits[0].bandwidth_note_
     assert fits[0].bandwidth_ != clone(make).set_params(random_state=4).fit(open_chunks(x, y)).bandwidth_
-
-
-def test_a_column_that_plays_no_role_does_not_count(generator):
-    X = generator.normal(size=(1500, 2))
-    y = np.sin(2 * X[:, 0]) + 0.1 * generator.normal(size=1500)
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=200).fit(open_chunks(X, y))
-    search = model.bandwidth_search_
-    matters = search.relevance > 0
-    assert matters.tolist() == [True, False]
-    np.testing.assert_array_equal(model.bandwidth_, search.bandwidth * np.where(matters, rate_factor(200, 1500, 1), 1))
 
 
 def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
@@ -167,23 +151,20 @@ def test_a_refit_forgets_the_other_kind(rows):
 
 def test_arguments_that_do_not_go_together(rows, path, tmp_path):
     X, y, weight = rows
-    fit = NadarayaWatsonRegressor(bandwidth=0.5).fit
-    with pytest.raises(TypeError, match="chunks bring their values and weights"):
-        fit(open_chunks(X, y), y)
-    with pytest.raises(TypeError, match=r"y must name the column of .*rows\.npy"):
-        fit(path, y)
-    with pytest.raises(TypeError, match="sample_weight must name a column"):
-        fit(path, "y", weight)
-    with pytest.raises(TypeError, match="names a column, so X must be a file"):
-        fit(X, "y")
-    with pytest.raises(TableError, match="no column 'z'"):
-        fit(path, "z")
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        fit(tmp_path / "nowhere.parquet", "y")
+    chunks, model = open_chunks(X, y), NadarayaWatsonRegressor(bandwidth=0.5)
+    for arguments, error, message in (
+        ((chunks, y), TypeError, "chunks bring their values and weights"),
+        ((path, y), TypeError, r"y must name the column of .*rows\.npy"),
+        ((path, "y", weight), TypeError, "sample_weight must name a column"),
+        ((X, "y"), TypeError, "names a column, so X must be a file"),
+        ((path, "z"), TableError, "no column 'z'"),
+        ((tmp_path / "nowhere.parquet", "y"), FileNotFoundError, "does not exist"),
+        ((X,), ValueError, "requires y to be passed"),
+    ):
+        with pytest.raises(error, match=message):
+            model.fit(*arguments)
     with pytest.raises(TypeError, match="unordered must be None for rows that are not in memory"):
-        NadarayaWatsonRegressor(bandwidth=0.5, unordered=["a"]).fit(path, "y")
-    with pytest.raises(ValueError, match="requires y to be passed"):
-        fit(X)
+        model.set_params(unordered=["a"]).fit(path, "y")
 
 
 def test_what_is_no_number_is_found_by_the_first_pass(rows):

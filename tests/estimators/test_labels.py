@@ -16,30 +16,26 @@ X = np.linspace(0.0, 1.0, ROWS)[:, None]
 RIGHT = X[:, 0] > 0.5
 LARGE = 2**62 + 4  # float64 has steps of 1024 here
 
-CONTAINERS = {
+ANY = {
     "list": list,
     "objects": lambda labels: np.array(labels, dtype=object),
+    "polars": lambda labels: polars.Series(labels),
+    "Arrow": pyarrow.array,
+}
+CONTAINERS = ANY | {
     "Int64": lambda labels: pandas.Series(labels, dtype="Int64"),
     "int64[pyarrow]": lambda labels: pandas.Series(labels, dtype="int64[pyarrow]"),
     "category of Int64": lambda labels: pandas.Series(labels, dtype="Int64").astype("category"),
-    "polars": lambda labels: polars.Series(labels),
-    "Arrow": pyarrow.array,
     "Arrow in chunks": lambda labels: pyarrow.chunked_array([pyarrow.array(labels[:5]), pyarrow.array(labels[5:])]),
 }
-TEXT = {
-    "list": list,
-    "objects": lambda labels: np.array(labels, dtype=object),
+TEXT = ANY | {
     "string": lambda labels: pandas.Series(labels, dtype="string"),
     "string[pyarrow]": lambda labels: pandas.Series(labels, dtype="string[pyarrow]"),
     "category": lambda labels: pandas.Series(labels).astype("category"),
-    "polars": lambda labels: polars.Series(labels),
-    "Arrow": pyarrow.array,
 }
-BOOLEANS = {
+BOOLEANS = ANY | {
     "boolean": lambda labels: pandas.Series(labels, dtype="boolean"),
     "bool[pyarrow]": lambda labels: pandas.Series(labels, dtype="bool[pyarrow]"),
-    "polars": lambda labels: polars.Series(labels),
-    "objects": lambda labels: np.array(labels, dtype=object),
 }
 
 

@@ -140,7 +140,7 @@ def test_what_was_made_of_fewer_rows_is_not_kept(estimator):
 
 def test_a_model_keeps_its_expected_error_until_rows_are_added(monkeypatch):
     X, y, _ = make_rows(40)
-    model = NadarayaWatsonRegressor(max_search_seconds=1.0).fit(X, y)
+    model = NadarayaWatsonRegressor().fit(X, y)
     first = model.expected_error()
     monkeypatch.setattr("kernpool.estimators.kernel_smoother.expected_error", lambda model: -float(len(model.key_)))
     assert model.expected_error() == first

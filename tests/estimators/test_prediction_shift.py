@@ -49,19 +49,6 @@ def test_an_estimated_ratio_leaves_training_rows_out_of_their_own_density(situat
     np.testing.assert_array_equal(found.upper, same.upper)
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_rows_of_weight_zero_and_repeated_rows(situation):
-    X, y, _, _, new = situation
-    times = np.random.default_rng(0).integers(0, 3, len(X))
-    weighted = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y, sample_weight=times)
-    repeated = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    for method in ("adaptive", "full"):
-        found = weighted.prediction_interval(new, method=method, weights=shape)
-        expected = repeated.prediction_interval(new, method=method, weights=shape)
-        np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-10)
-        np.testing.assert_allclose(found.lower, expected.lower, rtol=1e-10)
-
-
 def test_a_frame_with_levels_takes_a_function_of_calibration_rows_alone():
     pandas = pytest.importorskip("pandas", reason="frames need pandas")
     g = np.random.default_rng(0)
@@ -83,40 +70,3 @@ def test_a_frame_with_levels_takes_a_function_of_calibration_rows_alone():
     with pytest.raises(ValueError, match=r"cannot be a function for training rows with categorical columns.*pair"):
         model.prediction_interval(new, weights=weights)
     assert np.isfinite(model.prediction_interval(new, weights=(weights(X), weights(new))).upper).all()
-
-
-def test_weights_that_are_none(situation):
-    X, y, _, _, new = situation
-    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
-    with pytest.raises(ValueError, match=r"rows that calibrate must be one per row, 150, got shape \(30,\)"):
-        model.prediction_interval(new, weights=(np.ones(30), np.ones(30)))
-    with pytest.raises(TypeError, match="weights must be a function of X"):
-        model.prediction_interval(new, weights=np.ones(150))
-    with pytest.raises(ValueError, match="weights are for method='adaptive'"):
-        model.prediction_interval(new, weights=shape, method="jackknife+")
-    with pytest.raises(ValueError, match="rows in clusters"):
-        model.prediction_interval(new, weights=shape, groups=np.arange(150) % 20)
-    with pytest.raises(ValueError, match="all zero"):
-        model.prediction_interval(new, weights=(np.zeros(150), np.ones(30)))
-
-
-@pytest.mark.parametrize("method", ["cqr", "localized"])
-@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
-def test_shapes_and_what_is_promised(situation, kind, method):
-    X, y, other, z, new = situation
-    new = np.clip(new, -1, 1)
-    both = kind(bandwidth=0.4).fit(X, np.column_stack([y, -y]))
-    given = {"X_calibration": other, "y_calibration": np.column_stack([z, -z])}
-    found = both.prediction_interval(new, method=method, **given)
-    assert found.lower.shape == found.center.shape == (30, 2)
-    np.testing.assert_allclose(found.center, both.predict(new), rtol=1e-12)
-    assert (found.lower <= found.upper).all()
-    one = kind(bandwidth=0.4).fit(X, y)
-    single = one.prediction_interval(new, method=method, X_calibration=other, y_calibration=z)
-    assert single.upper.shape == (30,)
-    np.testing.assert_allclose(single.upper, found.upper[:, 0], rtol=0, atol=1e-12)
-    exact = method != "localized"
-    assert ("at least 0.9" in single.guarantee) == exact
-    assert "without a finite-sample guarantee" in one.prediction_interval(new, method=method).guarantee
-    again = one.prediction_interval(new, method=method, X_calibration=other, y_calibration=z)
-    np.testing.assert_array_equal(again.upper, single.upper)

@@ -42,16 +42,6 @@ def test_collinear_columns_are_named_once(given, generator):
     assert len(rank_warnings(lambda: model.fit(X, y).predict(X[:1]))) == 1
 
 
-@pytest.mark.slow
-def test_dummies_of_a_searched_model_are_told_of_no_more_than_once_each(generator):
-    X, y = dummies(generator)
-    model = LocalLinearRegressor(bandwidth="loo").fit(X, y)
-    first = rank_warnings(lambda: model.predict(X))
-    assert sum("columns 1, 2, 3" in message for message in first) == 1
-    assert len(first) <= 2
-    assert rank_warnings(lambda: model.predict(X)) == []
-
-
 def test_each_dependent_set_is_named_by_itself(generator):
     a, b, c = generator.normal(size=(3, 60))
     X = np.column_stack([a, np.full(60, 7.1), b, 3 * a, b - 2 * c, c])

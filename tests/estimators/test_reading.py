@@ -260,11 +260,6 @@ def test_missing_cells_are_named_by_row_and_column(cell):
     for y in (cells[:, 1], cells[:, 1].tolist(), pandas.Series(cells[:, 1])):
         with pytest.raises(ValueError, match=r"y is (missing|NaN) .*row 4"):
             NadarayaWatsonRegressor().fit(X, y)
-    label = np.array(SIDE, dtype=object)
-    label[4] = MISSING[cell]
-    for y in (label, label.tolist(), pandas.Series(label)):
-        with pytest.raises(ValueError, match=r"y is .* in row 4 \(counted from 0\), and 1 of 24 labels are missing"):
-            NadarayaWatsonClassifier().fit(X, y)
 
 
 @pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])

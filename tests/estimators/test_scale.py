@@ -94,30 +94,11 @@ def test_predictions_are_those_of_pooled_ranks(skewed):
     np.testing.assert_array_equal(model.key_, X)
 
 
-def test_raw_is_what_there_was(skewed):
-    X, y = skewed
-    for scale in ({}, {0: "raw"}, ["raw", "raw"]):
-        one, other = NadarayaWatsonRegressor().fit(X, y), NadarayaWatsonRegressor(scale=scale).fit(X, y)
-        np.testing.assert_array_equal(one.predict(X), other.predict(X))
-
-
 def test_a_skewed_column_is_fitted_better_by_ranks(generator):
     x = np.exp(3.0 * generator.normal(size=400))
     y = np.sin(2.0 * np.log(x)) + 0.3 * generator.normal(size=400)
     raw, rank = (NadarayaWatsonRegressor(scale=s).fit(x[:300, None], y[:300]) for s in ("raw", "rank"))
     assert rank.score(x[300:, None], y[300:]) > raw.score(x[300:, None], y[300:]) + 0.05
-
-
-@pytest.mark.parametrize("make", REGRESSORS)
-@pytest.mark.filterwarnings("ignore::kernpool.core.local_fit.RankDeficiencyWarning")
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_count_as_repeated_rows_count(make, skewed, generator):
-    X, y = np.round(skewed[0], 1), skewed[1]
-    times = generator.integers(0, 4, len(y))
-    repeated = make(scale="rank").fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    weighted = make(scale="rank").fit(X, y, times.astype(float))
-    np.testing.assert_allclose(weighted.bandwidth_, repeated.bandwidth_, rtol=1e-6)
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond all ranks slopes are zero

@@ -51,8 +51,9 @@ def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, pa
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights of 2 and 3
 @pytest.mark.parametrize("rows", [3000, 1100, 37])
 def test_the_bandwidth_does_not_depend_on_partitions(rows):
-    expected = NadarayaWatsonRegressor(max_search_rows=150).fit(open_chunks([(X, Y, WEIGHT)]))
-    arrays = (da.from_array(array, chunks=(rows, *array.shape[1:])) for array in (X, Y, WEIGHT))
+    data = X, np.column_stack([Y, 100.0 * X[:, 1]]), WEIGHT
+    expected = NadarayaWatsonRegressor(max_search_rows=150).fit(open_chunks([data]))
+    arrays = (da.from_array(array, chunks=(rows, *array.shape[1:])) for array in data)
     assert bandwidth_of(NadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
 
 
@@ -72,33 +73,25 @@ def test_few_rows_of_positive_weight_are_all_drawn():
     np.testing.assert_array_equal(there.bandwidth_, alone.bandwidth_)
 
 
-def test_several_outputs():
-    value = np.column_stack([Y, 100.0 * X[:, 1]])
-    here = NadarayaWatsonRegressor(max_search_rows=200).fit(open_chunks(X, value, rows=700))
-    arrays = (da.from_array(array, chunks=(900, 2)) for array in (X, value))
-    assert bandwidth_of(NadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)) == bandwidth_of(here)
-
-
 def test_no_rows_of_positive_weight():
     arrays = [da.from_array(array, chunks=(900, *array.shape[1:])) for array in (X, Y, np.zeros(3000))]
     with pytest.raises(ValueError, match="there are no rows of positive weight"):
         NadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)
 
 
-@pytest.mark.parametrize("bandwidth", ["regularised", "loo"])
-def test_arrays_and_chunks_are_corrected_by_one_rule(bandwidth):
-    """Exactly so where the sample is the same, that is where it is nearly all rows; the factor is in the note."""
-    made = NadarayaWatsonRegressor(bandwidth=bandwidth, max_search_rows=700)
-    here, chunked = (
-        made.fit(X, Y),
-        NadarayaWatsonRegressor(bandwidth=bandwidth, max_search_rows=700).fit(open_chunks(X, Y)),
-    )
-    for model in (here, chunked):
-        matters = model.relevance_ > 0
-        factor = (700 / 3000) ** (1 / (4 + np.count_nonzero(matters)))
-        expected = np.where(matters, factor, 1.0) * model.bandwidth_search_.bandwidth
-        np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
-        assert f"times {factor:.6g}" in model.bandwidth_note_
+@pytest.mark.parametrize(("bandwidth", "chunked"), [("regularised", False), ("loo", False), ("loo", True)])
+def test_arrays_and_chunks_are_corrected_by_one_rule(bandwidth, chunked, generator):
+    """Only of columns that play a role; the factor is in the note."""
+    inputs = generator.normal(size=(1500, 2))
+    outputs = np.sin(2 * inputs[:, 0]) + 0.1 * generator.normal(size=1500)
+    rows = (open_chunks(inputs, outputs),) if chunked else (inputs, outputs)
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth, max_search_rows=200).fit(*rows)
+    matters = model.relevance_ > 0
+    factor = (200 / 1500) ** (1 / (4 + np.count_nonzero(matters)))
+    expected = np.where(matters, factor, 1.0) * model.bandwidth_search_.bandwidth
+    np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
+    assert f"times {factor:.6g}" in model.bandwidth_note_
+    assert matters.tolist() == [True, not chunked]  # of noise in a sample of its own
 
 
 def test_a_search_on_some_rows_of_an_array_is_near_that_on_all():

@@ -95,7 +95,6 @@ def test_arrays_are_those_that_the_parameters_ask_for(folder):
         ({"best_epoch": 4}, {}, "do not fit together"),
         ({"features": ["a"]}, {}, "do not fit together"),
         ({"parameters": {"similarity": "linear"}}, {}, "was edited"),
-        ({"version": 99}, {}, "version 99, this kernpool reads version 1"),
         # Nothing of the size of the parameters is allocated.
         (lambda header: {"parameters": header["parameters"] | giant}, {}, "do not fit together"),
     ]

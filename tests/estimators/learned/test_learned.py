@@ -313,10 +313,7 @@ def test_learning_that_explodes_keeps_what_it_had(table):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (
-            {"similarity": "cosine"},
-            "similarity must be one of 'per_feature', .*, got 'cosine'",
-        ),
+        ({"similarity": "cosine"}, "similarity must be one of 'per_feature', .*, got 'cosine'"),
         ({"learning_rate": -0.1}, r"learning_rate must be a positive finite number, got -0\.1"),
         ({"learning_rate": float("nan")}, "learning_rate must be a positive finite number, got nan"),
         ({"max_epochs": 1.5}, r"max_epochs must be a whole number from 0 on, got 1\.5"),
@@ -398,7 +395,7 @@ def test_scikit_learn_check(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [LearnedPoolingClassifier(**TINY_FROM_A_RULE), LearnedPoolingRegressor(**TINY), LearnedPoolingClassifier(**TINY)],
+    [LearnedPoolingClassifier(**TINY_FROM_A_RULE), LearnedPoolingRegressor(**TINY)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check_of_variants(estimator, check):

@@ -123,7 +123,7 @@ def test_headers_of_another_kind(model, tmp_path):
     header = json.loads((folder / "model.json").read_text())
     header.pop("checksum")
     formats = ("kernpool model", "kernpool learned model", "kernpool running pool", "x")
-    kinds = ("NadarayaWatsonClassifier", "LearnedPoolingRegressor", "RunningPool", 3)
+    kinds = ("NadarayaWatsonRegressor", "NadarayaWatsonClassifier", "LearnedPoolingRegressor", "RunningPool", 3)
     changes = [{"format": name} for name in formats] + [{"version": version} for version in (0, 99, None, True)]
     for change in changes + [{"estimator": name} for name in kinds]:
         if change.items() <= header.items() or change == {"estimator": type(model).__name__}:

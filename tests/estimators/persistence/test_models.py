@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from kernpool import (
-    NadarayaWatsonRegressor,
-    load_model,
-    make_kernel,
-    register_kernel,
-    save_model,
-)
+from kernpool import NadarayaWatsonRegressor, load_model, make_kernel, register_kernel, save_model
 from kernpool.data.model_format import ModelFileError
 
 

@@ -128,6 +128,7 @@ def test_no_code_is_run(folder, data):
 
 
 def test_an_edit_by_hand(folder):
+    """Every entry of a header is edited in `test_edited_headers.py`."""
     path = folder / "model.json"
     whole = path.read_text()
     path.write_text(whole.replace("rows.npy", "cows.npy"))
@@ -135,36 +136,13 @@ def test_an_edit_by_hand(folder):
         load_model(folder)
     path.write_text(whole)
     chunks = json.loads(whole)["chunks"]
-    for wrong in (
-        None,
-        [],
-        chunks | {"kind": "pickle"},
-        chunks | {"path": 3},
-        chunks | {"path": "rows.npy"},
-        chunks | {"features": []},
-        chunks | {"features": "0"},
-        chunks | {"target": None},
-        chunks | {"weight": 2},
-        chunks | {"files": {}},
-    ):
-        edit(folder, chunks=wrong)
-        with pytest.raises(ModelFileError, match="was edited"):
-            load_model(folder)
+    edit(folder, chunks=chunks | {"path": "rows.npy"})
+    with pytest.raises(ModelFileError, match="was edited"):
+        load_model(folder)
     edit(folder, chunks=chunks | {"features": ["0", "9"]})
     with pytest.raises(TableError, match="no column '9'"):
         load_model(folder)
-    for entries in (
-        {"arrays": {}},
-        {"arrays": {"predict": {}}},
-        {"parameters": None},
-        {"parameters": {"kernel": "gaussian", "other": 1}},
-        {"results": {"predict": 3}},
-    ):
-        path.write_text(whole)
-        edit(folder, **entries)
-        with pytest.raises(ModelFileError, match=r"does not have the entries of a model|does not describe its arrays"):
-            load_model(folder)
-    path.write_text(whole)
+    edit(folder, chunks=chunks)
     load_model(folder)
 
 
