@@ -168,6 +168,25 @@ def written_out(_app: Any, what: str, _name: str, _thing: Any, _options: Any, li
         ]
 
 
+def list_methods(_app: Any, what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
+    """Add a table of the methods of a class, a line each, below its parameters."""
+    if what != "class":
+        return
+    ours = [
+        method
+        for method in sorted(vars(thing).keys() | {each for base in thing.__mro__ for each in vars(base)})
+        if not method.startswith("_")
+        and not method.endswith(ROUTING)
+        and inspect.isfunction(
+            inspect.unwrap(getattr(getattr(thing, method, None), "__func__", getattr(thing, method, None)))
+        )
+        and (getattr(getattr(thing, method), "__module__", None) or "").startswith("kernpool")
+    ]
+    if len(ours) > 1:
+        rows = [f"   ~{thing.__name__}.{method}" for method in ours]
+        lines += ["", ".. rubric:: Methods", "", ".. autosummary::", "   :nosignatures:", "", *rows, ""]
+
+
 @cache
 def _entries(class_name: str) -> dict[str, tuple[str, list[str]]]:
     """Return the kind and description of each parameter and attribute of a public class."""
@@ -220,5 +239,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", without_foreign_links)
     app.connect("autodoc-process-docstring", written_out, priority=100)  # before numpydoc reads the sections
+    app.connect("autodoc-process-docstring", list_methods, priority=900)  # after it has written them
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
