@@ -121,9 +121,9 @@ def test_the_page_is_accessible(tour, language, scheme, browser):  # noqa: F811 
 def test_the_numbers_are_those_of_the_code(tour):
     """Execute the printed code as a reader would, and find its numbers on the page."""
     text = tour("en").read_text(encoding="utf-8")
-    namespace = {"seed": 0}
+    namespace = {}
     for step in STEPS:
-        exec(step.code, namespace)
+        exec(step.code_for(0), namespace)
         for value in step.numbers(namespace).values():
             assert f"<td>{value}</td>" in text
     plt.close("all")
@@ -198,9 +198,9 @@ def test_folders(tmp_path, monkeypatch):
 def test_where_training_stops_in_another_valley_the_page_says_so():
     """With seed 41 the first valley is not the deepest; the text and the marks must not claim it."""
     selection = next(step for step in STEPS if step.name == "selection")
-    namespace = {"seed": 41}
+    namespace = {}
     for step in STEPS[: STEPS.index(selection) + 1]:
-        exec(step.code, namespace)
+        exec(step.code_for(41), namespace)
     plt.close("all")
     assert selection.variant(namespace) == "_local"
     (figure,) = selection.draw(namespace, read_texts("en")["words"]).values()

@@ -108,9 +108,28 @@ def draw_data(n: Namespace, words: Words) -> Figures:
 
 
 def draw_average(n: Namespace, words: Words) -> Figures:
-    """Draw the fit with the constant kernel, which is the mean of all values."""
-    figure, ax = _panels(1, 1, 6.4, 3.8)
-    _fit(ax, n, words, n["mean"])
+    """Draw the flat lines of three ways of pooling without a query, and attention, with their errors."""
+    figure, ax = _panels(1, 1, 6.4, 4.4)
+    _fit(ax, n, words, n["fit"])
+    drawn = [("attention", "fit", drawing.RED, "-"), ("average pooling", "mean", drawing.BLUE, "-")]
+    drawn += [
+        ("maximum pooling", "maximum", drawing.GROUPS[2], "-."),
+        ("fully connected", "fully_connected", drawing.GROUPS[3], ":"),
+    ]
+    for _, name, color, style in drawn[1:]:
+        ax.plot(n["x_test"], n[name], color=color, linestyle=style, linewidth=2.4)
+    lines = [line for line in ax.lines if line.get_label() != words["truth"]]
+    errors = [np.mean((n[name] - n["y_truth"]) ** 2) for _, name, _, _ in drawn]
+    for line, (label, _, _, _), error in zip(lines, drawn, errors, strict=True):
+        line.set_label(f"{words[label]}: {error:.3f}")
+    ax.legend(
+        frameon=True,
+        framealpha=0.8,
+        edgecolor="none",
+        loc="lower right",
+        fontsize="small",
+        title=words["squared error"],
+    )
     return {"average": figure}
 
 

@@ -165,6 +165,8 @@ class Section:
     ----------
     step : Step
         The step.
+    seed : int
+        Of the data.
     texts : mapping
         Its words: title, paragraphs, captions, names of its numbers, formula in words.
     numbers : mapping of str to str
@@ -176,6 +178,7 @@ class Section:
     """
 
     step: Step
+    seed: int
     texts: Mapping[str, Any]
     numbers: Mapping[str, str]
     pictures: Sequence[Picture]
@@ -200,7 +203,7 @@ class Section:
 <p class="formula"><img src="{formula_url(self.step.formula)}" alt="{escape(self.step.formula)}"></p>
 {figures}
 <div class="aside"><div class="code"><h3>{names["code"]}</h3>
-<pre tabindex="0"><code>{escape(self.step.code.rstrip())}</code></pre></div>
+<pre tabindex="0"><code>{escape(self.step.code_for(self.seed).rstrip())}</code></pre></div>
 <div class="numbers"><h3>{names["numbers"]}</h3><table>{rows}</table></div></div></section>"""
 
 
@@ -277,13 +280,13 @@ def make_tour(
     check_folder(folder, force)
     with _staging(folder) as temporary:
         pictures = Pictures(temporary, language, fallback_words=read_texts("en")["words"])
-        namespace: dict[str, Any] = {"seed": seed}
+        namespace: dict[str, Any] = {}
         sections = []
         for number, step in enumerate(STEPS, start=1):
-            _run(step, namespace)
+            _run(step, seed, namespace)
             shown = pictures.draw(number, step, namespace, texts["words"])
             variant = step.variant(namespace)
-            sections.append(Section(step, texts["steps"][step.name], step.numbers(namespace), shown, variant))
+            sections.append(Section(step, seed, texts["steps"][step.name], step.numbers(namespace), shown, variant))
             if progress is not None:
                 progress(number, len(STEPS))
         page = render_page(sections, texts, language, seed)
@@ -331,14 +334,14 @@ def _staging(folder: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def _run(step: Step, namespace: dict[str, Any]) -> None:
+def _run(step: Step, seed: int, namespace: dict[str, Any]) -> None:
     """Execute the code of a section in the shared namespace of all sections, and close the figures that it opens.
 
     `Pictures` draws them again, in the language of the page.
     """
     plt = import_pyplot()
     before = set(plt.get_fignums())
-    exec(compile(step.code, f"<tour: {step.name}>", "exec"), namespace)
+    exec(compile(step.code_for(seed), f"<tour: {step.name}>", "exec"), namespace)
     for figure in set(plt.get_fignums()) - before:
         plt.close(figure)
 

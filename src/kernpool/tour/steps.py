@@ -25,7 +25,8 @@ class Step:
     formula : str
         In mathtext.
     code : str
-        What a reader would type; executed in the namespace of the steps before it.
+        What a reader would type; executed in the namespace of the steps before it. ``SEED`` stands for the seed of the
+        tour, see `code_for`.
     numbers : callable
         From the namespace to the numbers of the section, formatted.
     draw : callable
@@ -43,6 +44,10 @@ class Step:
     draw: Callable[[Namespace, Words], dict[str, Any]]
     animate: Callable[[Namespace, Words, Path], object] | None = None
     variant: Callable[[Namespace], str] = lambda _: ""
+
+    def code_for(self, seed: int) -> str:
+        """Return the code with the seed of a tour."""
+        return self.code.replace("SEED", str(seed))
 
 
 def _error(n: Namespace, fit: str) -> str:
@@ -86,6 +91,7 @@ at_half = {name: get_kernel(name).profile(0.5) for name in ["epanechnikov", "tri
         code="""\
 from kernpool.datasets import make_sine_linear, make_sine_power
 
+seed = SEED
 sample_a = make_sine_linear(random_state=seed)   # 40 samples, noise N(0, 1)
 sample_b = make_sine_power(random_state=seed)    # 50 samples, noise N(0, 0.5^2)
 x_train, y_train, x_test, y_truth = sample_b
@@ -95,11 +101,29 @@ x_train, y_train, x_test, y_truth = sample_b
     ),
     Step(
         name="average",
-        formula=r"\hat y(q) = \dfrac{1}{n}\sum_{j=1}^n y_j",
+        formula=r"\hat y(q) = \dfrac{1}{n}\sum_j y_j, \qquad \max_j\, y_j, \qquad \sum_j w_j\, y_j",
         code="""\
+import torch
+
 mean = pool(x_test, x_train, y_train, kernel="constant")
+maximum = pool(x_test, [0.0], [y_train.max()])   # one value for every query
+_, inputs = torch.manual_seed(seed), torch.tensor(y_train)
+connected = torch.nn.Linear(len(inputs), 1, bias=False, dtype=inputs.dtype)   # a weight per value, learned
+optimizer = torch.optim.SGD(connected.parameters(), lr=0.1 / float(inputs @ inputs))
+for _ in range(100):
+    optimizer.zero_grad(), torch.mean((connected(inputs) - inputs) ** 2).backward(), optimizer.step()
+fully_connected = connected(inputs).item() + 0 * x_test
+fit = pool(x_test, x_train, y_train)             # attention: Gaussian, bandwidth 1
 """,
-        numbers=lambda n: {"mean": f"{n['mean'][0]:.3f}", "error": _error(n, "mean")},
+        numbers=lambda n: {
+            "mean": f"{n['mean'][0]:.3f}",
+            "error": _error(n, "mean"),
+            "maximum": f"{n['maximum'][0]:.3f}",
+            "error_maximum": _error(n, "maximum"),
+            "connected": f"{n['fully_connected'][0]:.3f}",
+            "error_connected": _error(n, "fully_connected"),
+            "error_attention": _error(n, "fit"),
+        },
         draw=figures.draw_average,
     ),
     Step(
