@@ -104,18 +104,8 @@ html_context = {"default_mode": "auto"}  # without, the script of the theme call
 html_show_sphinx = False
 html_copy_source = False
 # No pages beside them.
-ALONE = (
-    "index",
-    "zh/index",
-    "zh/how-it-works",
-    "zh/tour",
-    "zh/what-do-i-call",
-    "how-it-works",
-    "quick-start",
-    "tour",
-    "explorer",
-)
-html_sidebars = {page: [] for page in ALONE}
+ALONE = ("index", "how-it-works", "quick-start", "tour", "explorer")
+html_sidebars = {page: [] for name in ALONE for page in (name, f"zh/{name}")}
 html_theme_options = {
     "logo": {"text": "kernpool"},
     "navbar_align": "left",
