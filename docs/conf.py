@@ -98,24 +98,13 @@ html_title = "kernpool"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
-html_search_scorer = str(DOCS / "_ext" / "search_scorer.js")
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}  # without, the script of the theme calls the empty mode an error, on every page
 html_show_sphinx = False
 html_copy_source = False
 # No pages beside them.
-ALONE = (
-    "index",
-    "zh/index",
-    "zh/how-it-works",
-    "zh/tour",
-    "zh/what-do-i-call",
-    "how-it-works",
-    "quick-start",
-    "tour",
-    "explorer",
-)
-html_sidebars = {page: [] for page in ALONE}
+ALONE = ("index", "how-it-works", "quick-start", "tour", "explorer")
+html_sidebars = {page: [] for name in ALONE for page in (name, f"zh/{name}")}
 html_theme_options = {
     "logo": {"text": "kernpool"},
     "navbar_align": "left",

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 import kernpool
+from tests.support.blocks import blocks
 from tests.support.browser import browser, violations  # noqa: F401  # the fixture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,13 +110,41 @@ def test_everything_public_is_in_a_group():
     assert set(api.SUBPACKAGES) == subpackages
 
 
-def test_both_languages_have_the_same_examples():
-    """The Chinese page of how it works has the code of the English one, line by line."""
+CHINESE = [page.stem for page in sorted((DOCS / "zh").glob("*.md"))]
 
-    def blocks(path):
-        return re.findall(r"```(pycon|python \S+)\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
-    assert blocks(DOCS / "zh" / "how-it-works.md") == blocks(DOCS / "how-it-works.md")
+def english_of(name):
+    """The English page of a Chinese one, which is a guide or has its name."""
+    return next(path for path in (DOCS / f"{name}.md", DOCS / "guides" / f"{name}.md") if path.exists())
+
+
+@pytest.mark.parametrize("name", CHINESE)
+def test_both_languages_have_the_same_examples(name):
+    """The code of the English page and what it prints, comments aside; the short page of intervals has some of it."""
+
+    def shown(path):
+        languages = {"python", "pycon", "quotation", "sh", "text"}
+        return [
+            (block.language, block.source, re.sub(r" *#.*", "", block.code).replace(" --lang zh", ""))
+            for block in blocks(path)
+            if block.language in languages
+        ]
+
+    english, chinese = shown(english_of(name)), shown(DOCS / "zh" / f"{name}.md")
+    assert chinese == ([block for block in english if block in chinese] if name == "inference" else english)
+
+
+def test_pages_lead_to_the_other_language():
+    """And back; where there is none, to the first page of that language."""
+    pytest.importorskip("sphinx", reason="the extensions need the extra 'docs'")
+    counterpart = load(DOCS / "_ext" / "site_languages.py").counterpart
+    docs = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
+    for name in CHINESE:
+        english = english_of(name).relative_to(DOCS).with_suffix("").as_posix()
+        assert counterpart(f"zh/{name}", docs) == english
+        assert counterpart(english, docs) == f"zh/{name}"
+    assert counterpart("guides/index", docs) == counterpart("guides/gpu", docs) == "zh/index"
+    assert counterpart("zh/removed", docs) == "index"
 
 
 @needs_site
@@ -125,6 +154,15 @@ def test_every_public_name_has_a_page():
     assert {f"kernpool.{name}" for name in kernpool.__all__ if name != "datasets"} <= pages
     torch = pytest.importorskip("kernpool.torch", reason="layers need the extra 'torch'")
     assert {f"kernpool.torch.{name}" for name in torch.__all__} <= pages
+
+
+@needs_site
+@pytest.mark.slow
+def test_the_theme_speaks_chinese_on_chinese_pages():
+    text = (BUILT / "zh" / "faq.html").read_text(encoding="utf-8")
+    words = ("Search", "On this page", "Section Navigation", "previous", "next", "Color mode", "Back to top")
+    assert [word for word in words if re.search(rf'[">]\s*{word}\s*["<]', text)] == []
+    assert 'href="quick-start.html"' in text.partition("</header>")[0]
 
 
 @needs_site
