@@ -73,10 +73,20 @@ def neighbours(app: Any, pagename: str) -> dict[str, dict[str, str]]:
     }
 
 
-def on_page(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
-    """Say which language a page is in, and where the other one is."""
+def add_switch(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Say where the page in the other language is, for the template of the header."""
+    other = counterpart(pagename, set(app.env.found_docs))
     chinese = pagename.startswith(CHINESE)
-    if chinese:
+    context["other_language"] = {
+        "url": app.builder.get_relative_uri(pagename, other),
+        "lang": "en" if chinese else "zh-CN",
+        "name": "English" if chinese else "中文",
+    }
+
+
+def translate(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Put Chinese words and links into the theme's parts of a Chinese page."""
+    if pagename.startswith(CHINESE):
         context.update(
             language="zh-CN",
             root_doc=HOME,
@@ -85,15 +95,10 @@ def on_page(app: Any, pagename: str, _template: str, context: dict[str, Any], _d
             theme_search_bar_text=WORDS["Search"],
             **neighbours(app, pagename),
         )
-    other = counterpart(pagename, set(app.env.found_docs))
-    context["other_language"] = {
-        "url": app.builder.get_relative_uri(pagename, other),
-        "lang": "en" if chinese else "zh-CN",
-        "name": "English" if chinese else "中文",
-    }
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Connect, after the theme."""
-    app.connect("html-page-context", on_page, priority=900)
+    """Connect before the theme, which looks at its templates, and after it, which has set what is replaced."""
+    app.connect("html-page-context", add_switch, priority=100)
+    app.connect("html-page-context", translate, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

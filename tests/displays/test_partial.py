@@ -168,6 +168,18 @@ def test_refusals(options, says):
         PartialDisplay.from_estimator(ESTIMATORS["means"](), **options)
 
 
+def test_too_few_rows_and_estimators_of_others_have_no_intervals():
+    few = NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
+    assert PartialDisplay.from_estimator(few).bands_ == [[]]
+    with pytest.raises(ValueError, match="rows"):
+        PartialDisplay.from_estimator(few, band="confidence")
+    X = FRAME[["x"]]
+    with pytest.raises(
+        TypeError, match="LinearRegression has no confidence_interval, so that band='confidence' cannot"
+    ):
+        PartialDisplay.from_estimator(LinearRegression().fit(X, Y), X, Y, band="confidence")
+
+
 def test_several_outputs_are_refused():
     model = NadarayaWatsonRegressor(**HOW).fit(FRAME, np.c_[Y, Y])
     with pytest.raises(ValueError, match="one output can be drawn at a time, the estimator predicts 2"):

@@ -122,7 +122,7 @@ def test_a_prediction_prints_and_becomes_a_frame():
     prediction = model.get_prediction(pandas.DataFrame({"dose": X[::4, 0]}))
     lines = str(prediction).splitlines()
     assert lines[:3] == ["rows      20, the first below", "level     0.95, pointwise", "method    quadratic"]
-    assert lines[4].split() == ["row", "mean", "se", "center", "lower", "upper", "n_eff"]
+    assert lines[4].split() == ["row", "mean", "se", "bias-corrected", "lower", "upper", "n_eff"]
     assert [line.split()[0] for line in lines[5:]] == [*"012345", "..."]
     assert prediction._repr_html_() == f"<pre>{prediction}</pre>"
     frame, interval = prediction.to_frame(level=0.8), prediction.confidence_interval(level=0.8)

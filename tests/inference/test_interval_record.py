@@ -29,11 +29,12 @@ def test_a_few_places_are_all_there():
         "level": "0.95, pointwise",
         "method": "quadratic",
     }
-    assert names == ["point", "center", "lower", "upper", "se", "df", "n_eff"]
+    assert names == ["point", "predict", "bias-corrected", "lower", "upper", "se", "df", "n_eff"]
     sizes = model.get_prediction(AT[:2]).effective_sample_size
     assert [row[0] for row in rows] == ["0", "1"]
     for i, row in enumerate(rows):
-        numbers = [found.center[i], found.lower[i], found.upper[i], found.standard_error[i], found.df[i], sizes[i]]
+        numbers = [model.predict(AT[:2])[i], found.center[i], found.lower[i], found.upper[i], found.standard_error[i]]
+        numbers += [found.df[i], sizes[i]]
         np.testing.assert_allclose(np.array(row[1:], dtype=float), numbers, rtol=5e-3)
 
 
@@ -70,12 +71,14 @@ def test_outputs_and_slopes_have_their_names(columns, outputs, of, labels, group
     model = LocalLinearRegressor(bandwidth=0.5).fit(Z, y)
     found = model.confidence_interval(Z[:3], quantity=of, groups=groups, simultaneous=True, n_resamples=39)
     _, names, rows = table(str(found))
-    assert names == ["point", *labels, "center", "lower", "upper", "se", "df", "n_eff"]
+    predicted = ["predict"] if of == "fit" else []
+    assert names == ["point", *labels, *predicted, "bias-corrected", "lower", "upper", "se", "df", "n_eff"]
     sizes = model.get_prediction(Z[:3]).effective_sample_size
     for row in rows[:6]:
         at = tuple(int(cell) for cell in row[: 1 + len(labels)])
         df = found.df[at[: found.df.ndim]]
-        target = [getattr(found, name)[at] for name in ("center", "lower", "upper", "standard_error")]
+        target = [model.predict(Z[:3])[at]] if predicted else []
+        target += [getattr(found, name)[at] for name in ("center", "lower", "upper", "standard_error")]
         np.testing.assert_allclose(
             np.array(row[1 + len(labels) :], dtype=float), [*target, df, sizes[at[0]]], rtol=5e-3
         )

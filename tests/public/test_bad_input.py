@@ -205,7 +205,6 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
         (lambda: kernpool.RunningPool(X, bw=1.0), r"^RunningPool\(\) has no argument 'bw'; use bandwidth=$"),
         (lambda: kernpool.RunningPool(X).update(X, X, weights=X), "use weight=$|use key_weight=$"),
-        (lambda: kernpool.QuantileFanDisplay.from_estimator(None, quantiles=[0.5]), "use levels=$"),
         (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
     ],
 )

@@ -5,6 +5,7 @@ The report of a fit is one record, printed as lines for people or as JSON for pr
 
 import argparse
 import os
+import warnings
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,9 @@ def import_matplotlib_early() -> None:
 
 def draw(model: Any, names: list[str], target: str, path: Path) -> None:
     """Plot the fit over each feature into a file."""
-    display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
+        display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
     display.figure_.savefig(path, dpi=150)
     import_pyplot().close(display.figure_)
 

@@ -32,6 +32,7 @@ KINDS = ("typical", "average")
 AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each costs a prediction per row
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
+FEWEST = 5  # rows that intervals need
 PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
 
 
@@ -134,7 +135,7 @@ class PartialDisplay:
         features: Sequence[int | str] | None = None,
         feature_names: Sequence[str] | None = None,
         kind: str = "typical",
-        band: str | None = "confidence",
+        band: str | None = "auto",
         level: float = 0.95,
         grid_resolution: int | None = None,
         subsample: int = 200,
@@ -165,9 +166,10 @@ class PartialDisplay:
         kind : {"typical", "average"}, default="typical"
             Predictions with the other columns at their medians and most frequent categories, or averaged over training
             rows. The average also goes through combinations of columns that no row has.
-        band : {"confidence", None}, default="confidence"
+        band : {"auto", "confidence", None}, default="auto"
             Draw pointwise confidence intervals: of `confidence_interval` for regressors, of `probability_interval` for
-            classifiers. There are none with ``kind="average"``, nor for estimators without these methods.
+            classifiers. By default where there are any: not with ``kind="average"``, for less than five rows, or for
+            estimators without these methods.
         level : float, default=0.95
             Confidence level.
         grid_resolution : int, optional
@@ -196,6 +198,8 @@ class PartialDisplay:
             If one of X and y is given without the other, or neither, and the estimator does not hold its rows; if a
             column is unknown, `feature_names` or `axes` are not one per column, there are several outputs, or `kind`,
             `band` or the level are invalid.
+        TypeError
+            If ``band="confidence"``, and the estimator has no intervals.
 
         Notes
         -----
@@ -207,7 +211,7 @@ class PartialDisplay:
            (2001), 1189-1232, section 8.2.
         """
         check_choice("kind", kind, KINDS)
-        check_choice("band", band, ("confidence", None))
+        check_choice("band", band, ("auto", "confidence", None))
         inputs, y = training_rows(estimator, X, y)
         d = inputs.values.shape[1]
         if feature_names is not None:
@@ -218,7 +222,7 @@ class PartialDisplay:
         chosen = np.sort(np.random.default_rng(random_state).permutation(len(inputs.values))[:subsample])
         classes = getattr(estimator, "classes_", None)
         average = inputs.values[chosen] if kind == "average" else None
-        ask = None if band is None or average is not None else _interval_of(estimator, level)
+        ask = None if band is None or average is not None else _interval_of(estimator, level, band)
         panels: list[Panel] = []
         said: dict[type[Warning], tuple[str, list[str]]] = {}  # of each kind the first message, and the columns
         for column in which:
@@ -364,11 +368,26 @@ def _new_axes(panels: int, columns: int | None) -> list[Axes]:
     return list(axes.ravel()[:panels])
 
 
-def _interval_of(estimator: Any, level: float) -> Any:
-    """Return the method of an estimator that computes confidence intervals at a level, or None."""
+def _interval_of(estimator: Any, level: float, band: str) -> Any:
+    """Return a function that computes confidence intervals at a level; with ``band="auto"`` None if there are none."""
     name = "confidence_interval" if getattr(estimator, "classes_", None) is None else "probability_interval"
     method = getattr(estimator, name, None)
-    return None if method is None else lambda query: method(query, level=level)
+    if method is None:
+        if band == "auto":
+            return None
+        raise TypeError(
+            f"{type(estimator).__name__} has no {name}, so that band={band!r} cannot be drawn; use band=None"
+        )
+
+    def ask(query: Any) -> Any:
+        try:
+            return method(query, level=level)
+        except ValueError:
+            if band == "auto" and len(estimator.value_) < FEWEST:
+                return None
+            raise
+
+    return ask
 
 
 def _panel(

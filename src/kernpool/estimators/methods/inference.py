@@ -261,9 +261,9 @@ class Prediction(PrintedResult, PredictionBase):
     level     0.95, pointwise
     method    quadratic
     <BLANKLINE>
-      row  mean  se      center  lower  upper  n_eff
-      0    2.02  0.0771  1.963   1.654  2.272  5
-      1    2.52  0.0818  2.47    2.175  2.765  5
+      row  mean  se      bias-corrected  lower  upper  n_eff
+      0    2.02  0.0771  1.963           1.654  2.272  5
+      1    2.52  0.0818  2.47            2.175  2.765  5
     """
 
     variance: str = "local"
