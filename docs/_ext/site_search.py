@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from docutils import nodes
 
 DOCS = Path(__file__).resolve().parents[1]
 SCORER, MADE = DOCS / "_ext" / "search_scorer.js", DOCS / "_build" / "search_scorer.js"
 LEFT_OUT = ("decisions/", "benchmarks/", "project/changes")
 
 
+@cache
 def keywords() -> dict[str, list[str]]:
     """Return the keywords of each page that has some."""
     found = {}
@@ -34,14 +38,18 @@ def write_scorer(_app: Any, config: Any) -> None:
     config.html_search_scorer = str(MADE)
 
 
-def leave_out(app: Any, _doctree: Any) -> None:
-    """Keep a page out of the index."""
-    if app.env.docname.startswith(LEFT_OUT):
-        app.env.metadata[app.env.docname]["nosearch"] = True
+def index(app: Any, doctree: nodes.document) -> None:
+    """Keep a page out of the index, or have it index the words of its keywords, of which it knows phrases."""
+    name = app.env.docname
+    if name.startswith(LEFT_OUT):
+        app.env.metadata[name]["nosearch"] = True
+    words = {word for phrase in keywords().get(name, []) for word in re.findall(r"\w+", phrase)}
+    if words:
+        doctree += nodes.meta(name="keywords", content=", ".join(sorted(words)))
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Connect."""
     app.connect("config-inited", write_scorer)
-    app.connect("doctree-read", leave_out)
+    app.connect("doctree-read", index)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
