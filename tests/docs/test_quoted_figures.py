@@ -62,7 +62,7 @@ def measured(page, keys):
 
 
 def test_coverage_of_curves():
-    found, rows = measured("benchmarks/coverage.md", 1), table("inference.md", "200 rows, one column")[0]
+    found, rows = measured("benchmarks/coverage.md", 1), table("inference-methods.md", "200 rows, one column")[0]
     assert {row[0] for row in rows} == set(COVERAGE)
     for name, runs, single, band, naive in rows:
         setting = COVERAGE[name]
@@ -79,7 +79,7 @@ def test_coverage_of_curves():
 
 def test_coverage_of_next_values():
     found = measured("benchmarks/prediction-coverage.md", 2)
-    rows, headings = table("prediction.md", "90 percent, n rows")
+    rows, headings = table("prediction-methods.md", "90 percent, n rows")
     assert len(rows) == 4
     for method, *cells in rows:
         for cell, heading in zip(cells, headings[1:], strict=True):
@@ -108,7 +108,7 @@ def test_sizes_of_tests():
 
 
 def test_a_figure_in_a_sentence_on_next_values():
-    words = text("prediction.md")
+    words = text("prediction-methods.md")
     said = re.search(r'`"full"` covered (.*?) of new values \(local linear\) and\s+(.*?) \(local constant\)', words)
     found = measured("benchmarks/prediction-coverage.md", 2)
     for degree, words in zip(("linear", "constant"), said.groups(), strict=True):
