@@ -128,6 +128,7 @@ def write_pages(_app: Any = None, _config: Any = None) -> None:
     pages = {"index": index_page(), "kernpool": front_page()} | {
         f"kernpool.{subpackage}": subpackage_page(subpackage) for subpackage in SUBPACKAGES
     }
+    API.mkdir(exist_ok=True)
     for path in API.glob("kernpool*.rst"):
         if path.stem not in pages:
             path.unlink()  # of an earlier layout, which would fail the build

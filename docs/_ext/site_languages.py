@@ -21,7 +21,7 @@ WORDS = {
     "project/index": "项目",
     "Search": "搜索",
     "On this page": "本页内容",
-    "Section Navigation": "本章目录",
+    "Section Navigation": "中文页面",
     "Site navigation": "网站导航",
     "Skip to main content": "跳到正文",
     "Back to top": "回到顶部",
@@ -49,34 +49,54 @@ def counterpart(pagename: str, docs: set[str]) -> str:
     return other if other in docs else HOME
 
 
-def links_of_bar(app: Any, pagename: str) -> str:
-    """Return the links of the bar of a Chinese page: to Chinese pages where there are some."""
-    titles, links = app.env.titles, []
-    for english in app.env.toctree_includes[app.config.root_doc]:
-        page = CHINESE + english if CHINESE + english in titles else english
-        title = WORDS.get(page, titles[page].astext()) + ("（英文）" if page == english else "")
-        here = ' aria-current="page"' if page == pagename else ""
-        url = app.builder.get_relative_uri(pagename, page)
-        link = f'<a class="nav-link nav-internal" href="{url}"{here}>{escape(title)}</a>'
-        links.append(f'<li class="nav-item{here and " current active"}">{link}</li>')
-    return "\n".join(links)
+def change_lists(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Let the bar and the list beside a Chinese page lead to Chinese pages where there are some."""
+    if not pagename.startswith(CHINESE):
+        return
+    titles, included = app.env.titles, app.env.toctree_includes
+
+    def links(pages: list[str], item: str, link: str) -> str:
+        found = []
+        for page in pages:
+            title = titles[page].astext() if page.startswith(CHINESE) else f"{WORDS.get(page, page)} EN"
+            here = ' aria-current="page"' if page == pagename else ""
+            url = app.builder.get_relative_uri(pagename, page) or "#"
+            anchor = f'<a class="{link}" href="{url}"{here}>{escape(title)}</a>'
+            found.append(f'<li class="{item}{here and " current active"}">{anchor}</li>')
+        return "\n".join(found)
+
+    bar = [CHINESE + page if CHINESE + page in titles else page for page in included[app.config.root_doc]]
+    context["generate_header_nav_html"] = lambda **_: links(bar, "nav-item", "nav-link nav-internal")
+    beside = links(included[HOME], "toctree-l1", "reference internal")
+    context["generate_toctree_html"] = lambda *_, **__: f'<ul class="nav bd-sidenav">{beside}</ul>'
 
 
 def neighbours(app: Any, pagename: str) -> dict[str, dict[str, str]]:
     """Return the Chinese pages before and after one, which Sphinx only knows of those below its own first page."""
-    order = app.env.toctree_includes[HOME]
-    pairs = [("next", b) for a, b in pairwise(order) if a == pagename]
-    pairs += [("prev", a) for a, b in pairwise(order) if b == pagename]
+    found = {}
+    for before, after in pairwise(app.env.toctree_includes[HOME]):
+        if before == pagename:
+            found["next"] = after
+        if after == pagename:
+            found["prev"] = before
     return {
         name: {"link": app.builder.get_relative_uri(pagename, page), "title": app.env.titles[page].astext()}
-        for name, page in pairs
+        for name, page in found.items()
     }
 
 
-def add_switch(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
-    """Say where the page in the other language is, for the template of the header."""
-    other = counterpart(pagename, set(app.env.found_docs))
+def on_page(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Say which language a page is in, and where the other one is."""
     chinese = pagename.startswith(CHINESE)
+    if chinese:
+        context.update(
+            language="zh-CN",
+            root_doc=HOME,
+            gettext=lambda text: WORDS.get(text, text),
+            theme_search_bar_text=WORDS["Search"],
+            **neighbours(app, pagename),
+        )
+    other = counterpart(pagename, set(app.env.found_docs))
     context["other_language"] = {
         "url": app.builder.get_relative_uri(pagename, other),
         "lang": "en" if chinese else "zh-CN",
@@ -84,21 +104,8 @@ def add_switch(app: Any, pagename: str, _template: str, context: dict[str, Any],
     }
 
 
-def translate(app: Any, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
-    """Put Chinese words and links into the theme's parts of a Chinese page."""
-    if pagename.startswith(CHINESE):
-        context.update(
-            language="zh-CN",
-            root_doc=HOME,
-            gettext=lambda text: WORDS.get(text, text),
-            generate_header_nav_html=lambda **_: links_of_bar(app, pagename),
-            theme_search_bar_text=WORDS["Search"],
-            **neighbours(app, pagename),
-        )
-
-
 def setup(app: Any) -> dict[str, Any]:
-    """Connect before the theme, which looks at its templates, and after it, which has set what is replaced."""
-    app.connect("html-page-context", add_switch, priority=100)
-    app.connect("html-page-context", translate, priority=900)
+    """Connect: the theme tries templates with what `on_page` says, and makes the lists that `change_lists` replaces."""
+    app.connect("html-page-context", on_page)
+    app.connect("html-page-context", change_lists, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -160,7 +160,7 @@ def test_every_public_name_has_a_page():
 @pytest.mark.slow
 def test_the_theme_speaks_chinese_on_chinese_pages():
     text = (BUILT / "zh" / "faq.html").read_text(encoding="utf-8")
-    words = ("Search", "On this page", "Section Navigation", "previous", "next", "Color mode", "Back to top")
+    words = ("Search", "On this page", "Section Navigation", "previous page", "next page", "Color mode", "Back to top")
     assert [word for word in words if re.search(rf'[">]\s*{word}\s*["<]', text)] == []
     assert 'href="quick-start.html"' in text.partition("</header>")[0]
 
