@@ -126,7 +126,7 @@ def draw_average(n: Namespace, words: Words) -> Figures:
         frameon=True,
         framealpha=0.8,
         edgecolor="none",
-        loc="lower right",
+        loc="lower center",
         fontsize="small",
         title=words["squared error"],
     )
