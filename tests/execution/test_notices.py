@@ -1,8 +1,10 @@
 """Notices of long waits: where they are seen, what they say, and that they end."""
 
 import multiprocessing
+import sys
 import time
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +51,15 @@ def test_nothing_is_said_where_nobody_looks(terminal, monkeypatch):
     monkeypatch.setattr(notices, "is_terminal", lambda: False)
     compile_for(notice, 0.05)
     assert terminal() == ""
+
+
+def test_a_notebook_sees_notices(terminal, monkeypatch):
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setattr(notices, "is_terminal", lambda: False)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert not notices.is_watched()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert notices.is_watched()
 
 
 class SlowRegressor(NadarayaWatsonRegressor):

@@ -39,10 +39,17 @@ def is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def is_notebook() -> bool:
+    """Return whether the process is the kernel of a notebook."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 def is_watched() -> bool:
     """Return whether somebody sees notices: on a terminal or in a notebook, in the main thread of the main process."""
     main = current_thread() is main_thread() and multiprocessing.current_process().name == "MainProcess"
-    return main and not _silent.get() and (is_terminal() or "ipykernel" in sys.modules)
+    return main and not _silent.get() and (is_terminal() or is_notebook())
 
 
 @contextmanager
