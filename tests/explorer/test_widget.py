@@ -31,7 +31,7 @@ class Kernel:
 
     def run(self, index):
         cell = self.client.execute_cell(self.notebook.cells[index], index)
-        return cell["outputs"]
+        return [output for output in cell["outputs"] if output.get("name") != "stderr"]  # that loops are compiled
 
     def send(self, comm, data, buffers=()):
         message = self.client.kc.session.msg("comm_msg", {"comm_id": comm, "data": data})

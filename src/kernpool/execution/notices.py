@@ -61,7 +61,7 @@ def progress_bar(what: str, quiet: bool = False, unit: str = "rows", patience: f
     if quiet or not is_watched():
         yield
         return
-    patience = PATIENCE if patience is None else patience
+    patience, started = PATIENCE if patience is None else patience, time.monotonic()
     begin = Timer(patience, draw, [f"{what} [{'.' * WIDTH}] {0:4.0%}"])
     begin.daemon = True
     begin.start()
@@ -71,7 +71,8 @@ def progress_bar(what: str, quiet: bool = False, unit: str = "rows", patience: f
         finally:
             begin.cancel()
             begin.join()
-            draw("")
+            if time.monotonic() - started >= patience:  # otherwise nothing has been drawn
+                draw("")
 
 
 def bar_of_long_fits() -> AbstractContextManager[None]:
