@@ -107,7 +107,7 @@ def test_where_nothing_is_near(kernel, place, empty, generator, tmp_path):
 def test_values_that_are_far_larger_out_of_reach(generator, tmp_path, read):
     """A billionth of a billionth of the weight matters if it is that of values of 1e40."""
     columns = table_of(generator)
-    columns["y"] = np.where(np.abs(columns["a"] - 0.34) < 0.04, 1e40, columns["y"])
+    columns["y"] = np.where(np.abs(columns["a"] - 0.33) < 0.03, 1e40, columns["y"])
     path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP)
     options = {"bandwidth": [0.01, 0.5], "algorithm": "brute"}
     found = pool(QUERY, open_chunks(path, target="y", features=["a", "b"]), **options)
