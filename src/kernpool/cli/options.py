@@ -151,6 +151,12 @@ COMMANDS = {
         "write an illustrated introduction to attention pooling",
         "Write the tour, an illustrated introduction to attention pooling: one HTML page that needs no network.",
     ),
+    "sort": (
+        "sort:run_sort",
+        "sort a Parquet file by a column, so that predictions read a part of it",
+        "Sort a Parquet file by a column, and write it in row groups. A model that is fitted to it with --memory reads "
+        "only the row groups that are in reach of the rows to predict.",
+    ),
     "compile": (
         "setup_commands:run_compile",
         "precompile, e.g. in a Docker image, so that first calls are fast",
@@ -257,6 +263,15 @@ OPTIONS: dict[str, Options] = {
         "--force": "replace an earlier tour",
         **QUIET,
     },
+    "sort": {
+        "DATA": "Parquet file, or a folder of Parquet files",
+        "--by A!": "column to sort by, in which the rows to predict lie close together",
+        "--out FILE!": "Parquet file to write",
+        "--memory SIZE": "sort in about this memory, a part of the rows at a time: 2GiB, 512MiB, bytes (default: all "
+        "rows at once)",
+        "--force": "overwrite an existing file",
+        **QUIET,
+    },
     "compile": {
         "--kernels A,B": "kernels to compile (default: all)",
         "--columns 1,2": "numbers of features to compile for (default: 1,2,3,4,5,8,11,16)",
@@ -273,6 +288,7 @@ examples:
   cat new-households.csv | kernpool predict engel-model - > predictions.csv
   kernpool fit big.parquet --target y --memory 2GiB --model big-model
   kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
+  kernpool sort big.parquet --by time --out sorted.parquet
   kernpool predict engel-model new-households.csv --interval 0.95 > confidence.csv
   kernpool predict engel-model new-households.csv --interval 0.9 --method full > prediction-intervals.csv
   kernpool predict engel-model new-households.csv --quantiles 0.1,0.5,0.9 > quantiles.csv

@@ -17,11 +17,13 @@ from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import pool_at
 from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.persistence import load_model
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.progress import current_progress, report_progress
+from kernpool.pooling import ChunkPairs
 from kernpool.tables.file_formats import row_writer, write_table
 from kernpool.tables.table import table_format
 
@@ -91,23 +93,39 @@ def _predict_chunks(
 ) -> tuple[list[str], int, list[str]]:
     """Predict a table block by block, and write each block."""
     rows, blocks = query_chunks(options, memory, header["features"])
+    source, read = source_of(columns.model), list[int]()
     with progress_bar("predicting", options.quiet):
-        predicted = _predicted(blocks, rows, columns, predict)
+        predicted = _predicted(blocks, rows, columns, predict, read)
         first = next(predicted)
         with row_writer(options.out, list(first), rows, force=options.force) as write:
             write(np.column_stack(list(first.values())))
             for block in predicted:
                 write(np.column_stack(list(block.values())))
-    return list(first), rows, []
+    notes = []
+    if isinstance(source, ChunkPairs) and options.cluster is None and sum(read) < (source.rows or 0) * len(read):
+        passes = "" if len(read) == 1 else f" in {len(read)} passes over them"
+        notes.append(f"{sum(read)} of {(source.rows or 0) * len(read)} training rows were read{passes}")
+    say_notes(notes, options)
+    return list(first), rows, notes
 
 
-def _predicted(blocks: Iterator[Any], rows: int, columns: PredictionColumns, predict: Predict) -> Iterator[Columns]:
-    """Yield the output columns of each block of queries, and report progress over all rows."""
+def _predicted(
+    blocks: Iterator[Any], rows: int, columns: PredictionColumns, predict: Predict, read: list[int]
+) -> Iterator[Columns]:
+    """Yield the output columns of each block of queries, and report progress over all rows.
+
+    The largest count of progress within each block is appended to `read`: of training rows, if they are in a file.
+    """
     start, listener = 0, current_progress() or (lambda _, __: None)
     for block in blocks:
         before, size = start, len(block)
-        # Called before the next turn.
-        with report_progress(lambda done, total: listener(before + size * done // total, rows)):  # noqa: B023
+        read.append(0)
+
+        def report(done: int, total: int) -> None:
+            read[-1] = max(read[-1], done)
+            listener(before + size * done // total, rows)  # noqa: B023  # called before the next turn
+
+        with report_progress(report):
             predicted = columns.at(block, predict)
         yield predicted
         start += size

@@ -331,7 +331,8 @@ def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) 
     )
 
 
-OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}, "predict": {"out": "--out"}, "explore": {"out": "--out"}}
+OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}}
+OUTPUTS |= {command: {"out": "--out"} for command in ("predict", "explore", "sort")}
 INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
 
 

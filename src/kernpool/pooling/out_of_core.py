@@ -23,8 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import FLOAT64, PoolState, Rows, column_range
-from kernpool.data import LARGEST, Chunk, Chunks, Kind, TableError, as_real_array
+from kernpool.algorithms.algorithm import radius
+from kernpool.core import FLOAT64, FLOAT64_EPSILON, PoolState, Rows, as_tol, column_range
+from kernpool.core.input_validation import LEAST_TOL
+from kernpool.data import LARGEST, Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
 from kernpool.data.chunks.sampling import ChunksWithout, UniformRange
 from kernpool.execution.progress import Progress
@@ -36,6 +38,9 @@ from kernpool.pooling.stored_pairs import NO_PAIRS, Answer, QueryBatch, StoredPa
 Array = NDArray[np.float64]
 
 KEYS_PER_QUERY = 64  # from which on queries are few
+# Fraction of the tolerance that pairs may take which are not read; and the sum of weights of a query, in keys at the
+# query, from which on they take no more.
+UNREAD, LEAST_SUM = 2.0**-8, 2.0**-10
 
 
 def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
@@ -240,7 +245,7 @@ class ChunkPairs(StoredPairs):
         """
         self._check_unchanged()
         asked = self.asked(recipe, query)
-        state, center = reduce_chunks(asked, self.chunks, progress)
+        state, center = reduce_in_reach(asked, self.chunks, progress)
 
         def fill(rows: NDArray[np.intp]) -> Array:
             if not self.chunks.again:
@@ -268,6 +273,38 @@ def _watched(chunks: Chunks, progress: Progress | None) -> Iterator[Chunk]:
         done += len(chunk.key)
         if progress is not None and chunks.rows is not None:
             progress(done, chunks.rows)
+
+
+def reduce_in_reach(asked: QueryBatch, chunks: Chunks, progress: Progress | None = None) -> tuple[PoolState, Array]:
+    """Return what `reduce_chunks` does, to rounding, and read no chunk that is known to be out of reach of all queries.
+
+    A kernel of infinite support reaches to where the weights of all pairs beyond are `UNREAD` of the tolerance of a
+    query whose sum of weights is `LEAST_SUM`. Queries with a smaller sum are summed over the other chunks as well.
+    """
+    recipe, (query, low, high, *_) = asked.recipe, asked.query
+    kernel, d, split = recipe.kernel, query.shape[1], None
+    if d == len(chunks.names or ()) and (kernel.is_compact or not recipe.degree):
+        tol = max(as_tol(recipe.tol), LEAST_TOL)
+        share = np.array(LEAST_SUM * UNREAD * tol / max(chunks.rows or 0, 1))
+        reach = radius(kernel, np.array(0.0), share) * (kernel.support if kernel.is_compact else 1.0)
+        width = reach * as_bandwidth(recipe.bandwidth, d) + 4 * FLOAT64_EPSILON * np.maximum(np.abs(low), np.abs(high))
+        split = chunks.split_by_box(low - width, high + width)
+    if split is None:
+        return reduce_chunks(asked, chunks, progress)
+    near, far, heaviest = split
+    state, center = reduce_chunks(asked, near, progress)
+    if not kernel.is_compact:
+        with np.errstate(divide="ignore"):  # where all weights are zero
+            least = np.log(LEAST_SUM * heaviest) + recipe.log_peak(d)
+        rows = np.flatnonzero(~(state.log_denominator >= least))
+        if rows.size:
+
+            def report(done: int, _: int) -> None:
+                if progress is not None:
+                    progress((near.rows or 0) + done, chunks.rows or 0)
+
+            state.add(rows, reduce_chunks(asked.at(rows), far, report, center)[0])
+    return state, center
 
 
 def reduce_chunks(

@@ -180,9 +180,12 @@ class Recipe:
         """Return the ridge penalty of each column as a sum of kernel weights; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
+        return ridge_weight(self.ridge, columns, self.log_peak(columns))
+
+    def log_peak(self, columns: int) -> float:
+        """Return the logarithm of the kernel weight of a key that coincides with the query."""
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
-        similarity = KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition))
-        return ridge_weight(self.ridge, columns, similarity.log_peak)
+        return KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition)).log_peak
 
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""

@@ -105,6 +105,21 @@ class Chunks(ABC):
         """Return a dictionary by which a saved model finds its data files again; None for data not in files."""
         return None
 
+    def split_by_box(self, low: Array, high: Array) -> Split | None:  # noqa: ARG002  # for those that can
+        """Split the data into the pairs whose keys may lie in a box and pairs whose keys do not, without reading them.
+
+        Parameters
+        ----------
+        low, high : ndarray of shape (d,)
+            The ends of the box, which belong to it.
+
+        Returns
+        -------
+        Split or None
+            None if all pairs may lie in the box, or none of positive weight is known to, or nothing is known.
+        """
+        return None
+
     def parts(self) -> list[Chunks]:
         """Split the data into `Chunks` that other processes can read; together they hold the same pairs in order.
 
@@ -123,6 +138,22 @@ class Chunks(ABC):
             f"{type(self).__name__} cannot be cut into parts for other processes; write the pairs to a Parquet or .npy "
             "file and open that with open_chunks, or give arrays"
         )
+
+
+class Split(NamedTuple):
+    """Chunks whose keys may lie in a box, and chunks whose keys do not.
+
+    Parameters
+    ----------
+    near, far : Chunks
+        Of pairs that may lie in the box, and of those that do not.
+    heaviest : float
+        Upper bound of the weights of pairs in `far`, times the ratio in which their values exceed those in `near`.
+    """
+
+    near: Chunks
+    far: Chunks
+    heaviest: float
 
 
 class ArrayChunks(Chunks):

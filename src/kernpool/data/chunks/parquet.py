@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernpool.data.array_validation import SMALL, TableError, import_parquet
 from kernpool.data.atomic_files import fingerprint
-from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
+from kernpool.data.chunks.base import Chunk, Chunks, Split, check_exact, check_finite, rows_per_chunk
 from kernpool.data.columns import Kind
 from kernpool.data.dates import arrow_kind, times_of
 from kernpool.data.number_parsing import arrow_numbers, as_floats, is_code, is_real
@@ -104,7 +104,9 @@ class _Collected:
         """
         start, rows = 0, self.table.shape[1]
         columns = [
-            np.full(batch.num_rows, constants[name]) if name in constants else _numbers(batch, source, name)
+            np.full(batch.num_rows, constants[name])
+            if name in constants
+            else _numbers(f"{source}: column {name!r}", batch.column(name))
             for name in self.names.all
         ]
         for column, name in zip(columns, self.names.all, strict=True):
@@ -175,10 +177,8 @@ class ParquetChunks(Chunks):
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of all files, in the order of the files."""
-        collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
-        for file, constants in zip(self.files, self._constants, strict=True):
-            yield from _read(file, None, self._names, collected, constants)
-        yield from collected.rest()
+        pieces = [FilePiece(*piece) for piece in zip(self.files, self._constants, strict=True)]
+        return iter(ParquetGroups(pieces, self._names, self.rows or 0, self._step))
 
     def parts(self) -> list[Chunks]:
         """Return the row groups of the files as a list of `ParquetGroups`, for other processes.
@@ -187,16 +187,45 @@ class ParquetChunks(Chunks):
         """
         parts: list[Chunks] = []
         for file, constants in zip(self.files, self._constants, strict=True):
-            metadata = _open(file).metadata
-            sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             first = rows = 0
-            for group, size in enumerate([*sizes, self._step]):
+            for group, size in enumerate([*_group_sizes(_open(file)).tolist(), self._step]):
                 if rows and rows + size > self._step:
-                    groups = range(first, group)
-                    parts.append(ParquetGroups(file.absolute(), groups, self._names, rows, self._step, constants))
+                    piece = FilePiece(file.absolute(), constants, range(first, group))
+                    parts.append(ParquetGroups([piece], self._names, rows, self._step))
                     first, rows = group, 0
                 rows += size
         return parts
+
+    def split_by_box(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Split | None:
+        """Split the row groups by the statistics of the files; one that lacks some may lie in any box."""
+        found = [_group_ranges(*one, self._names) for one in zip(self.files, self._constants, strict=True)]
+        sizes = np.concatenate([rows for rows, _ in found])
+        least, most = np.concatenate([ranges for _, ranges in found], axis=2)
+        d, c = len(self._names.features), len(self._names.target)
+        weight = most[-1] if self._names.weight else np.ones(len(sizes))
+        value = np.maximum(np.abs(least), np.abs(most))[d : d + c]
+        known = np.isfinite(weight) & np.isfinite(value).all(axis=0)
+        outside = ((low > most[:d].T) | (high < least[:d].T)).any(axis=1) & known
+        if not outside.any() or not np.any(sizes[~outside & (weight > 0)]):
+            return None
+        here, there = (np.fmax.reduce(value[:, which], axis=1) for which in (~outside, outside))
+        with np.errstate(all="ignore"):
+            heaviest = weight[outside].max() * np.where(there <= here, 1.0, there / here).max()
+        cuts = np.cumsum([len(rows) for rows, _ in found])[:-1]
+        near, far = (
+            ParquetGroups(
+                [
+                    FilePiece(file, constants, np.flatnonzero(some).tolist())
+                    for file, constants, some in zip(self.files, self._constants, np.split(which, cuts), strict=True)
+                    if some.any()
+                ],
+                self._names,
+                int(sizes[which].sum()),
+                self._step,
+            )
+            for which in (~outside, outside)
+        )
+        return Split(near, far, float(heaviest))
 
     def is_boolean(self, name: str) -> bool:
         """Return whether a column of the Parquet files holds booleans."""
@@ -208,36 +237,48 @@ class ParquetChunks(Chunks):
         return self._names.reference("parquet", self.path, self.files)
 
 
-class ParquetGroups(Chunks):
-    """Chunks of a range of row groups of one Parquet file; nothing is read before iteration.
+class FilePiece(NamedTuple):
+    """Some row groups of one Parquet file.
 
     Parameters
     ----------
     file : Path
         The file.
-    groups : range
-        Which row groups.
+    constants : mapping of str to float
+        Values of the columns by which the folder is partitioned.
+    groups : sequence of int, optional
+        Which row groups, in their order; by default all.
+    """
+
+    file: Path
+    constants: Mapping[str, Any]
+    groups: Sequence[int] | None = None
+
+
+class ParquetGroups(Chunks):
+    """Chunks of row groups of Parquet files; nothing is read before iteration.
+
+    Parameters
+    ----------
+    pieces : sequence of FilePiece
+        Which row groups of which files.
     names : ColumnNames
         Which columns are keys, values and weights.
     rows : int
         How many there are.
     step : int
         Rows per chunk.
-    constants : mapping of str to float
-        Values of the columns by which the folder is partitioned.
     """
 
-    def __init__(
-        self, file: Path, groups: range, names: ColumnNames, rows: int, step: int, constants: Mapping[str, Any]
-    ) -> None:
-        self.file, self.groups, self._names, self.rows, self._step = file, groups, names, rows, step
-        self._constants = constants
+    def __init__(self, pieces: Sequence[FilePiece], names: ColumnNames, rows: int, step: int) -> None:
+        self.pieces, self._names, self.rows, self._step = pieces, names, rows, step
         self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of the row groups, in order."""
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
-        yield from _read(self.file, self.groups, self._names, collected, self._constants)
+        for piece in self.pieces:
+            yield from _read(piece, self._names, collected)
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
@@ -245,29 +286,71 @@ class ParquetGroups(Chunks):
         return [self]
 
 
-def _read(
-    file: Path, groups: range | None, names: ColumnNames, collected: _Collected, constants: Mapping[str, Any]
-) -> Iterator[Chunk]:
-    """Yield all full chunks of a Parquet file or its given row groups; rows that fill no chunk stay in `collected`.
-
-    All row groups are read if `groups` is None.
-    """
+def _read(piece: FilePiece, names: ColumnNames, collected: _Collected) -> Iterator[Chunk]:
+    """Yield all full chunks of row groups of a Parquet file; rows that fill no chunk stay in `collected`."""
     from pyarrow import ArrowException
 
+    file, constants, groups = piece
     parquet = _open(file)
-    ends = np.cumsum([parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)])
-    start = int(ends[groups.start - 1]) if groups is not None and groups.start else 0
-    chosen = None if groups is None else list(groups)
+    sizes = _group_sizes(parquet)
+    chosen = np.arange(len(sizes)) if groups is None else np.array(groups, dtype=np.intp)
+    ends, start = np.cumsum(sizes[chosen]), 0
+    left_out = np.cumsum(sizes)[chosen] - ends  # rows before each chosen group that are not read
     constants = {name: value for name, value in constants.items() if name not in parquet.schema_arrow.names}
     columns = [name for name in names.all if name not in constants]
     try:
         for batch in parquet.iter_batches(
-            batch_size=BATCH_ROWS, row_groups=chosen, columns=columns, use_threads=file.stat().st_size > SMALL
+            batch_size=BATCH_ROWS,
+            row_groups=None if groups is None else list(groups),
+            columns=columns,
+            use_threads=file.stat().st_size > SMALL,
         ):
-            yield from collected.add(batch, str(file), partial(_in_group, ends, start), constants)
+            yield from collected.add(batch, str(file), partial(_in_group, chosen, ends, left_out, start), constants)
             start += batch.num_rows
     except (ArrowException, OSError) as error:
         raise TableError(f"{file} is truncated or damaged: {error}") from None
+
+
+def _group_sizes(parquet: Any) -> NDArray[np.int64]:
+    metadata = parquet.metadata
+    return np.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], dtype=np.int64)
+
+
+def _group_ranges(
+    file: Path, constants: Mapping[str, Any], names: ColumnNames
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the number of rows of each row group of a file, and the least and the greatest number of each column.
+
+    The latter, of shape (2, columns, row groups), are in the units in which columns are read, and NaN where the file
+    does not say, or says that cells are missing.
+    """
+    parquet = _open(file)
+    metadata, schema = parquet.metadata, parquet.schema_arrow
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    ranges = np.full((2, len(names.all), metadata.num_row_groups), np.nan)
+    for column, name in enumerate(names.all):
+        if name not in schema.names:
+            ranges[:, column] = constants[name]
+        elif paths.count(name) == 1:  # a field of a nested column may have the path of another column
+            place = paths.index(name)
+            found = [metadata.row_group(i).column(place).statistics for i in range(metadata.num_row_groups)]
+            ranges[:, column] = _ends(found, schema.field(name).type)
+    return _group_sizes(parquet), ranges
+
+
+def _ends(statistics: Sequence[Any], form: Any) -> Any:
+    """Return the least and the greatest cell of each row group, of an Arrow type, as numbers; NaN where unknown."""
+    from pyarrow import array
+
+    def ends(one: Any) -> tuple[Any, Any]:
+        known = one is not None and one.has_min_max and one.null_count == 0
+        return (one.min, one.max) if known else (None, None)
+
+    try:
+        cells = [array(cells, type=form) for cells in zip(*map(ends, statistics), strict=True)]
+        return [np.asarray(_numbers("", one, check=False), dtype=np.float64) for one in cells]
+    except (ValueError, TypeError, ArithmeticError, NotImplementedError):
+        return np.nan  # of a type whose statistics pyarrow does not convert
 
 
 class StreamChunks(Chunks):
@@ -318,9 +401,16 @@ class StreamChunks(Chunks):
         yield from collected.rest()
 
 
-def _in_group(ends: NDArray[np.integer], start: int, row: int, name: str) -> str:
-    group = int(np.searchsorted(ends, start + row, side="right"))
-    return f"row group {group}, row {start + row}, column {name!r}"
+def _in_group(
+    chosen: NDArray[np.intp],
+    ends: NDArray[np.integer],
+    left_out: NDArray[np.integer],
+    start: int,
+    row: int,
+    name: str,
+) -> str:
+    i = int(np.searchsorted(ends, start + row, side="right"))
+    return f"row group {chosen[i]}, row {start + row + left_out[i]}, column {name!r}"
 
 
 def _in_stream(start: int, row: int, name: str) -> str:
@@ -407,13 +497,13 @@ def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
     return tuple(kind or "numeric" for kind in found) if any(found) else None
 
 
-def _numbers(batch: Any, source: str, name: str) -> NDArray[Any]:
-    """Return a column of an Arrow batch as an array of numbers; dates and durations become days."""
-    column, label = batch.column(name), f"{source}: column {name!r}"
+def _numbers(label: str, column: Any, *, check: bool = True) -> NDArray[Any]:
+    """Return an Arrow array as an array of numbers; dates and durations become days, after a check of their steps."""
     times = times_of(label, column) if arrow_kind(column.type) else None
     if times is None:
         return arrow_numbers(column)
-    times.check_steps(label)
+    if check:
+        times.check_steps(label)
     return times.days()
 
 
