@@ -10,6 +10,7 @@ import { follow, widgetHost } from "./hosts.js";
 import { makeHeatMap } from "./heat_map.js";
 import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
+import { canTeach, makeLesson } from "./lesson.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makeRelevance } from "./relevance.js";
@@ -17,6 +18,7 @@ import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./axis_panel.js";
+import { makeSlowMotion } from "./slow_motion.js";
 import { makeStore } from "./store.js";
 import { addKernels } from "./tabulated_kernels.js";
 import { makeToolbar } from "./toolbar.js";
@@ -32,13 +34,16 @@ import STYLE from "./style.css";
 const PANELS = [
   { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
   { name: "scatter", make: makeScatter, frame: true, place: "chart" },
+  { name: "lesson", make: makeLesson, frame: true, place: "side", when: canTeach },
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
+  { name: "slow", make: makeSlowMotion, frame: true, place: "side", when: canTeach },
   { name: "slices", make: makeSlices, frame: true, place: "under", when: hasMoreColumns },
   { name: "compare", make: makeCompare, place: "under", when: holdsAll },
+  { name: "path", make: makePathChart, place: "under", when: (data, payload) => !hasMoreColumns(data) && isExact(data, payload) },
   { name: "classes", make: makeClasses, when: (data, payload) => data.classes && holdsAll(data, payload) },
   { name: "heat", make: makeHeatMap, when: holdsAll },
-  { name: "path", make: makePathChart, when: isExact },
+  { name: "path", make: makePathChart, when: (data, payload) => hasMoreColumns(data) && isExact(data, payload) },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
   { name: "training", make: makeTraining, frame: true, when: canTrain },
   { name: "relevance", make: makeRelevance, when: (data, payload) => hasMoreColumns(data) && holdsAll(data, payload) },
@@ -66,7 +71,7 @@ function isExact(data, payload) {
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training", "band", "lesson"];
 
 /**
  * @param {HTMLElement} el
@@ -188,6 +193,8 @@ function startState(payload, data) {
     theme: "auto",
     panels: {},
     training: null,
+    band: true, // whether intervals and the band are drawn
+    lesson: null,
   };
 }
 

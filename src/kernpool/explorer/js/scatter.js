@@ -27,7 +27,10 @@ export function makeScatter(root, context) {
   const binned = html("p", { class: "kp-hint kp-binned" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  root.append(slider, hint, binned);
+  const isSure = !context.remote && canBeSure(data(), context.payload);
+  const band = html("input", { type: "checkbox", "data-control": "band", onchange: () => store.set({ band: band.checked }) });
+  const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words("band.switch")) : null);
+  root.append(slider, tools, hint, binned);
 
   let held = false;
   const hold = () => {
@@ -58,9 +61,15 @@ export function makeScatter(root, context) {
       const one = found && found[name];
       put(parts[name], "d", one ? areaPath(found.places, one.lower, one.upper, chart.x, chart.y) : null);
     }
-    legend.showWide(!found || found.wide);
+    showBand();
   };
-  const sure = !context.remote && canBeSure(data(), context.payload) ? makeSure(context, drawBand) : null;
+  const showBand = () => {
+    const on = store.get().band;
+    band.checked = on;
+    for (const name of ["wide", "band"]) put(parts[name], "visibility", on ? null : "hidden");
+    legend.showBand(on, !sureness || sureness.wide);
+  };
+  const sure = isSure ? makeSure(context, drawBand) : null;
 
   function update(changed) {
     const any = (...keys) => !changed || keys.some((key) => changed.has(key));
@@ -81,6 +90,7 @@ export function makeScatter(root, context) {
       put(slider, "aria-valuetext", showPlace(data(), column, q));
       if (sure) sure.update();
     }
+    if (any("band")) showBand();
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
     if (context.remote) put(binned, "text", whyLost(context.store.get().lost, words));
     legend.update(column);
@@ -201,8 +211,8 @@ function makeLegend({ data, words, payload, remote }) {
     : [item("points", rows), item("curve", words("curve"))];
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
-  const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null] : [];
+  const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null].filter(Boolean) : [];
   const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), ...sure);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
-  return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };
+  return { element, showBand: (on, isWide) => sure.forEach((one) => shown(one, on && (one !== wide || isWide))), update: (column) => shown(known, column === 0) };
 }
