@@ -14,7 +14,7 @@ const STEPS = [
   { name: "band", lit: "[data-control=band]", right: 0, show: () => ({ band: true }) },
 ];
 const ANSWERS = 3;
-const KEPT = ["settings", "column", "query", "pins", "band", "sample"]; // what closing restores
+const KEPT = ["settings", "column", "query", "pins", "band", "sample", "rows", "picked", "draws"]; // what closing restores
 
 /** Whether there is all that the lesson speaks of: one column of numbers, all rows in the page, errors and a band. */
 export function canTeach(data, payload) {

@@ -25,7 +25,7 @@ export function makeToolbar(root, context) {
   };
   const link = () => {
     show(location.href.replace(/#.*/, "") + "#" + toHash(store.get()), "copy.link");
-    put(warned, "text", isServed ? words("copy.served") : "");
+    put(warned, "text", [isServed ? words("copy.served") : "", store.get().rows ? words("copy.rows") : ""].filter(Boolean).join(" "));
   };
   const isDark = () => context.el.dataset.theme === "dark";
   const theme = button("theme", () => store.set({ theme: isDark() ? "light" : "dark" }));
