@@ -287,3 +287,42 @@ def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(shown):
     grouped = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, groups=group)
     with shown(explore(grouped)) as page:
         assert panel(page, "training").count() == 0
+
+
+def test_one_mean_is_shown_step_by_step(fresh):
+    """Without motion each press shows the next step: weights, products, sums, quotient."""
+    part, button = panel(fresh, "slow"), fresh.locator("[data-control=slow]")
+    table = part.locator("[data-part=slow]")
+    fresh.locator("[data-control=query]").fill("300")
+    filled = []
+    for _ in range(4):
+        button.click()
+        fresh.wait_for_timeout(50)
+        rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+        filled.append([sum(bool(row[c].strip()) for row in rows) for c in range(4)])
+    assert filled == [[9, 8, 9, 0], [9, 8, 9, 9], [10, 8, 10, 10], [10, 8, 10, 10]]
+    q, h = slider_value(fresh, "heat"), slider_value(fresh, "path")
+    weight = np.exp(-0.5 * ((q - X) / h) ** 2)
+    order = np.argsort(-weight)[:8]
+    assert [int(row[0]) for row in rows[:8]] == order.tolist()
+    assert [float(row[2]) for row in rows[:8]] == pytest.approx(weight[order].tolist(), rel=6e-4)
+    assert float(rows[9][2]) == pytest.approx(weight.sum(), rel=6e-4)
+    assert float(rows[9][3]) == pytest.approx(weight @ Y, rel=6e-4)
+    told = part.locator("[data-part=quotient]").inner_text()
+    assert float(told.rstrip(".").split("= ")[1]) == pytest.approx(pool(np.array([q]), X, Y, bandwidth=h)[0], rel=6e-4)
+    fresh.locator("[data-control=degree]").select_option("1")  # no mean
+    wait_until_idle(fresh)
+    assert not part.is_visible()
+    fresh.locator("[data-control=degree]").select_option("0")
+    button.click()
+    assert not table.is_visible()
+
+
+def test_with_motion_the_steps_follow_by_themselves(shown):
+    with shown(explore("make_sine_linear"), reduced_motion="no-preference") as page:
+        page.locator("[data-control=slow]").press("Enter")
+        part = page.locator("[data-part=quotient]")
+        assert part.inner_text().startswith("1.")
+        part.filter(has_text="4.").wait_for()
+        page.locator("[data-control=slow]").click()
+        assert not part.is_visible()

@@ -14,6 +14,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -480,6 +481,7 @@ def _sample(sample: GeneratorSample) -> dict[str, Any]:
     return {
         "generator": sample.generator,
         "seed": sample.seed,
+        "noise": signature(GENERATORS[sample.generator]).parameters["noise"].default,
         "x": floats(data.x_train),
         "y": floats(data.y_train),
         "truth": {"x": floats(data.x_test), "y": floats(data.y_truth)},

@@ -71,6 +71,16 @@ export function withSample(data, sample) {
   });
 }
 
+/**
+ * Replace the rows by others along the first numeric column, whose ends stay: axes must not move under a point that is
+ * dragged. `start` are the rows that were replaced.
+ */
+export function withRows(data, { x, y }) {
+  const { low, high } = data;
+  const rows = makeData({ ...data, start: data, numeric: [Float64Array.from(x)], outputs: [Float64Array.from(y)] });
+  return Object.freeze({ ...rows, low, high });
+}
+
 function makeData(parts) {
   const n = parts.outputs[0].length;
   const center = parts.outputs.map(middle);

@@ -1,4 +1,5 @@
 /** Keys while the focus is in the explorer: single letters elsewhere are the page's, and a reader's by voice. */
+import { canEdit, removePoint } from "./points.js";
 import { domainOf, moveQuery, pinQuery, setBandwidth } from "./actions.js";
 
 /** @returns {() => void} stops listening */
@@ -16,6 +17,7 @@ export function listenToKeys(context) {
   const keys = {
     p: () => pinQuery(context),
     Escape: () => store.set({ pins: [] }),
+    ...(canEdit(context) ? { Delete: () => removePoint(context), Backspace: () => removePoint(context) } : {}),
     "[": () => widen(1 / 1.1),
     "]": () => widen(1.1),
   };

@@ -4,12 +4,13 @@ import { extent } from "./chart.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
-import { axesOf, readData, withSample } from "./data.js";
+import { axesOf, readData, withRows, withSample } from "./data.js";
 import { html, put } from "./dom.js";
 import { follow, widgetHost } from "./hosts.js";
 import { makeHeatMap } from "./heat_map.js";
 import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
+import { canTeach, makeLesson } from "./lesson.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makeRelevance } from "./relevance.js";
@@ -17,6 +18,7 @@ import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./axis_panel.js";
+import { makeSlowMotion } from "./slow_motion.js";
 import { makeStore } from "./store.js";
 import { addKernels } from "./tabulated_kernels.js";
 import { makeToolbar } from "./toolbar.js";
@@ -32,13 +34,16 @@ import STYLE from "./style.css";
 const PANELS = [
   { name: "toolbar", make: makeToolbar, frame: true, place: "top" },
   { name: "scatter", make: makeScatter, frame: true, place: "chart" },
+  { name: "lesson", make: makeLesson, frame: true, place: "side", when: canTeach },
   { name: "controls", make: makeControls, frame: true, place: "side" },
   { name: "weights", make: makeWeights, frame: true, place: "side" },
+  { name: "slow", make: makeSlowMotion, frame: true, place: "side", when: canTeach },
   { name: "slices", make: makeSlices, frame: true, place: "under", when: hasMoreColumns },
   { name: "compare", make: makeCompare, place: "under", when: holdsAll },
+  { name: "path", make: makePathChart, place: "under", when: (data, payload) => !hasMoreColumns(data) && isExact(data, payload) },
   { name: "classes", make: makeClasses, when: (data, payload) => data.classes && holdsAll(data, payload) },
   { name: "heat", make: makeHeatMap, when: holdsAll },
-  { name: "path", make: makePathChart, when: isExact },
+  { name: "path", make: makePathChart, when: (data, payload) => hasMoreColumns(data) && isExact(data, payload) },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
   { name: "training", make: makeTraining, frame: true, when: canTrain },
   { name: "relevance", make: makeRelevance, when: (data, payload) => hasMoreColumns(data) && holdsAll(data, payload) },
@@ -66,7 +71,7 @@ function isExact(data, payload) {
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training"];
+const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training", "band", "lesson", "picked", "draws"];
 
 /**
  * @param {HTMLElement} el
@@ -85,17 +90,18 @@ export function mount(el, payload, host = null) {
   const spoken = html("p", { class: "kp-spoken", "aria-live": "polite" });
   el.append(html("style", {}, PANELS_STYLE + STYLE), root, spoken);
 
-  const data = remember(
+  const sample = remember(
     () => [store.get().sample],
-    () => (payload.samples && store.get().sample !== null ? withSample(base, payload.samples[store.get().sample]) : base),
+    (number) => (payload.samples && number !== null ? withSample(base, payload.samples[number]) : base),
   );
+  const data = remember(() => [sample(), store.get().rows], (start, rows) => (rows ? withRows(start, rows) : start));
   // Lines that are clipped stay within the values of the rows that are shown, and a tenth of their range.
   const clipped = (rows, settings) => (rows !== base && settings.clip ? { ...settings, clip: extent([rows.outputs[0]], 0.1) } : settings);
   const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, clipped(rows, settings), payload.limits.exact));
   const remote = makeRemote({ host, payload, data, store });
   const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const here = remote ? () => remote.here(local()) : local;
-  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null };
+  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null, past: [], drawn: 0 };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
@@ -141,6 +147,7 @@ export function mount(el, payload, host = null) {
   let changes = new Set();
   const note = (state, changed) => {
     for (const key of changed) changes.add(key);
+    if (changes.has("rows")) changes.add("sample"); // panels ask whether the rows are others
     if (frame) return;
     frame = requestAnimationFrame(() => {
       frame = 0;
@@ -150,7 +157,11 @@ export function mount(el, payload, host = null) {
   };
   const onDark = () => note(null, ["theme"]);
   store.subscribe(note);
-  store.subscribe(() => store.set({ training: null }), ["sample"]); // it was of other rows
+  store.subscribe(() => store.set({ training: null }), ["sample", "rows"]); // it was of other rows
+  store.subscribe(() => {
+    context.past = [];
+    store.set({ rows: null, picked: null, draws: [] });
+  }, ["sample"]);
   dark.addEventListener("change", onDark);
   const draw = () => {
     const changed = changes;
@@ -188,6 +199,11 @@ function startState(payload, data) {
     theme: "auto",
     panels: {},
     training: null,
+    band: true, // whether intervals and the band are drawn
+    lesson: null,
+    rows: null, // {x, y} in place of those of the sample, see points.js
+    picked: null, // number of a row
+    draws: [], // rows before new noise was drawn
   };
 }
 

@@ -12,14 +12,14 @@ const GOLDEN = (Math.sqrt(5) - 1) / 2;
 export function makePathChart(root, context) {
   const { store, words, payload } = context;
   titled(root, words("path.title"), words("path.note"));
-  const chart = makeChart(root, { height: 230, left: 64 }, () => show());
+  const button = html("button", { type: "button", "data-action": "minimum", onclick: () => minimum && choose(minimum.h) }, words("path.go"));
+  const readout = html("p", { class: "kx-readout" });
+  root.append(html("div", { class: "kx-row" }, button, readout));
+  const chart = makeChart(root, { height: 215, left: 64 }, () => show());
   const line = chart.layer("path", { class: "kx-line" });
   const empties = chart.layer("path", { class: "kx-empty" });
   const lowest = chart.layer("circle", { class: "kx-lowest", r: 5 }, chart.over);
   const mark = chart.layer("path", { class: "kx-query" }, chart.over);
-  const button = html("button", { type: "button", "data-action": "minimum", onclick: () => minimum && choose(minimum.h) }, words("path.go"));
-  const readout = html("p", { class: "kx-readout" });
-  root.append(html("div", { class: "kx-row" }, button, readout));
   // One column: h itself. Several: a factor of what the model has found.
   const start = (payload.fitted || payload.settings).bandwidth;
   const one = () => context.data().numeric.length === 1;

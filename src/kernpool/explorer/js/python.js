@@ -3,7 +3,7 @@ import { pythonCell } from "./dates.js";
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
 export function toPython({ store, data, payload }) {
-  const { settings, query, sample } = store.get();
+  const { settings, query, sample, rows: changed } = store.get();
   const rows = data();
   const estimator = settings.degree === 1 ? "LocalLinearRegressor" : rows.classes ? "NadarayaWatsonClassifier" : "NadarayaWatsonRegressor";
   const load = sample === null ? payload.python.load : loadSample(payload.samples[sample]);
@@ -13,6 +13,7 @@ export function toPython({ store, data, payload }) {
   const isTruthOutside = rows.truth && !payload.samples;
   return [
     load,
+    ...(changed ? ["import numpy as np", "", `X = np.array([${changed.x.join(", ")}])[:, None]`, `y = np.array([${changed.y.join(", ")}])`] : []),
     ...given.map((name) => `# ${name}: ${said[name]}`),
     ...(isTruthOutside ? ["# The true function: give it to explore as truth="] : []),
     "",

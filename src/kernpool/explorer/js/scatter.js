@@ -1,15 +1,20 @@
 /** The main chart: rows, curve, band, truth; at the query the weights, the local fit, and the kernel's bump. */
 import { areaPath, extent, linePath, linearScale, makeChart } from "./chart.js";
 import { makeCurve } from "./curve.js";
+import { withRows } from "./data.js";
 import { axisName, showPlace, ticksOf } from "./dates.js";
 import { html, put, svg } from "./dom.js";
 import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
 import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
+import { spaced } from "./panel.js";
+import { canEdit, makePointTools } from "./points.js";
+import { makePool } from "./pool.js";
 import { domainOf, moveQuery } from "./actions.js";
 import { whyLost } from "./remote.js";
 import { canBeSure, makeSure } from "./delayed_intervals.js";
 
+const REST = 500; // milliseconds without a change after which a curve is one to compare the next with
 const LANE = 0.08; // height of a class's lane above probability 1
 
 // Lines of classes differ in more than their colour. Ten colours and seven patterns: 70 classes.
@@ -27,7 +32,12 @@ export function makeScatter(root, context) {
   const binned = html("p", { class: "kp-hint kp-binned" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  root.append(slider, hint, binned);
+  const isSure = !context.remote && canBeSure(data(), context.payload);
+  const band = html("input", { type: "checkbox", "data-control": "band", onchange: () => store.set({ band: band.checked }) });
+  const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words("band.switch")) : null);
+  const points = canEdit(context) ? makePointTools(context, chart) : null;
+  if (points) tools.append(points.element);
+  root.append(slider, tools, hint, binned);
 
   let held = false;
   const hold = () => {
@@ -36,7 +46,7 @@ export function makeScatter(root, context) {
     slider.focus({ preventScroll: true });
   };
   put(hint, "text", words("hint"));
-  listenToPointer(chart, context, { isHeld: () => held, hold });
+  listenToPointer(chart, context, { isHeld: () => held, hold, taken: () => points.focus() });
   slider.addEventListener("input", () => {
     const [low, high] = domainOf(data(), store.get().column);
     moveQuery(context, low + (slider.value / 400) * (high - low));
@@ -58,13 +68,46 @@ export function makeScatter(root, context) {
       const one = found && found[name];
       put(parts[name], "d", one ? areaPath(found.places, one.lower, one.upper, chart.x, chart.y) : null);
     }
-    legend.showWide(!found || found.wide);
+    showBand();
   };
-  const sure = !context.remote && canBeSure(data(), context.payload) ? makeSure(context, drawBand) : null;
+  const showBand = () => {
+    const on = store.get().band;
+    band.checked = on;
+    for (const name of ["wide", "band"]) put(parts[name], "visibility", on ? null : "hidden");
+    legend.showBand(on, !sureness || sureness.wide);
+  };
+  const sure = isSure ? makeSure(context, drawBand) : null;
+
+  // The curve before the last change of the settings: that of the time when they rested, so that one drag is one change.
+  let timer = 0;
+  let [rested, earlier, drawn] = [null, null, null];
+  const rest = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (context.el.matches(":active") ? rest() : (rested = root.numbers)), REST);
+  };
+  const compare = (isOther) => {
+    if (isOther || rested) earlier = isOther ? null : rested;
+    rested = null;
+    rest();
+    legend.showEarlier(earlier);
+    drawEarlier();
+  };
+  const drawEarlier = () => {
+    if (earlier === drawn) return;
+    drawn = earlier;
+    put(parts.earlier, "d", earlier && !data().classes ? linePath(earlier.places, earlier.values, chart.x, chart.y) || null : null);
+  };
+  const drawDraws = () => {
+    const { draws, settings, column, query } = store.get();
+    const places = spaced(...domainOf(data(), column), 120);
+    const lines = draws.map((rows) => linePath(places, makePool(withRows(data(), rows), settings).curve(column, places, query), chart.x, chart.y));
+    put(parts.draws, "d", lines.join("") || null);
+  };
 
   function update(changed) {
     const any = (...keys) => !changed || keys.some((key) => changed.has(key));
     const { column, query, pins } = store.get();
+    if (any("settings", "column", "sample")) compare(any("column", "sample"));
     if (any("column", "sample", "theme")) {
       placeRows(chart, data(), column, words);
       drawFixed(chart, parts, data(), column);
@@ -81,6 +124,10 @@ export function makeScatter(root, context) {
       put(slider, "aria-valuetext", showPlace(data(), column, q));
       if (sure) sure.update();
     }
+    if (any("settings", "sample", "draws", "theme")) drawDraws();
+    if (any("band")) showBand();
+    if (points) points.update();
+    if (any("picked", "sample", "theme")) drawPicked(chart, parts.picked, store.get().picked);
     if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
     if (context.remote) put(binned, "text", whyLost(context.store.get().lost, words));
     legend.update(column);
@@ -90,6 +137,7 @@ export function makeScatter(root, context) {
     destroy() {
       chart.destroy();
       curve.stop();
+      clearTimeout(timer);
       if (sure) sure.stop();
     },
   };
@@ -111,11 +159,13 @@ function makeLayers(chart, outputs, classes) {
     reach: chart.layer("rect", { class: "kp-reach" }),
     wide: path("wide"), band: path("band"),
     points: each(() => path("points")),
+    draws: path("draws"), earlier: path("earlier"),
     truth: path("truth"), weights: path("weights"),
     curves: each(() => path("curve")).map((line, j) => {
       put(line, "stroke-dasharray", classes ? dashOf(j) : null);
       return line;
     }),
+    picked: chart.layer("circle", { class: "kp-picked", r: 8 }),
     strip: chart.layer("rect", { class: "kp-strip", "data-part": "strip" }),
     bump: path("bump"), plane: path("plane"), rule: path("rule"),
     marks: each(() => chart.layer("circle", { class: "kp-mark", r: 5 })),
@@ -132,7 +182,8 @@ function placeRows(chart, data, column, words) {
   const range = [chart.base - STRIP - 4, chart.top];
   const truth = column === 0 && data.truth ? data.truth.y : null;
   const x = linearScale(domainOf(data, column), chart.xRange);
-  const y = linearScale(classes ? [-0.02, 1.02 + LANE * classes.length] : extent([outputs[0], truth], 0.05), range);
+  const ends = extent([(data.start ?? data).outputs[0], truth], 0.05);
+  const y = linearScale(classes ? [-0.02, 1.02 + LANE * classes.length] : extent([ends, outputs[0]]), range);
   chart.axes({ x, y, xTicks: ticksOf(data, column, x, chart.inner), yTicks: classes ? [0, 0.25, 0.5, 0.75, 1] : null, xLabel: axisName(data, column), yLabel: classes ? words("probability", { name: targetName }) : targetName });
   chart.label(words("chart", { target: targetName, name: names[column] }));
   chart.classOf = classes ? Uint16Array.from({ length: n }, (_, i) => outputs.findIndex((one) => one[i])) : new Uint16Array(n);
@@ -140,6 +191,13 @@ function placeRows(chart, data, column, words) {
   const height = (i) => (classes ? 1.02 + LANE * (chart.classOf[i] + 0.5 + 0.32 * Math.sin(i * 12.9898)) : outputs[0][i]);
   chart.px = Float64Array.from(data.numeric[column], x);
   chart.py = Float64Array.from({ length: n }, (_, i) => y(height(i)));
+}
+
+function drawPicked(chart, ring, picked) {
+  put(ring, "visibility", picked === null ? "hidden" : null);
+  if (picked === null) return;
+  put(ring, "cx", chart.px[picked]);
+  put(ring, "cy", chart.py[picked]);
 }
 
 function drawFixed(chart, parts, data, column) {
@@ -199,10 +257,11 @@ function makeLegend({ data, words, payload, remote }) {
         return html("span", { class: "kp-key kp-key-class", style: `--kp-tint:var(--kp-class-${j % 10})` }, line, words("probability", { name }));
       })
     : [item("points", rows), item("curve", words("curve"))];
+  const earlier = classes || remote ? null : item("earlier", words("earlier"));
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
-  const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null] : [];
-  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), ...sure);
+  const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null].filter(Boolean) : [];
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), earlier, ...sure);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
-  return { element, showWide: (is) => shown(wide, is), update: (column) => shown(known, column === 0) };
+  return { element, showEarlier: (is) => shown(earlier, is), showBand: (on, isWide) => sure.forEach((one) => shown(one, on && (one !== wide || isWide))), update: (column) => shown(known, column === 0) };
 }

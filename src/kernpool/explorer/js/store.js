@@ -1,7 +1,7 @@
 /** State that charts, controls and hosts share: set() merges a patch and calls those who asked for what changed. */
 
 /**
- * @param {object} start {settings, column, query, pins, sample, language, theme, panels, training}
+ * @param {object} start {settings, column, query, pins, sample, language, theme, panels, training, band, lesson, rows, picked, draws}
  * @returns {{get: () => object, set: (patch: object) => void, subscribe: (fn: Function, keys?: string[]) => Function}}
  */
 export function makeStore(start) {

@@ -1,5 +1,6 @@
 /** Title, language, theme, link and Python. */
 import { html, put } from "./dom.js";
+import { canTeach, switchLesson } from "./lesson.js";
 import { toHash } from "./link.js";
 import { toPython } from "./python.js";
 
@@ -24,7 +25,7 @@ export function makeToolbar(root, context) {
   };
   const link = () => {
     show(location.href.replace(/#.*/, "") + "#" + toHash(store.get()), "copy.link");
-    put(warned, "text", isServed ? words("copy.served") : "");
+    put(warned, "text", [isServed ? words("copy.served") : "", store.get().rows ? words("copy.rows") : ""].filter(Boolean).join(" "));
   };
   const isDark = () => context.el.dataset.theme === "dark";
   const theme = button("theme", () => store.set({ theme: isDark() ? "light" : "dark" }));
@@ -33,14 +34,16 @@ export function makeToolbar(root, context) {
   const isServed = host && host.kind === "server";
   // A notebook, and a page within one (about:srcdoc), have no address that leads back to them.
   const linked = (host && host.kind === "widget") || location.protocol === "about:" ? null : button("copy.link", link);
+  const lesson = canTeach(context.data(), payload) ? button("lesson", () => switchLesson(context)) : null;
   const heading = html("h1", {});
   root.append(
-    html("div", { class: "kp-head" }, heading, html("div", { class: "kp-buttons" }, linked, button("copy.python", () => show(toPython(context), "copy.python")), language, theme)),
+    html("div", { class: "kp-head" }, heading, html("div", { class: "kp-buttons" }, lesson, linked, button("copy.python", () => show(toPython(context), "copy.python")), language, theme)),
     dialog,
   );
   return {
     update() {
       const { sample } = store.get();
+      if (lesson) put(lesson, "aria-pressed", String(Boolean(store.get().lesson)));
       put(theme, "text", words(isDark() ? "light" : "dark"));
       put(heading, "text", sample === null ? payload.title || words("title") : payload.samples[sample].generator);
     },

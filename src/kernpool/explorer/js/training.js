@@ -3,6 +3,7 @@ import { extent, linePath, linearScale, makeChart } from "./chart.js";
 import { descend } from "./descent.js";
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
+import { sampleOf } from "./points.js";
 
 const PACE = 350; // milliseconds between epochs
 const TAUGHT = { start: 1, rate: 0.5, epochs: 50, loss: "mean" };
@@ -146,7 +147,6 @@ function makeSamples(context, onChange) {
   const samples = payload.samples || [];
   const generators = [...new Set(samples.map(({ generator }) => generator))];
   if (!generators.length) return null;
-  const start = samples.findIndex(({ x }) => JSON.stringify(x) === JSON.stringify(payload.columns[0].values));
   const menu = (key) => html("select", { "data-option": key, onchange: choose });
   const offer = (input, values, chosen) =>
     input.replaceChildren(...values.map((value) => html("option", { value, selected: String(value) === String(chosen) }, String(value))));
@@ -159,7 +159,7 @@ function makeSamples(context, onChange) {
     store.set({ sample: at });
   }
   const update = () => {
-    const now = samples[store.get().sample ?? Math.max(0, start)];
+    const now = sampleOf(context);
     offer(generator, generators, now.generator);
     offer(seed, seedsOf(now.generator), now.seed);
   };
