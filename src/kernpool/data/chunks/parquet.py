@@ -204,7 +204,7 @@ class ParquetChunks(Chunks):
         d, c = len(self._names.features), len(self._names.target)
         weight = most[-1] if self._names.weight else np.ones(len(sizes))
         value = np.maximum(np.abs(least), np.abs(most))[d : d + c]
-        known = np.isfinite(weight) & np.isfinite(value).all(axis=0)
+        known = np.isfinite(weight) & np.isfinite(value).all(axis=0) & ~(least > most).any(axis=0)
         outside = ((low > most[:d].T) | (high < least[:d].T)).any(axis=1) & known
         if not outside.any() or not np.any(sizes[~outside & (weight > 0)]):
             return None
