@@ -255,7 +255,7 @@ def test_a_cluster_reads_the_files_of_a_model(fitted, tables, scheduler):
 
 def test_the_bar_shows_rows_and_starts_again(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("kernpool.cli.terminal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kernpool.execution.notices.time.monotonic", lambda: now[0])
     listener = bar("fitting", unit="rows")
     for now[0], done in ((100.0, 1000), (200.0, 4000), (201.0, 1000), (203.0, 2000)):
         listener(done, 4000)
