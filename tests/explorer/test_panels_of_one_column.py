@@ -326,3 +326,30 @@ def test_with_motion_the_steps_follow_by_themselves(shown):
         part.filter(has_text="4.").wait_for()
         page.locator("[data-control=slow]").click()
         assert not part.is_visible()
+
+
+def test_a_kernel_that_is_chosen_ends_the_training_that_plays(shown):
+    with shown(explore("make_sine_power"), reduced_motion="no-preference") as page:
+        play = panel(page, "training").locator("[data-action=play]")
+        play.click()
+        page.wait_for_timeout(500)
+        assert play.inner_text() == "Pause"
+        page.locator("[data-control=kernel]").select_option("boxcar")
+        wait_until_idle(page)
+        assert play.inner_text() == "Play"
+        page.wait_for_timeout(800)
+        assert page.locator("[data-control=kernel]").input_value() == "boxcar"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_training_of_other_rows_ends_at_the_smallest_error(shown, scale):
+    """In any unit, and from where a wide window would lead to the mean of all."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 200)
+    y = np.sin(x) + 0.3 * rng.normal(size=200)
+    with shown(explore(scale * x[:, None], scale * y, bandwidth=2 * scale), reduced_motion="reduce") as page:
+        panel(page, "training").locator("[data-action=play]").click()
+        wait_until_idle(page)
+        losses = numbers(page, "training")["losses"]
+        assert np.all(np.diff(losses) <= 1e-12 * losses[0])
+        assert losses[-1] == pytest.approx(numbers(page, "path")["minimum"]["error"], rel=5e-3)

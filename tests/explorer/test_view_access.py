@@ -147,6 +147,8 @@ def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_t
     X = np.arange(120.0)[:, None]
     model = NadarayaWatsonClassifier(bandwidth=8.0).fit(X, np.array(list("abcdef"))[np.arange(120) // 20])
     with shown(explore(model, query=[110.0])) as page:
+        ticks = page.locator("[data-panel=scatter] .kp-axes text[text-anchor=end]").all_text_contents()
+        assert ticks[-6:] == [*"abcdef"]  # of the lanes
         for part in ("path.kp-curve", ".kp-key-class path"):
             dashes = page.locator(part).evaluate_all(
                 "(all) => all.map((path) => path.getAttribute('stroke-dasharray'))"

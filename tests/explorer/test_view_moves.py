@@ -164,6 +164,11 @@ def test_two_pins_are_compared(page):
     shared = np.minimum(*fitted.attention_weights([a, b])).sum()
     assert table["Overlap of the weights"][2] == pytest.approx(shared, rel=6e-3)
     assert page.locator("text.kp-pin-a").text_content() == "A"
+    for name, place in (("a", a), ("b", b)):
+        path = page.locator(f"path.kp-pinned.kp-pin-{name}").get_attribute("d")
+        radii = np.sort([float(part.split("a")[1].split()[0]) for part in path.split("M")[1:]])[::-1]
+        weights = np.sort(fitted.attention_weights([place])[0])[::-1]
+        assert radii == pytest.approx(30 * np.sqrt(weights[: len(radii)]), abs=0.06)
     page.keyboard.press("Escape")
     settle(page)
     assert page.locator("text.kp-pin-a").text_content() == ""

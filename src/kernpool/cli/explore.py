@@ -70,7 +70,8 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
         return _named(explorer, header["features"]), []
     model, training = fit_rows(options)
     load = _loading_code(options, training)
-    title = f"{options.target}, {'standard input' if options.data == '-' else path.name}"
+    source = "standard input" if options.data == "-" else path.name
+    title = f"{options.target} by {', '.join(training.names)} ({source})"
     explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
     return _named(explorer, training.names), training.notes
 

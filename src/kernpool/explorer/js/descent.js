@@ -20,7 +20,7 @@ export function* descend(data, { width, rate, epochs, loss }) {
  * The mean squared error of rows that the others predict, and its derivative with respect to w. With the weights a_j of
  * the others, the prediction's derivative is the sum of -w (x_i - x_j)^2 a_j (y_j - prediction).
  */
-function lossAndSlope(x, y, w) {
+export function lossAndSlope(x, y, w) {
   const n = x.length;
   const weight = new Float64Array(n);
   let error = 0;

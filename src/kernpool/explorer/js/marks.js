@@ -31,26 +31,31 @@ export function drawPoints(chart, paths, classOf) {
   });
 }
 
-/** Discs whose areas are the weights, as a path or on a canvas. */
-export function drawWeights(chart, canvas, path, weight) {
-  const { px, py } = chart;
-  const painted = weight.length > PATH_ROWS;
-  const pen = painted ? chart.paint(canvas) : null;
+/** Discs whose areas are the weights, as a path. */
+export function discsOf({ px, py }, weight) {
   let discs = "";
-  if (painted) pen.beginPath();
   for (let i = 0; i < weight.length; i++) {
     const r = DISC * Math.sqrt(weight[i]);
     if (r < 0.4) continue;
-    if (painted) {
-      pen.moveTo(px[i] + r, py[i]);
-      pen.arc(px[i], py[i], r, 0, 7);
-      continue;
-    }
     const [s, x, y] = [short(r), short(px[i] - r), short(py[i])];
     discs += `M${x} ${y}a${s} ${s} 0 1 0 ${short(2 * r)} 0a${s} ${s} 0 1 0 ${-short(2 * r)} 0`;
   }
-  put(path, "d", discs || null);
-  if (!painted) return;
+  return discs || null;
+}
+
+/** The same of the query; of many rows on a canvas. */
+export function drawWeights(chart, canvas, path, weight) {
+  const { px, py } = chart;
+  if (weight.length <= PATH_ROWS) return put(path, "d", discsOf(chart, weight));
+  put(path, "d", null);
+  const pen = chart.paint(canvas);
+  pen.beginPath();
+  for (let i = 0; i < weight.length; i++) {
+    const r = DISC * Math.sqrt(weight[i]);
+    if (r < 0.4) continue;
+    pen.moveTo(px[i] + r, py[i]);
+    pen.arc(px[i], py[i], r, 0, 7);
+  }
   pen.fillStyle = pen.strokeStyle = chart.tint;
   pen.globalAlpha = 0.3;
   pen.fill();

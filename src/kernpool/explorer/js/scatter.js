@@ -6,7 +6,7 @@ import { axisName, showPlace, ticksOf } from "./dates.js";
 import { html, put, svg } from "./dom.js";
 import { listenToPointer } from "./drag.js";
 import { KERNELS } from "./kernels.js";
-import { PATH_ROWS, STRIP, drawBump, drawPoints, drawWeights } from "./marks.js";
+import { PATH_ROWS, STRIP, discsOf, drawBump, drawPoints, drawWeights } from "./marks.js";
 import { spaced } from "./panel.js";
 import { canEdit, makePointTools } from "./points.js";
 import { makePool } from "./pool.js";
@@ -128,7 +128,7 @@ export function makeScatter(root, context) {
     if (any("band")) showBand();
     if (points) points.update();
     if (any("picked", "sample", "theme")) drawPicked(chart, parts.picked, store.get().picked);
-    if (any("pins", "column", "sample")) drawPins(chart, parts.pins, pins, column);
+    if (any("pins", "settings", "column", "sample", "theme")) drawPins(chart, parts.pins, pins, context);
     if (context.remote) put(binned, "text", whyLost(context.store.get().lost, words));
     legend.update(column);
   }
@@ -161,17 +161,18 @@ function makeLayers(chart, outputs, classes) {
     points: each(() => path("points")),
     draws: path("draws"), earlier: path("earlier"),
     truth: path("truth"), weights: path("weights"),
+    plane: path("plane"),
     curves: each(() => path("curve")).map((line, j) => {
       put(line, "stroke-dasharray", classes ? dashOf(j) : null);
       return line;
     }),
     picked: chart.layer("circle", { class: "kp-picked", r: 8 }),
     strip: chart.layer("rect", { class: "kp-strip", "data-part": "strip" }),
-    bump: path("bump"), plane: path("plane"), rule: path("rule"),
+    bump: path("bump"), rule: path("rule"),
     marks: each(() => chart.layer("circle", { class: "kp-mark", r: 5 })),
     grip: path("grip", chart.over),
     label: chart.layer("text", { class: "kp-h" }, chart.over),
-    pins: ["a", "b"].map((name) => [path("pin kp-pin-" + name, chart.over), chart.layer("text", { class: "kp-pin-" + name, "text-anchor": "middle" }, chart.over)]),
+    pins: ["a", "b"].map((name) => [path("pin kp-pin-" + name, chart.over), chart.layer("text", { class: "kp-pin-" + name, "text-anchor": "middle" }, chart.over), path("pinned kp-pin-" + name)]),
   };
 }
 
@@ -183,14 +184,20 @@ function placeRows(chart, data, column, words) {
   const truth = column === 0 && data.truth ? data.truth.y : null;
   const x = linearScale(domainOf(data, column), chart.xRange);
   const ends = extent([(data.start ?? data).outputs[0], truth], 0.05);
-  const y = linearScale(classes ? [-0.02, 1.02 + LANE * classes.length] : extent([ends, outputs[0]]), range);
-  chart.axes({ x, y, xTicks: ticksOf(data, column, x, chart.inner), yTicks: classes ? [0, 0.25, 0.5, 0.75, 1] : null, xLabel: axisName(data, column), yLabel: classes ? words("probability", { name: targetName }) : targetName });
+  const y = linearScale(classes ? [-0.02, 1.05 + LANE * classes.length] : extent([ends, outputs[0]]), range);
+  chart.axes({ x, y, xTicks: ticksOf(data, column, x, chart.inner), yTicks: classes ? [0, 0.25, 0.5, 0.75, 1, ...laneNames(classes)] : null, xLabel: axisName(data, column), yLabel: classes ? words("probability", { name: targetName }) : targetName });
   chart.label(words("chart", { target: targetName, name: names[column] }));
   chart.classOf = classes ? Uint16Array.from({ length: n }, (_, i) => outputs.findIndex((one) => one[i])) : new Uint16Array(n);
   // Rows of a class lie in its lane, shifted up and down so that they do not hide each other, always in the same way.
   const height = (i) => (classes ? 1.02 + LANE * (chart.classOf[i] + 0.5 + 0.32 * Math.sin(i * 12.9898)) : outputs[0][i]);
   chart.px = Float64Array.from(data.numeric[column], x);
   chart.py = Float64Array.from({ length: n }, (_, i) => y(height(i)));
+}
+
+/** Ticks with the names of the lanes, where there is room. */
+function laneNames(classes) {
+  const short = (name) => (name.length > 6 ? name.slice(0, 5) + "…" : name);
+  return classes.length > 10 ? [] : classes.map((name, j) => [1.02 + LANE * (j + 0.5), short(name)]);
 }
 
 function drawPicked(chart, ring, picked) {
@@ -237,8 +244,10 @@ function drawQuery(chart, parts, context) {
   drawBump(chart, parts, settings, column, q, "h = " + context.words.number(h));
 }
 
-function drawPins(chart, lines, pins, column) {
-  lines.forEach(([line, name], i) => {
+function drawPins(chart, lines, pins, { store, data, pool, remote }) {
+  const { column } = store.get();
+  lines.forEach(([line, name, discs], i) => {
+    put(discs, "d", pins[i] && !remote && data().n <= PATH_ROWS ? discsOf(chart, pool().at(pins[i]).weight) : null);
     const at = pins[i] ? chart.x(pins[i].numeric[column]).toFixed(1) : 0;
     put(line, "d", pins[i] ? `M${at} ${chart.top}V${chart.base}` : null);
     put(name, "x", at);

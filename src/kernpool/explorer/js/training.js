@@ -1,11 +1,12 @@
 /** Gradient descent on w = 1/h, an epoch at a time: the loss falls, and the curve and the heat map follow. */
 import { extent, linePath, linearScale, makeChart } from "./chart.js";
-import { descend } from "./descent.js";
+import { descend, lossAndSlope } from "./descent.js";
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
 import { sampleOf } from "./points.js";
 
 const PACE = 350; // milliseconds between epochs
+const SLOPED = 300; // rows
 const TAUGHT = { start: 1, rate: 0.5, epochs: 50, loss: "mean" };
 
 export function makeTraining(root, context) {
@@ -14,7 +15,8 @@ export function makeTraining(root, context) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let timer = 0;
 
-  const options = () => ({ ...(payload.samples ? TAUGHT : startFor(context.data())), ...store.get().training });
+  const first = payload.samples ? TAUGHT : startFor(context.data()); // the rows of other pages stay
+  const options = () => ({ ...first, ...store.get().training });
   const history = () => {
     const { widths = [], losses = [], lost = 0 } = store.get().training || {};
     return { widths, losses, lost };
@@ -41,7 +43,7 @@ export function makeTraining(root, context) {
     html("div", { class: "kx-row" }, play, button("step", () => { pause(); step(1); }), button("reset", () => { pause(); begin(); }),
       label("rate", inputs.rate), label("start", inputs.start), label("epochs", inputs.epochs), label("loss", loss)),
   );
-  const chart = makeChart(root, { height: 210, left: 58 }, () => show());
+  const chart = makeChart(root, { height: 210, left: 68 }, () => show());
   const line = chart.layer("path", { class: "kx-line" });
   const dots = chart.layer("path", { class: "kx-dots" });
   const now = chart.layer("circle", { class: "kx-lowest", r: 5 }, chart.over);
@@ -131,6 +133,8 @@ export function makeTraining(root, context) {
 
   return {
     update(changed) {
+      const { kernel, degree } = store.get().settings;
+      if (timer && (kernel !== "gaussian" || degree)) pause(); // somebody has chosen another fit
       if (changed.has("sample") && samples) samples.update();
       if (changed.has("training") || changed.has("sample") || changed.has("theme")) show();
     },
@@ -168,11 +172,16 @@ function makeSamples(context, onChange) {
   return { element, update };
 }
 
-/** What suits other data: as TAUGHT, in the units of the column and of the output. */
+/**
+ * What suits other data: a narrow start, since from a wide one the descent may end where all rows are averaged, and steps
+ * that change w by a tenth where the loss is steep. Of many rows some tell how steep it is, here and at half of w, since
+ * the start may be next to the minimum.
+ */
 function startFor(data) {
-  const range = data.high[0] - data.low[0] || 1;
-  const center = data.outputs[0].reduce((sum, y) => sum + y, 0) / data.n;
-  const variance = data.outputs[0].reduce((sum, y) => sum + (y - center) ** 2, 0) / data.n || 1;
+  const every = Math.ceil(data.n / SLOPED);
+  const some = (values) => values.filter((_, i) => i % every === 0);
   const round = (value) => Number(value.toPrecision(2));
-  return { ...TAUGHT, start: round(5 / range), rate: round((0.5 * (5 / range) ** 2) / variance) };
+  const start = round(40 / (data.high[0] - data.low[0] || 1));
+  const slopes = [0.5, 1].map((factor) => Math.abs(lossAndSlope(some(data.numeric[0]), some(data.centered[0]), factor * start).slope));
+  return { ...TAUGHT, start, rate: round((0.1 * start) / (Math.max(...slopes) || 1)) };
 }

@@ -36,7 +36,7 @@ export function makeWeights(root, context) {
       put(head[1], "text", now.names[column]);
       put(head[2], "text", now.targetName);
       const top = heaviest.length ? heaviest[0].weight : NaN;
-      const slope = here.slope ? [words.number(here.slope[column], 4)] : ["–"];
+      const slope = here.slope ? [words.number(here.slope[column], 4)] : [here.waiting ? "–" : words("slope.none")];
       const order = Array.from(here.value.keys());
       if (more > 0) order.sort((i, j) => here.value[j] - here.value[i] || i - j);
       order.slice(0, CLASSES).forEach((j, k) => put(facts[k][0], "text", values[j]));
