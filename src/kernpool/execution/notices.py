@@ -6,7 +6,6 @@ imported.
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -48,8 +47,9 @@ def is_notebook() -> bool:
 
 def is_watched() -> bool:
     """Return whether somebody sees notices: on a terminal or in a notebook, in the main thread of the main process."""
-    main = current_thread() is main_thread() and multiprocessing.current_process().name == "MainProcess"
-    return main and not _silent.get() and (is_terminal() or is_notebook())
+    processes = sys.modules.get("multiprocessing")  # a third of the time of --help; a worker has it imported
+    main = processes is None or processes.current_process().name == "MainProcess"
+    return main and current_thread() is main_thread() and not _silent.get() and (is_terminal() or is_notebook())
 
 
 @contextmanager
