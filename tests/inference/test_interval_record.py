@@ -38,6 +38,14 @@ def test_a_few_places_are_all_there():
         np.testing.assert_allclose(np.array(row[1:], dtype=float), numbers, rtol=5e-3)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
+def test_empty_windows_have_no_interval_whatever_a_prediction_there_does():
+    model = LocalLinearRegressor("epanechnikov", bandwidth=0.1, empty="raise").fit(X, Y)
+    found = model.confidence_interval([[0.5], [9.0]])
+    assert np.isnan(found.lower).tolist() == [False, True]
+    assert table(str(found))[1][:2] == ["point", "bias-corrected"]
+
+
 def test_bands_say_how_they_were_found_and_long_ones_are_cut():
     model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
     tube, drawn = (model.confidence_interval(AT, simultaneous=kind, level=0.9) for kind in ("tube", "multiplier"))

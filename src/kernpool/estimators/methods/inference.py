@@ -9,6 +9,7 @@ weights. `Inference` has the methods of regressors. The numbers are those of `ke
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
@@ -427,12 +428,13 @@ class Prediction(PrintedResult, PredictionBase):
         return replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
 
     def _first_means(self) -> Array | None:
-        """Return predictions at the first rows, without warnings; None if they need another pass over a file."""
+        """Return predictions at the first rows; None if they need another pass over a file, or empty='raise' raises."""
         if source_of(self.model) is not None:
             return None
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), suppress(ValueError):
             warnings.simplefilter("ignore")  # the interval warns of the same rows
             return self._few().mean
+        return None
 
     def _interval(self, quantity: str, options: dict[str, Any]) -> Interval:
         smoother, places = self._smoother, self._places
