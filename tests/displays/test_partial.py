@@ -180,6 +180,14 @@ def test_too_few_rows_and_estimators_of_others_have_no_intervals():
         PartialDisplay.from_estimator(LinearRegression().fit(X, Y), X, Y, band="confidence")
 
 
+def test_models_whose_intervals_are_refused_are_drawn_without():
+    labels, groups = np.where(Y > 1, "high", "low"), np.arange(N) // 3
+    model = NadarayaWatsonClassifier(**HOW).fit(FRAME, labels, groups=groups)
+    assert PartialDisplay.from_estimator(model, grid_resolution=5).bands_ == [[]] * 4
+    with pytest.raises(ValueError, match="groups"):
+        PartialDisplay.from_estimator(model, band="confidence", grid_resolution=5)
+
+
 def test_several_outputs_are_refused():
     model = NadarayaWatsonRegressor(**HOW).fit(FRAME, np.c_[Y, Y])
     with pytest.raises(ValueError, match="one output can be drawn at a time, the estimator predicts 2"):

@@ -20,6 +20,7 @@ from kernpool.displays.curve import CENTER, differs_visibly
 from kernpool.displays.inputs import TrainingInputs, grid_over, target_name, training_rows
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.warnings import warn_caller
+from kernpool.inference.confidence.intervals import as_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,6 @@ KINDS = ("typical", "average")
 AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each costs a prediction per row
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
-FEWEST = 5  # rows that intervals need
 PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
 
 
@@ -168,8 +168,8 @@ class PartialDisplay:
             rows. The average also goes through combinations of columns that no row has.
         band : {"auto", "confidence", None}, default="auto"
             Draw pointwise confidence intervals: of `confidence_interval` for regressors, of `probability_interval` for
-            classifiers. By default where there are any: not with ``kind="average"``, for less than five rows, or for
-            estimators without these methods.
+            classifiers. By default where there are any: not with ``kind="average"``, nor where the estimator has no
+            such method or it refuses, as for less than five rows, or for classifiers that were fitted with groups.
         level : float, default=0.95
             Confidence level.
         grid_resolution : int, optional
@@ -317,14 +317,14 @@ class PartialDisplay:
 
     def _draw_center(self, ax: Axes, panel: Panel) -> None:
         """Draw the bias-corrected center of intervals where it differs visibly from the prediction."""
-        center: Any = None if panel.interval is None else panel.interval
-        if center is None or not differs_visibly(panel.prediction[:, 0], center):
+        interval: Any = panel.interval
+        if interval is None or not differs_visibly(panel.prediction[:, 0], interval):
             return
         style: dict[str, Any] = {"linestyle": ":"}
         if panel.categories is not None:
             style = {"linestyle": "", "marker": "_", "markersize": 9}
         self.centers_ += ax.plot(
-            panel.x, center.center, color=drawing.RED, linewidth=1.3, label=CENTER, zorder=2.5, **style
+            panel.x, interval.center, color=drawing.RED, linewidth=1.3, label=CENTER, zorder=2.5, **style
         )
 
     def _limit_height(self) -> None:
@@ -379,11 +379,13 @@ def _interval_of(estimator: Any, level: float, band: str) -> Any:
             f"{type(estimator).__name__} has no {name}, so that band={band!r} cannot be drawn; use band=None"
         )
 
+    as_level(level)  # what is wrong with the level is no property of the model
+
     def ask(query: Any) -> Any:
         try:
             return method(query, level=level)
-        except ValueError:
-            if band == "auto" and len(estimator.value_) < FEWEST:
+        except (TypeError, ValueError):
+            if band == "auto":
                 return None
             raise
 

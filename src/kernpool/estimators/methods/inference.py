@@ -9,7 +9,6 @@ weights. `Inference` has the methods of regressors. The numbers are those of `ke
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
@@ -431,10 +430,12 @@ class Prediction(PrintedResult, PredictionBase):
         """Return predictions at the first rows; None if they need another pass over a file, or empty='raise' raises."""
         if source_of(self.model) is not None:
             return None
-        with warnings.catch_warnings(), suppress(ValueError):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the interval warns of the same rows
-            return self._few().mean
-        return None
+            try:
+                return self._few().mean
+            except ValueError:
+                return None
 
     def _interval(self, quantity: str, options: dict[str, Any]) -> Interval:
         smoother, places = self._smoother, self._places
