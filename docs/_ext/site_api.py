@@ -60,26 +60,28 @@ def grouped() -> dict[str, list[str]]:
     return groups
 
 
-def _table(names: list[str]) -> str:
+def _table(names: list[str], *, with_pages: bool = True) -> str:
+    """Return a table of names with a line each; their pages are made for one table of each name."""
     listed = "\n".join(f"   {name}" for name in names)
-    return f".. autosummary::\n   :toctree: items\n   :nosignatures:\n\n{listed}\n\n"
+    return ".. autosummary::\n" + "   :toctree: items\n" * with_pages + f"   :nosignatures:\n\n{listed}\n\n"
+
+
+def _groups(*, with_pages: bool) -> str:
+    tables = (
+        f"{title}\n{'-' * len(title)}\n\n{_table(names, with_pages=with_pages)}" for title, names in grouped().items()
+    )
+    return ".. currentmodule:: kernpool\n\n" + "".join(tables)
 
 
 def front_page() -> str:
     """Return the page of `kernpool`."""
-    text = "kernpool\n========\n\n.. automodule:: kernpool\n   :no-members:\n\n.. currentmodule:: kernpool\n\n"
-    for title, names in grouped().items():
-        text += f"{title}\n{'-' * len(title)}\n\n{_table(names)}"
-    return text
+    return "kernpool\n========\n\n.. automodule:: kernpool\n   :no-members:\n\n" + _groups(with_pages=True)
 
 
 def index_page() -> str:
     """Return the index of the reference: public names group by group, then the subpackages, a line each."""
     text = "Reference\n=========\n\nEverything is in `kernpool` itself, but for the layers of :doc:`kernpool.torch "
-    text += "<kernpool.torch>` and parts for those who build on them.\n\n.. currentmodule:: kernpool\n\n"
-    for title, names in grouped().items():
-        listed = "\n".join(f"   {name}" for name in names)
-        text += f"{title}\n{'-' * len(title)}\n\n.. autosummary::\n   :nosignatures:\n\n{listed}\n\n"
+    text += "<kernpool.torch>` and parts for those who build on them.\n\n" + _groups(with_pages=False)
     text += "Subpackages\n-----------\n\n.. list-table::\n   :widths: 25 75\n\n"
     for subpackage in SUBPACKAGES:
         first = (import_module(f"kernpool.{subpackage}").__doc__ or "").strip().partition("\n\n")[0].replace("\n", " ")
@@ -175,7 +177,7 @@ def list_methods(_app: Any, what: str, _name: str, thing: Any, _options: Any, li
         return
     ours = [
         method
-        for method in sorted(vars(thing).keys() | {each for base in thing.__mro__ for each in vars(base)})
+        for method in sorted({each for base in thing.__mro__ for each in vars(base)})
         if not method.startswith("_")
         and not method.endswith(ROUTING)
         and inspect.isfunction(

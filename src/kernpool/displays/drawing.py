@@ -199,9 +199,3 @@ def draw_samples(ax: Axes, x: Array | None, y: Array | None, style: dict[str, An
     default: dict[str, Any] = {"s": 14 + 22 * crowd, "color": GRAY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
     default |= {"label": "training samples", "zorder": 1}
     return ax.scatter(x, y, **(default | style))
-
-
-def kind_of(estimator: Any, column: int) -> str:
-    """Return the kind of a numeric column of a fitted estimator: plain numbers, dates or durations."""
-    encoding = getattr(estimator, "encoding_", None)
-    return "numeric" if encoding is None else str(encoding.kinds[encoding.numeric[column]])

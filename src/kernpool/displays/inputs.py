@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data import TIME_KINDS, MixedTable, Times, refuse_foreign, series_as_frame
-from kernpool.data.encoding import Encoding
+from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
 
 Array = NDArray[np.float64]
 
@@ -61,13 +60,10 @@ class TrainingInputs:
         refuse_foreign("X", X)
         if X is None and not hasattr(estimator, "key_"):
             raise ValueError(f"this {type(estimator).__name__} does not hold its rows; pass X and y, the training rows")
-        encoding = getattr(estimator, "encoding_", None)
+        encoding, X = getattr(estimator, "encoding_", None), series_as_frame(X)
         if encoding is not None:
-            stored = X is None
-            return cls._encoded(
-                encoding, *((estimator.key_, estimator.key_code_) if stored else encoding.encode(series_as_frame(X)))
-            )
-        X = series_as_frame(X)
+            read = (estimator.key_, estimator.key_code_) if X is None else encoding.encode(X)
+            return cls._encoded(encoding, *read)
         if X is None:
             X, known = estimator.key_, getattr(estimator, "feature_names_in_", None)
             names = [] if known is None else known.tolist()
@@ -93,12 +89,11 @@ class TrainingInputs:
         values = np.empty((len(numeric), d))
         values[:, encoding.categorical] = code
         values[:, encoding.numeric] = numeric[:, : len(encoding.numeric)]  # without numbers, keys are a column of zeros
-        some = {kind: iter(levels) for kind, levels in (("binary", encoding.pairs), ("categories", encoding.levels))}
+        categories, pairs = iter(encoding.levels), iter(encoding.pairs)
         levels = tuple(
-            next(some["binary" if kind == "binary" else "categories"]) if i in encoding.categorical or kind == "binary"
-            else None
-            for i, kind in enumerate(encoding.kinds)
-        )  # fmt: skip
+            None if kind in ("numeric", *TIME_KINDS) else next(pairs if kind == "binary" else categories)
+            for kind in encoding.kinds
+        )
 
         def table(query: Array) -> MixedTable:
             columns: dict[str, Any] = {}

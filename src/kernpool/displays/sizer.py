@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays import drawing
+from kernpool.displays.inputs import TrainingInputs
 from kernpool.execution.error_messages import explain_calls
 
 if TYPE_CHECKING:
@@ -117,14 +118,14 @@ class SiZerDisplay(drawing.Display):
             estimator, X, bandwidths=bandwidths, level=level, method=method, variance=variance,
             simultaneous=simultaneous, fewest_rows=fewest_rows,
         )  # fmt: skip
-        names = getattr(estimator, "feature_names_in_", None)
+        inputs = TrainingInputs.of(estimator)
         is_raw = isinstance(estimator.scale, str) and estimator.scale == "raw"
-        kind = drawing.kind_of(estimator, 0)
+        kind = inputs.kinds[0]
         unit = ", fraction of the rows" if not is_raw else "" if kind == "numeric" else " (days)"
         return cls(
             slopes,
             bandwidth=float(estimator.bandwidth_[0]),
-            x_label="x" if names is None else str(names[0]),
+            x_label=inputs.labels[0],
             y_label=f"bandwidth h{unit}",
             x_kind=kind,
         ).plot(ax=ax, **style)
