@@ -15,6 +15,7 @@ from kernpool import (
     PartialDisplay,
     QuantileFanDisplay,
     RankDeficiencyWarning,
+    ResidualDisplay,
     load_model,
     save_model,
 )
@@ -192,6 +193,13 @@ def test_several_outputs_are_refused():
     model = NadarayaWatsonRegressor(**HOW).fit(FRAME, np.c_[Y, Y])
     with pytest.raises(ValueError, match="one output can be drawn at a time, the estimator predicts 2"):
         PartialDisplay.from_estimator(model)
+
+
+def test_residuals_over_two_categories_that_are_numbers():
+    display = ResidualDisplay.from_estimator(ESTIMATORS["lines"](), against="city")
+    np.testing.assert_array_equal(display.at, FRAME["city"] == "Osaka")
+    with pytest.raises(ValueError, match="column 'size' holds categories"):
+        ResidualDisplay.from_estimator(ESTIMATORS["lines"](), against="size")
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.inference.InferenceWarning")

@@ -135,10 +135,13 @@ class TrainingInputs:
         """Return the index of a column given by number or name; None is the only one."""
         return column_index(feature, list(self.names), self.values.shape[1], name=name)
 
-    def numeric_index(self, feature: int | str | None, name: str = "feature") -> int:
-        """Return the index of a column as `index` does; raise ValueError if it holds categories."""
+    def numeric_index(self, feature: int | str | None, name: str = "feature", *, pairs: bool = False) -> int:
+        """Return the index of a column as `index` does; raise ValueError if it holds categories.
+
+        With `pairs`, two categories that the estimator reads as 0 and 1 are numbers.
+        """
         column = self.index(feature, name)
-        if self.levels[column] is not None:
+        if self.levels[column] is not None and not (pairs and self.kinds[column] == "binary"):
             raise ValueError(
                 f"column {self.labels[column]!r} holds categories, and a curve is drawn over numbers; choose another "
                 "one, or draw all columns with PartialDisplay"

@@ -130,7 +130,7 @@ class ResidualDisplay(drawing.Display):
         at, label, kind = fitted, f"fit of {target_name(estimator, None, target)}", "numeric"
         if against is not None:
             inputs = TrainingInputs.of(estimator)
-            column = inputs.numeric_index(against, "against")
+            column = inputs.numeric_index(against, "against", pairs=True)
             at, label, kind = inputs.values[:, column], inputs.labels[column], inputs.kinds[column]
         exact = against is not None and inputs.values.shape[1] == 1
         shade = _along if exact else _averaged
