@@ -78,6 +78,24 @@ def test_every_algorithm_is_right_or_refuses(problem):
         assert np.all(error <= allowed), f"{algorithm}: {np.max(error / allowed):.3g} times what is allowed"
 
 
+@pytest.mark.parametrize("kernel", ["epanechnikov", "biweight"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_keys_just_inside_the_edge_of_narrow_kernels_keep_their_digits(kernel, d, generator):
+    """Weights are differences of nearly equal numbers there, and a leaf of a tree may be hundreds of bandwidths wide."""
+    query = generator.integers(0, 750, (2000, d)) / 20
+    step = 0.05 * np.eye(d)[0]
+    key = np.concatenate([query + step, query - step])
+    problem = Problem.from_arrays(query, key, generator.normal(size=4000), kernel=kernel, bandwidth=0.05 * (1 + 1e-8))
+    expected = choose(problem, "reference").reduce(problem)
+    target, allowed = expected.finalize("zero"), rounding_bound(problem, expected)
+    occupied = expected.denominator > 0
+    for algorithm in able(problem):
+        state = choose(problem, algorithm).reduce(problem)
+        assert np.all(np.abs(state.finalize("zero") - target) <= allowed), algorithm
+        relative = np.abs(state.log_denominator[occupied] - expected.log_denominator[occupied])
+        assert np.all(relative <= 4 * allowed[occupied, 0] / np.ptp(problem.value)), algorithm
+
+
 def of_size(m, n):
     """A problem of any size that takes no memory: every row is the same one."""
     row, one = np.zeros((1, 1)), Problem.from_arrays([0.0], [0.0], [0.0])

@@ -312,9 +312,9 @@ LEAVES_PER_CALL = 128
 FARTHEST = 1020.0  # exponent that the loops in float64 can do without a look at it: they are good to 1021
 # Leaves of this radius, and queries so far from them, have the error that `loops/leaf_sums.py` promises of float32.
 FAR_RADIUS, FAR_RADIUS_LAPLACE, FAR_EXPONENT = 2.5, 8.0, 100.0
-# Compact kernels: a distance rounds by 1e-16 of the radius of the leaf, and has to know on which side of an edge it is
-# to 1e-12.
-COMPACT_RADIUS = 100.0
+# Compact kernels: a distance rounds by 2e-16 of the radius of the leaf, and so does a weight where the kernel vanishes,
+# which `rounding_bound` allows 1e-15. Wider leaves have few keys in reach, and cost the same without the copies.
+COMPACT_RADIUS = 4.0
 NEVER = 1.0
 
 
