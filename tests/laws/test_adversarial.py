@@ -81,7 +81,7 @@ def test_every_algorithm_is_right_or_refuses(problem):
 @pytest.mark.parametrize("kernel", ["epanechnikov", "biweight"])
 @pytest.mark.parametrize("d", [1, 2])
 def test_keys_just_inside_the_edge_of_narrow_kernels_keep_their_digits(kernel, d, generator):
-    """Weights are differences of nearly equal numbers there, and a leaf of a tree may be hundreds of bandwidths wide."""
+    """Weights are differences of nearly equal numbers there, and leaves of a tree may be a hundred bandwidths wide."""
     query = generator.integers(0, 750, (2000, d)) / 20
     step = 0.05 * np.eye(d)[0]
     key = np.concatenate([query + step, query - step])
