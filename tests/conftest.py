@@ -11,9 +11,9 @@ from tests.support.covering import mark_what_is_covered_slow
 from tests.support.later import mark_later_slow
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
-# 400 new ones as in the gate, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
+# 200 new ones as in the gate, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
 settings.register_profile("kernpool", deadline=None, derandomize=True, max_examples=20)
-settings.register_profile("explore", deadline=None, print_blob=True, max_examples=400)
+settings.register_profile("explore", deadline=None, print_blob=True, max_examples=200)
 settings.load_profile("kernpool")
 
 TESTS = Path(__file__).parent

@@ -22,14 +22,12 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import MOST_COLUMNS, Layout, LocalFit, monomials, solve
+from kernpool.core import Layout, LocalFit, monomials, solve
 from kernpool.core.local_fit import _solve_lines, _solve_rows, bounded_inverse
-from kernpool.kernels import COMPILED
 from kernpool.pooling import Recipe, local_fit
-from tests.support.capabilities import OTHERS, algorithms, can_here, cases, fitting_columns, variants
-from tests.support.gradients import assert_derivatives, assert_same_gradients
-from tests.support.moments import check_moments, least_squares
-from tests.support.problems import EVERYTHING, make_problem
+from tests.support.capabilities import algorithms, can_here, of_degrees
+from tests.support.moments import least_squares
+from tests.support.problems import EVERYTHING
 from tests.support.thinning import slow
 
 BOTH = ["radial", "product"]
@@ -37,52 +35,10 @@ SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
 DEGREES = [1, *slow(2)]
 
 
-def of_degrees(names=tuple(ALGORITHMS), **features):
-    """Parametrise as `algorithms` does, over both degrees; those of two compile loops of their own, and are slow."""
-    axes, rows = [], []
-    for degree in (1, 2):
-        if degree == 2 and isinstance(features.get("columns"), list):
-            features["columns"] = [columns for columns in features["columns"] if columns <= MOST_COLUMNS]
-        axes, found = cases(names, **features, degree=[degree])
-        more = [pytest.mark.slow] if degree == 2 else []
-        rows += [pytest.param(*row.values, marks=[*row.marks, *more]) for row in found]
-    return pytest.mark.parametrize(axes, rows)
-
-
 def regressors(offset, degree):
     """Offsets, and with degree 2 their products of two, along the last axis."""
     pairs = [offset[..., a] * offset[..., b] for a, b in monomials(offset.shape[-1], 2)] if degree == 2 else []
     return np.concatenate([offset, *(pair[..., None] for pair in pairs)], axis=-1)
-
-
-@pytest.mark.covering
-@of_degrees(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 2, 3])
-def test_moments_agree_with_the_reference(algorithm, kernel, composition, columns, degree):
-    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=degree):
-        problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=degree)
-        check_moments(problem, algorithm, "reference", err_msg=variant)
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("leave_one_out", [False, True])
-@of_degrees([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1)
-def test_moments_agree_with_brute_force(algorithm, kernel, degree, leave_one_out, generator):
-    """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
-    key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
-    query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
-    value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
-    extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
-    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=degree, **extra)
-    check_moments(problem, algorithm, "brute")
-
-
-@pytest.mark.covering
-@algorithms(OTHERS, kernel=SMOOTH, composition=BOTH, columns=[1, 3], degree=1)
-def test_gradients_agree_with_the_reference(algorithm, kernel, composition, columns, generator):
-    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": 1}
-    for variant in variants(algorithm, ("weighted", "masked", "weighted leave-one-out", "float mask"), **asked):
-        problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.6, degree=1)
-        assert_same_gradients(problem, algorithm, generator.normal(size=(40, 2)), err_msg=variant)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "logistic"])
@@ -126,32 +82,6 @@ def test_keys_beside_a_faint_one_determine_a_slope():
         for fit in fits[1:]:
             np.testing.assert_array_equal(fit.rank, fits[0].rank)
             np.testing.assert_allclose(fit.slope, fits[0].slope, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", [name for name in SMOOTH if name != "boxcar"])
-@pytest.mark.parametrize("composition", ["radial", "product"])
-def test_gradients_are_derivatives(kernel, composition):
-    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=2.3, degree=1)
-    plan = choose(problem, "reference")
-    cotangent = np.random.default_rng(3).normal(size=(6, 2))
-    found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
-    start = {
-        "query": problem.query,
-        "key": problem.key,
-        "value": problem.value + problem.value_center,
-        "log_bandwidth": np.zeros(2),
-    }
-
-    def loss(**moved):
-        at = start | moved
-        problem_there = Problem.from_arrays(
-            at["query"], at["key"], at["value"], kernel=kernel, composition=composition,
-            bandwidth=problem.similarity.bandwidth * np.exp(at["log_bandwidth"]), exclude_self=True,
-            key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, degree=1,
-        )  # fmt: skip
-        return np.sum(cotangent * local_fit(problem_there, Recipe.of(algorithm="reference")).intercept)
-
-    assert_derivatives(loss, start, found, abs=3e-6)
 
 
 @pytest.mark.covering
@@ -216,15 +146,6 @@ def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, col
         np.testing.assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
     fit = solve(parts, Problem.from_arrays(query, key, value, degree=degree).layout)
     np.testing.assert_allclose(fit.intercept[:, 0], pool(query, key, value, **options), rtol=1e-10)
-
-
-@of_degrees(OTHERS)
-def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, degree, generator):
-    key = generator.normal(size=(6000, fitting_columns(algorithm)))
-    problem = Problem.from_arrays(key, key, key, bandwidth=0.3, degree=degree)
-    plan = choose(problem, algorithm)
-    bits = {plan.reduce(problem, n_jobs=n_jobs).numerator.tobytes() for n_jobs in (1, 2, 8)}
-    assert len(bits) == 1
 
 
 @pytest.mark.parametrize("degree", DEGREES)

@@ -12,10 +12,8 @@ VARIANTS = [
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),
     NadarayaWatsonClassifier(),
-    NadarayaWatsonRegressor(kernel="epanechnikov", empty="nearest"),
     NadarayaWatsonRegressor(kernel="biweight", composition="product", bandwidth="silverman", empty="mean"),
-    NadarayaWatsonRegressor(bandwidth="gcv", common_factor=True),
-    LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott", empty="nearest"),
+    LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott"),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
     NadarayaWatsonClassifier(bandwidth="scott", recalibrate="isotonic"),
 ]

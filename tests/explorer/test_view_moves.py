@@ -118,6 +118,17 @@ def test_discs_have_the_areas_of_the_weights(page):
     assert np.sort(radii)[::-1] == pytest.approx(30 * np.sqrt(weights[: len(radii)]), abs=0.06)
 
 
+def test_discs_of_a_wide_window_are_wider_than_dots(page):
+    """Its weights are small and nearly equal; the largest disc is as wide as two dots, and areas are weights still."""
+    page.locator("[data-control=bandwidth-0]").fill("330")
+    settle(page)
+    path = page.locator("path.kp-weights").get_attribute("d")
+    radii = np.array([float(part.split("a")[1].split()[0]) for part in path.split("M")[1:]])
+    weights = model(state(page)["h"][0]).attention_weights(np.array([state(page)["query"]]))[0]
+    assert 30 * np.sqrt(weights.max()) < 6
+    assert radii == pytest.approx(6 * np.sqrt(weights / weights.max()), abs=0.06)
+
+
 def test_keys_move_the_query_and_the_bandwidth(page):
     control(page, "query").focus()
     before = state(page)

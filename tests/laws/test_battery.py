@@ -11,9 +11,10 @@ import pytest
 from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
 from kernpool.kernels import COMPILED
-from kernpool.pooling import rounding_bound
-from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns, variants
+from kernpool.pooling import Recipe, local_fit, rounding_bound
+from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns, of_degrees, variants
 from tests.support.gradients import assert_derivatives, assert_same_gradients
+from tests.support.moments import check_moments
 from tests.support.problems import EVERYTHING, make_problem
 
 BOTH = ["radial", "product"]
@@ -42,44 +43,66 @@ def test_pooled_values_agree_with_the_reference(algorithm, kernel, composition, 
 
 
 @pytest.mark.covering
-@algorithms(OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 3])
-def test_gradients_agree_with_the_reference(algorithm, kernel, composition, columns, generator):
-    asked = {"kernel": kernel, "composition": composition, "columns": columns}
+@of_degrees(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 2, 3])
+def test_moments_of_local_fits_agree_with_the_reference(algorithm, kernel, composition, columns, degree):
+    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=degree):
+        problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=degree)
+        check_moments(problem, algorithm, "reference", err_msg=variant)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@of_degrees([name for name in OTHERS if name != "brute"], kernel=list(COMPILED), columns=1)
+def test_moments_of_local_fits_agree_with_brute_force(algorithm, kernel, degree, leave_one_out, generator):
+    """Long enough for far keys to be added up; with gaps, ties, and queries all alone."""
+    key = np.concatenate([generator.uniform(size=2500), generator.normal(3, 1, 500), np.repeat([0.5, 6.0], 50), [50.0]])
+    query = key if leave_one_out else np.concatenate([generator.uniform(-0.2, 1.2, 2900), key[-60:]])
+    value = np.column_stack([np.sin(9 * key), generator.normal(size=len(key))])
+    extra = {"exclude_self": True, "key_weight": generator.integers(1, 4, len(key))} if leave_one_out else {}
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.11, degree=degree, **extra)
+    check_moments(problem, algorithm, "brute")
+
+
+@pytest.mark.covering
+@algorithms(OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 2, 3], degree=[0, 1])
+def test_gradients_agree_with_the_reference(algorithm, kernel, composition, columns, degree, generator):
+    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": degree}
+    size = {"m": 40, "n": 700, "bandwidth": 1.1 + 0.5 * degree, "degree": degree}
     for variant in variants(algorithm, ("weighted", "masked", "weighted leave-one-out", "float mask"), **asked):
-        problem = make_problem(kernel, composition, columns, variant, m=40, n=700, bandwidth=1.1)
+        problem = make_problem(kernel, composition, columns, variant, **size)
         assert_same_gradients(problem, algorithm, generator.normal(size=(40, 2)), err_msg=variant)
 
 
-@pytest.mark.parametrize("kernel", WITH_SLOPE)
+@pytest.mark.parametrize("kernel", [name for name in WITH_SLOPE if name != "boxcar"])
 @pytest.mark.parametrize("composition", BOTH)
-def test_gradients_are_derivatives(kernel, composition):
-    """Central differences of the reference; boxcar and constant have slope zero wherever they have one."""
-    problem = make_problem(kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3)
+@pytest.mark.parametrize("degree", [0, 1])
+def test_gradients_are_derivatives(kernel, composition, degree):
+    """Central differences of the reference."""
+    problem = make_problem(
+        kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3 + degree, degree=degree
+    )
     plan = choose(problem, "reference")
     cotangent = np.random.default_rng(3).normal(size=(6, 2))
     found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
-
-    def loss(query=None, key=None, value=None, log_bandwidth=None):
-        moved = Problem.from_arrays(
-            problem.query if query is None else query,
-            problem.key if key is None else key,
-            problem.value + problem.value_center if value is None else value,
-            kernel=kernel,
-            composition=composition,
-            bandwidth=problem.similarity.bandwidth * (1 if log_bandwidth is None else np.exp(log_bandwidth)),
-            key_weight=problem.key_weight * problem.weight_unit,
-            exclude_self=True,
-            self_index=problem.self_index,
-        )
-        return np.sum(cotangent * choose(moved, "reference").reduce(moved).finalize("zero"))
-
-    starts = {
+    start = {
         "query": problem.query,
         "key": problem.key,
         "value": problem.value + problem.value_center,
         "log_bandwidth": np.zeros(2),
     }
-    assert_derivatives(loss, starts, found)
+
+    def loss(**changed):
+        at = start | changed
+        moved = Problem.from_arrays(
+            at["query"], at["key"], at["value"], kernel=kernel, composition=composition,
+            bandwidth=problem.similarity.bandwidth * np.exp(at["log_bandwidth"]), exclude_self=True,
+            key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, degree=degree,
+        )  # fmt: skip
+        if degree:
+            return np.sum(cotangent * local_fit(moved, Recipe.of(algorithm="reference")).intercept)
+        return np.sum(cotangent * choose(moved, "reference").reduce(moved).finalize("zero"))
+
+    assert_derivatives(loss, start, found, **({"abs": 3e-6} if degree else {}))
 
 
 @algorithms(OTHERS, kernel="own")
@@ -90,12 +113,11 @@ def test_an_unregistered_kernel_runs_wherever_kernels_of_ones_own_do(algorithm):
 
 
 @pytest.mark.covering
-@algorithms(OTHERS, kernel=["gaussian", "epanechnikov", "logistic"])
-def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, generator):
+@algorithms(OTHERS, kernel=["gaussian", "epanechnikov", "logistic"], degree=[0, 1, 2])
+def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, kernel, degree, generator):
     shape = (9000, fitting_columns(algorithm, 1))
-    problem = Problem.from_arrays(
-        generator.normal(size=shape), generator.normal(size=shape), generator.normal(size=9000), kernel=kernel
-    )
+    query, key, value = generator.normal(size=shape), generator.normal(size=shape), generator.normal(size=9000)
+    problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=0.3, degree=degree)
     plan = choose(problem, algorithm)
     first = plan.reduce(problem, n_jobs=1)
     for n_jobs in (2, 8):
@@ -181,7 +203,7 @@ def test_states_of_chunks_with_weights_of_very_different_size_merge(generator):
 
 @pytest.mark.parametrize("kernel", [name for name in COMPILED if get_kernel(name).is_compact])
 @pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.slow)])  # all 500 take half a second each time
+@pytest.mark.parametrize("step", [31, pytest.param(7, marks=pytest.mark.slow)])  # each takes 15 ms
 def test_keys_exactly_on_the_edge(kernel, composition, step):
     """fl(h * (1 / h)) is not always one, so an edge that is decided by a product would differ from the reference."""
     for bandwidth in np.linspace(0.01, 5, 500)[::step]:

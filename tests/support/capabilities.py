@@ -12,6 +12,7 @@ import pytest
 
 from kernpool import Problem, get_kernel, make_kernel
 from kernpool.algorithms import ALGORITHMS
+from kernpool.core import MOST_COLUMNS
 from tests.support.problems import VARIANTS
 
 OTHERS = [
@@ -100,6 +101,22 @@ def cases(names=tuple(ALGORITHMS), **features):
             if can(algorithm, **asked):
                 rows.append(param(algorithm, *values))
     return ["algorithm", *axes], rows
+
+
+def of_degrees(names=tuple(ALGORITHMS), **features):
+    """Parametrise as `algorithms` does, over local linear and quadratic fits.
+
+    Those of degree two compile loops of their own: the Gaussian kernel is quick, all others are slow.
+    """
+    axes, rows = [], []
+    for degree in (1, 2):
+        if degree == 2 and isinstance(features.get("columns"), list):
+            features["columns"] = [columns for columns in features["columns"] if columns <= MOST_COLUMNS]
+        axes, found = cases(names, **features, degree=[degree])
+        for row in found:
+            more = [] if degree == 1 or "gaussian" in row.values else [pytest.mark.slow]
+            rows.append(pytest.param(*row.values, marks=[*row.marks, *more]))
+    return pytest.mark.parametrize(axes, rows)
 
 
 def fitting_columns(algorithm, wanted=2):

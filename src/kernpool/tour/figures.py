@@ -142,7 +142,9 @@ def draw_nonparametric(n: Namespace, words: Words) -> Figures:
     many, axes = _panels(rows, columns, 10.0, 2.3 * rows, sharex=True, sharey=True)
     for panel, (kernel, fit) in zip(axes.ravel(), n["fits"].items(), strict=False):
         error = np.mean((fit - n["y_truth"]) ** 2)
-        _fit(panel, n, words, fit, title=f"{words[kernel]}: {error:.3f}", legend=False)
+        _fit(
+            panel, n, words, fit, title=f"{words[kernel]}, h = {n['bandwidths'][kernel]:.2f}: {error:.3f}", legend=False
+        )
         panel.label_outer()
         panel.title.set_fontsize(10)
     for i in range(len(n["fits"]), rows * columns):  # where the grid ends early, the panel above ends its column

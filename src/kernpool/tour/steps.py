@@ -130,11 +130,14 @@ fit = pool(x_test, x_train, y_train)             # attention: Gaussian, bandwidt
         name="nonparametric",
         formula=r"\hat y(x) = \sum_j \mathrm{softmax}_j\left(-\dfrac{(x - x_j)^2}{2 h^2}\right) y_j, \qquad h = 1",
         code="""\
-from kernpool.kernels import BUILT_IN
+from kernpool import convert_bandwidth, kernel_names
 
 fit = pool(x_test, x_train, y_train)             # Gaussian, bandwidth 1
-fits = {kernel: pool(x_test, x_train, y_train, kernel=kernel, empty="nearest")
-        for kernel in BUILT_IN}
+smoothing = convert_bandwidth(1.0, "gaussian", target="canonical")
+bandwidths = {kernel: convert_bandwidth(smoothing, kernel, source="canonical").item()
+              for kernel in kernel_names() if kernel != "constant"}
+fits = {kernel: pool(x_test, x_train, y_train, kernel=kernel, bandwidth=h, empty="nearest")
+        for kernel, h in bandwidths.items()}
 """,
         numbers=lambda n: {"error": _error(n, "fit"), "error_mean": _error(n, "mean")},
         draw=figures.draw_nonparametric,

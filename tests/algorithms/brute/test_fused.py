@@ -33,19 +33,19 @@ def within_the_promise(problem):
     assert np.all(error <= rounding_bound(problem, exact)), (error / rounding_bound(problem, exact)).max()
 
 
-# Four loops are compiled for each, and each number of columns up to eight has its own: few are among the quick.
+# Four loops are compiled for each, half a minute, and each number of columns up to eight has its own. So numbers of
+# columns take turns with situations, and one is among the quick.
 CASES = [
     (np.float64, "plain", 1), (np.float32, "both", 1), (np.float64, "own", 3), (np.float32, "weights", 3),
 ]  # fmt: skip
-QUICK = {(3, 1)}
+COLUMNS = (1, 2, 3, 4, 6, AT_ONCE, AT_ONCE + 1, 12, 2 * AT_ONCE, 25)
 
 
 @pytest.mark.parametrize(
     ("columns", "case"),
     [
-        pytest.param(columns, case, marks=() if (columns, place) in QUICK else pytest.mark.slow)
-        for columns in (1, 2, 3, 4, 6, AT_ONCE, AT_ONCE + 1, 12, 2 * AT_ONCE, 25)
-        for place, case in enumerate(CASES)
+        *(pytest.param(columns, CASES[place % 4], marks=pytest.mark.slow) for place, columns in enumerate(COLUMNS)),
+        (3, CASES[1]),
     ],
 )
 def test_every_number_of_columns_and_of_queries_that_share_a_key(columns, case, generator, monkeypatch):

@@ -1,7 +1,7 @@
 /** Two and more columns: which one is the axis, and where the others are fixed. Bandwidths are in controls.js. */
 import { axesOf } from "./data.js";
 import { showPlace } from "./dates.js";
-import { html, put } from "./dom.js";
+import { breakable, html, put } from "./dom.js";
 import { titled } from "./panel.js";
 
 export function makeSlices(root, context) {
@@ -29,7 +29,7 @@ export function makeSlices(root, context) {
     const [low, high] = [data.low[a], data.high[a]];
     const axis = html("input", { type: "radio", name: "kx-axis-" + axisGroup, onchange: () => store.set({ column: a }) });
     const chosen = axesOf(data).includes(a) ? cell(words("slices.axis", { name }), axis, ({ column }) => (axis.checked = column === a)) : html("td", {});
-    const head = html("th", { scope: "row" }, name);
+    const head = html("th", { scope: "row" }, breakable(name));
     if (data.pairs[a]) {
       const level = choice(name, data.pairs[a], ({ numeric }) => numeric[a], ({ numeric }, value) => ({ numeric: patched(numeric, a, value) }));
       rows.push(html("tr", {}, head, chosen, level));
@@ -47,7 +47,7 @@ export function makeSlices(root, context) {
   });
   data.categorical.forEach(({ name, levels }, b) => {
     const level = choice(name, levels, ({ codes }) => codes[b], ({ codes }, value) => ({ codes: patched(codes, b, value) }));
-    rows.push(html("tr", {}, html("th", { scope: "row" }, name), html("td", {}), level));
+    rows.push(html("tr", {}, html("th", { scope: "row" }, breakable(name)), html("td", {}), level));
   });
   axisGroup += 1;
   const heads = ["column", "axis.head", "value.head"].map((key) => html("th", { scope: "col" }, words("slices." + key)));

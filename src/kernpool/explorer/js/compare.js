@@ -1,6 +1,6 @@
 /** Two queries side by side: the pinned ones, or the one that is pinned and the current one. */
 import { showPlace } from "./dates.js";
-import { html, put } from "./dom.js";
+import { breakable, html, put } from "./dom.js";
 import { pinQuery } from "./actions.js";
 
 /** @returns {{update: () => void, destroy: () => void}} */
@@ -20,7 +20,7 @@ export function makeCompare(root, context) {
       rows[k] = [html("th", { scope: "row" }), html("td", {}), html("td", {}), html("td", {})];
       body.append(html("tr", {}, ...rows[k]));
     }
-    [name, a, b, difference].forEach((text, c) => put(rows[k][c], "text", text));
+    [breakable(name), a, b, difference].forEach((text, c) => put(rows[k][c], "text", text));
   };
   return {
     update(changed) {

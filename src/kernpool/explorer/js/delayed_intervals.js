@@ -7,6 +7,7 @@ import { studentQuantile } from "./student_t.js";
 const LEVEL = 0.95;
 const PLACES = 121;
 const QUIET = 250; // milliseconds
+const FEWEST = 3; // degrees of freedom of the noise; with fewer a band is teeth as high as the chart
 
 /** Whether the formulas are those of the rows: numbers, independent of each other, and all of them here. */
 export function canBeSure(data, payload) {
@@ -26,7 +27,8 @@ export function makeSure({ pool, data, store, idle }, show) {
     const { residual } = yield* leftOut(now, data());
     const places = spaced(data().low[column], data().high[column], PLACES);
     const found = yield* bandAlong(now, residual, column, places, query, { level: LEVEL, simultaneous: true });
-    const t = found.df.map((df) => (Number.isNaN(df) ? NaN : studentQuantile(0.5 * (1 - LEVEL), df)));
+    const t = found.df.map((df) => (df >= FEWEST ? studentQuantile(0.5 * (1 - LEVEL), df) : NaN));
+    for (const side of ["lower", "upper"]) found[side] = found[side].map((end, i) => (found.df[i] >= FEWEST ? end : NaN));
     const ends = (side) => found.center.map((center, i) => center + side * t[i] * found.standardError[i]);
     return { places, band: { lower: ends(-1), upper: ends(1) }, wide: found.reason ? null : found };
   }

@@ -19,6 +19,11 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/** A name that may be broken after its underscores, where it would be broken within a word otherwise. */
+export function breakable(name) {
+  return name.replace(/_/g, "_\u200b");
+}
+
 /** Write an attribute (null removes it), or the text under the name "text", unless it is there already. */
 export function put(element, name, value) {
   if (name === "text") {

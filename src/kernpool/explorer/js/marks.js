@@ -6,13 +6,13 @@ import { put } from "./dom.js";
 export const PATH_ROWS = 2000;
 /** Height of the strip in which the bump is drawn and the bandwidth dragged. */
 export const STRIP = 58;
-const DISC = 30; // radius of weight 1; areas add up to the same whatever the kernel
+const DISC = 30; // radius of weight 1; areas add up to the same whatever the kernel, while the largest disc can be seen
 
 /** Dots of the rows at chart.px, chart.py; a path for each class, or one. */
 export function drawPoints(chart, paths, classOf) {
   const { px, py } = chart;
   const n = px.length;
-  const size = n <= 150 ? 6 : n <= 600 ? 5 : n <= PATH_ROWS ? 3.6 : 2.2;
+  const size = dotSize(n);
   const pen = chart.paint();
   if (n > PATH_ROWS) {
     paths.forEach((path, k) => {
@@ -31,11 +31,23 @@ export function drawPoints(chart, paths, classOf) {
   });
 }
 
+function dotSize(n) {
+  return n <= 150 ? 6 : n <= 600 ? 5 : n <= PATH_ROWS ? 3.6 : 2.2;
+}
+
+/** The radius of weight 1, so large that the largest disc is wider than a dot: wide windows have small weights. */
+function scaleOf(weight) {
+  let largest = 0;
+  for (let i = 0; i < weight.length; i++) largest = Math.max(largest, weight[i]);
+  return largest > 0 ? Math.max(DISC, dotSize(weight.length) / Math.sqrt(largest)) : DISC;
+}
+
 /** Discs whose areas are the weights, as a path. */
 export function discsOf({ px, py }, weight) {
+  const scale = scaleOf(weight);
   let discs = "";
   for (let i = 0; i < weight.length; i++) {
-    const r = DISC * Math.sqrt(weight[i]);
+    const r = scale * Math.sqrt(weight[i]);
     if (r < 0.4) continue;
     const [s, x, y] = [short(r), short(px[i] - r), short(py[i])];
     discs += `M${x} ${y}a${s} ${s} 0 1 0 ${short(2 * r)} 0a${s} ${s} 0 1 0 ${-short(2 * r)} 0`;
@@ -49,9 +61,10 @@ export function drawWeights(chart, canvas, path, weight) {
   if (weight.length <= PATH_ROWS) return put(path, "d", discsOf(chart, weight));
   put(path, "d", null);
   const pen = chart.paint(canvas);
+  const scale = scaleOf(weight);
   pen.beginPath();
   for (let i = 0; i < weight.length; i++) {
-    const r = DISC * Math.sqrt(weight[i]);
+    const r = scale * Math.sqrt(weight[i]);
     if (r < 0.4) continue;
     pen.moveTo(px[i] + r, py[i]);
     pen.arc(px[i], py[i], r, 0, 7);

@@ -115,6 +115,7 @@ export function makePathChart(root, context) {
       errors = new Float64Array(GRID).fill(NaN);
       empty = new Float64Array(GRID);
       minimum = null;
+      if (!readout.textContent) put(readout, "text", words("computing"));
       stop = gradually(context, root, fill(data, store.get().settings, now), show);
     },
     destroy() {

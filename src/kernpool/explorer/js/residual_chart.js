@@ -105,6 +105,7 @@ export function makeResidualChart(root, context) {
       if (!made || key.some((part, i) => part !== made[i])) {
         made = key;
         stop();
+        if (!found) put(readout, "text", words("computing"));
         stop = gradually(context, root, leftOut(context.pool(), data), (now) => {
           found = now;
           root.numbers = now;

@@ -74,7 +74,7 @@ export function makeScatter(root, context) {
     const on = store.get().band;
     band.checked = on;
     for (const name of ["wide", "band"]) put(parts[name], "visibility", on ? null : "hidden");
-    legend.showBand(on, !sureness || sureness.wide);
+    legend.showBand(on && sureness, sureness?.wide);
   };
   const sure = isSure ? makeSure(context, drawBand) : null;
 
