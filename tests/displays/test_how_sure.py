@@ -215,6 +215,7 @@ def test_residuals_of_some_rows(rows):
     both = np.c_[rows[1], -rows[1]]
     model = LocalLinearRegressor(bandwidth=[0.5, 0.8]).fit(X, both, sample_weight=weight)
     display = ResidualDisplay.from_estimator(model, against="age", output=1, marked=2, subsample=30)
+    assert display.ax_.get_ylabel() == "leave-one-out residual of y"
     found = model.residuals()
     np.testing.assert_array_equal(display.residual, found.residual[10:, 1])
     np.testing.assert_array_equal(display.at, X["age"][10:])

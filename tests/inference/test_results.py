@@ -24,7 +24,7 @@ def test_it_prints_well():
         "null hypothesis  the curves are equal",
         "statistic        12.35",
         "p-value          0.01, from 99 resamples, the least that so many can show",
-        "bandwidth        0.25, 1e+09",
+        "test bandwidth   0.25, 1e+09",
     ]
     assert "resampled" not in repr(result)
 

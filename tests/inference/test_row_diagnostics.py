@@ -32,6 +32,23 @@ def test_residuals_are_those_of_the_model(rows, Regressor, kernel):
     np.testing.assert_array_equal(found.weight, weight)
 
 
+def test_residuals_print_the_largest_and_become_a_frame(rows):
+    pytest.importorskip("pandas", reason="frames need pandas")
+    X, y, _ = rows
+    y = np.c_[y, y]
+    y[17, 1] += 5.0
+    found = LocalLinearRegressor(bandwidth=0.3).fit(X, y).residuals()
+    lines = str(found).splitlines()
+    assert lines[2].split() == ["row", "output", "fitted", "residual", "standardized", "leverage"]
+    assert lines[3].split()[:2] == ["17", "1"]
+    assert len(lines) == 9
+    frame = found.to_frame()
+    assert frame.columns[:4].tolist() == ["fitted_0", "fitted_1", "residual_0", "residual_1"]
+    np.testing.assert_array_equal(frame["standardized_1"], found.residual[:, 1] / found.noise[:, 1])
+    interval = LocalLinearRegressor(bandwidth=0.3).fit(X, y[:, 0]).confidence_interval(X)
+    np.testing.assert_array_equal(interval.to_frame(), np.c_[interval.center, interval.lower, interval.upper])
+
+
 @pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_residuals_of_a_fit_with_groups_are_of_left_out_clusters(rows, Regressor):
     X, y, weight = rows

@@ -13,12 +13,37 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.kernels import COMPILED
 from kernpool.pooling import Recipe, local_fit, rounding_bound
 from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns, of_degrees, variants
-from tests.support.gradients import assert_derivatives, assert_same_gradients
 from tests.support.moments import check_moments
 from tests.support.problems import EVERYTHING, make_problem
 
 BOTH = ["radial", "product"]
 WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
+
+
+def assert_same_gradients(problem, algorithm, cotangent, err_msg=""):
+    """All gradients by an algorithm are those of the reference, up to rounding beside the largest one."""
+    reference, other = choose(problem, "reference"), choose(problem, algorithm)
+    expected = reference.pullback(problem, reference.reduce(problem), cotangent, EVERYTHING)
+    found = other.pullback(problem, other.reduce(problem), cotangent, EVERYTHING)
+    for name in EVERYTHING:
+        target, largest = getattr(expected, name), np.abs(getattr(expected, name)).max()
+        np.testing.assert_allclose(
+            getattr(found, name), target, rtol=1e-9, atol=1e-9 * largest, err_msg=f"{err_msg}, by {name}"
+        )
+
+
+def assert_derivatives(loss, starts, found, *, rel=1e-5, abs=1e-6, step=1e-6):
+    """Gradients are what a central difference says, along a random direction: every entry counts."""
+    generator = np.random.default_rng(5)
+    for name, start in starts.items():
+        gradient = getattr(found, name)
+        gradient = gradient.sum(axis=0) if name == "log_bandwidth" else gradient
+        assert gradient.shape == start.shape
+        for _ in range(2):
+            direction = generator.normal(size=start.shape)
+            ends = [loss(**{name: start + sign * step * direction}) for sign in (1, -1)]
+            difference = (ends[0] - ends[1]) / (2 * step)
+            assert np.sum(gradient * direction) == pytest.approx(difference, rel=rel, abs=abs), name
 
 
 @cache  # one reference implementation for all algorithms

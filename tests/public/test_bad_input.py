@@ -351,11 +351,32 @@ def test_formulas_and_names_of_columns_say_how_to_select():
         NadarayaWatsonRegressor().fit("crop ~ log(rain)", frame)
     with pytest.raises(FileNotFoundError):
         NadarayaWatsonRegressor().fit("~/there-is-none.parquet", "crop")
-    with pytest.raises(ValueError, match=r"fit\(frame.drop\(columns='crop'\), frame\['crop'\]\) for a frame in memory"):
-        NadarayaWatsonRegressor().fit(frame, "crop")
-    for model, y in ((NadarayaWatsonRegressor(), ["crop"]), (NadarayaWatsonClassifier(), "soil")):
+    regressor, classifier = NadarayaWatsonRegressor(), NadarayaWatsonClassifier()
+    for model, y in ((regressor, "crop"), (regressor, ["crop"]), (classifier, "soil")):
         with pytest.raises(TypeError, match=r"y must hold a value per row, got .*; pass the column: fit\(frame.drop"):
             model.fit(frame, y)
+
+
+def test_series_of_other_rows_than_the_frame_are_refused():
+    """Rows are paired by position, so that a shuffled y, or one without the rows that X has lost, would be silent."""
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame({"x": [1.0, 2.0, 4.0, 7.0, 8.0]}, index=[3, 5, 6, 8, 9])
+    y = pandas.Series(frame["x"] ** 2, name="y")
+    model = NadarayaWatsonRegressor(bandwidth=2.0)
+    expected = model.fit(frame, y.to_numpy()).predict(frame)
+    for same in (y, y.reset_index(drop=True), y.tolist()):
+        np.testing.assert_array_equal(model.fit(frame, same).predict(frame), expected)
+        np.testing.assert_array_equal(model.fit(frame.reset_index(drop=True), same).predict(frame), expected)
+    for other, labels in ((y.iloc[::-1], "0: 9 for 3"), (pandas.Series(y.to_numpy(), [3, 5, 7, 8, 9]), "2: 7 for 6")):
+        with pytest.raises(ValueError, match=rf"y has other row labels than X, the first in row {labels}; .*y.loc\[X"):
+            model.fit(frame, other)
+        for name in ("sample_weight", "groups"):
+            with pytest.raises(ValueError, match=rf"{name} has other row labels than X"):
+                model.fit(frame, y, **{name: other})
+        with pytest.raises(ValueError, match=r"y has other row labels"):
+            NadarayaWatsonClassifier().fit(frame, other > 5)
+    with pytest.raises(ValueError, match=r"y has other row labels than X, the first in row 0: 4 for 0"):
+        model.fit(frame.reset_index(drop=True), y.reset_index(drop=True).iloc[::-1])
 
 
 def raise_sites():

@@ -31,6 +31,7 @@ from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.persistence import save_model
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.text_table import lines_of
+from kernpool.inference import InferenceWarning
 from kernpool.pooling import choose
 
 Report = dict[str, Any]
@@ -135,6 +136,7 @@ def draw(model: Any, names: list[str], target: str, path: Path) -> None:
     """Plot the fit over each feature into a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
+        warnings.simplefilter("always", InferenceWarning)  # of the band that is drawn
         display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
     display.figure_.savefig(path, dpi=150)
     import_pyplot().close(display.figure_)
@@ -183,6 +185,10 @@ def say_report(report: Report) -> None:
         )
     if "classes" in report:
         facts["classes"] = ", ".join(map(str, report["classes"]))
+    if report["estimator"] == NadarayaWatsonRegressor.__name__:
+        facts["fit"] = "local means (local lines: --degree 1)"
+    elif report["estimator"] == LocalLinearRegressor.__name__:
+        facts["fit"] = "local lines"
     facts["kernel"] = report["kernel"]
     widths = [f"{name} {h:.6g}{' days' * (name in dates and not ranks)}" for name, h in report["bandwidth"].items()]
     if widths:

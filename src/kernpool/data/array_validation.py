@@ -399,7 +399,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     read = bandwidth if usual else as_real_array("bandwidth", _with_finite(bandwidth)).astype(np.float64)
     columns = max(1, read.size) if n_columns is None else n_columns
     if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):
-        found = "" if n_columns is None else f" for {n_columns} key column(s)"
+        found = "" if n_columns is None else f" for {n_columns} numeric column(s)"
         raise ValueError(f"bandwidth must be one number or one per column, got shape {read.shape}{found}")
     if not usual and np.any(read <= 0):
         raise ValueError(

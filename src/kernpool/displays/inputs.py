@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
 
 Array = NDArray[np.float64]
+MOST_NAMED = 6  # columns whose typical cells have room above a picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,10 @@ class TrainingInputs:
         """What a picture over some of the columns says of the others; nothing for a single column."""
         if len(self.labels) == 1:
             return ""
-        return f"other columns at their {'medians and most frequent categories' if any(self.levels) else 'medians'}"
+        if len(self.labels) > MOST_NAMED:
+            return f"other columns at their {'medians and most frequent categories' if any(self.levels) else 'medians'}"
+        cells = zip(self.labels, self.kinds, self.levels, self.typical, strict=True)
+        return textwrap.fill(f"other columns at {', '.join(f'{label} {_text(*cell)}' for label, *cell in cells)}", 80)
 
     def at_typical(self, columns: Sequence[int], cells: Sequence[Array]) -> Any:
         """Return a table for the estimator with given cells in some columns and typical ones in the others."""
@@ -147,6 +152,13 @@ class TrainingInputs:
                 "one, or draw all columns with PartialDisplay"
             )
         return column
+
+
+def _text(kind: str, levels: tuple[Any, ...] | None, cell: float) -> str:
+    """Return the text of a cell: a category, a day, or a number of four digits."""
+    if levels is not None:
+        return str(levels[int(cell)])
+    return str(np.datetime64(round(cell), "D")) if kind.startswith("date") else f"{cell:.4g}"
 
 
 def _labels(names: Sequence[str], d: int) -> tuple[str, ...]:

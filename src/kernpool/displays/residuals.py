@@ -127,7 +127,8 @@ class ResidualDisplay(drawing.Display):
         if fitted.ndim > 1:
             fitted, residual, noise = (of[:, _output(output, of.shape[1])] for of in (fitted, residual, noise))
         (kept,) = np.nonzero(found.weight > 0)
-        at, label, kind = fitted, f"fit of {target_name(estimator, None, target)}", "numeric"
+        target = target_name(estimator, None, target)
+        at, label, kind = fitted, f"fit of {target}", "numeric"
         if against is not None:
             inputs = TrainingInputs.of(estimator)
             column = inputs.numeric_index(against, "against", pairs=True)

@@ -206,8 +206,9 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     largest = categories.largest
     if smoothing is None and len(categories):
         raise ValueError(
-            f"smoothing must be one number per categorical column, {len(categories)} in all, when bandwidth is not "
-            "'regularised', 'loo', 'aicc', 'gcv' or, for classes, 'log_loss', which find it"
+            f"smoothing must be one number per categorical column, {len(categories)} in all, such as "
+            f"smoothing={[0.1] * len(categories)}, because bandwidth is given, for numeric columns alone; "
+            "'regularised', 'loo', 'aicc', 'gcv' and, for classes, 'log_loss' find both"
         )
     given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
     if given.shape != largest.shape:

@@ -17,7 +17,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
-from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula
+from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -211,6 +211,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             )
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=False)
+        refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
         classes, _, value = one_hot(rows.output, rows.key.dtype)
         self._fit_pairs(rows, value, sample_weight, groups)
         self.classes_ = classes

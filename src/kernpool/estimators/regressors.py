@@ -34,6 +34,7 @@ from kernpool.estimators.training_rows import (
     frequencies,
     is_on_dask,
     read_rows,
+    refuse_other_labels,
 )
 from kernpool.execution.error_messages import check_flag
 from kernpool.execution.threads import OwnLock
@@ -149,6 +150,7 @@ class KernelRegressor(
             return self
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=True)
+        refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
         self._fit_pairs(rows, rows.output, sample_weight, groups)
         return self
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.data import Chunks, Encoding, TableError, is_frame, open_chunks
+from kernpool.data import Chunks, Encoding, is_frame, open_chunks
 from kernpool.data.columns import all_text
 from kernpool.estimators.bandwidth import (
     DEFAULT_SEARCH_ROWS,
@@ -33,7 +33,7 @@ from kernpool.estimators.extrapolation import (
 from kernpool.estimators.fitted_model import recipe_of, refuse_unable
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
-from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula, selection
+from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.pooling import ChunkPairs, StoredPairs
@@ -80,7 +80,7 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     ValueError
         If the chunks can be gone through only once.
     """
-    named = isinstance(y, str)
+    named = isinstance(y, str) and not is_frame(X)  # a frame in memory is refused where its columns are read
     if not (named or isinstance(X, Chunks | str | Path)):
         return None
     refuse_formula(X, y)
@@ -97,14 +97,7 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
             raise TypeError(
                 f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
             )
-        try:
-            chunks = open_chunks(X, target=y, weight=sample_weight)
-        except TableError as error:
-            advice = "name the others as features"
-            if not is_frame(X) or advice not in str(error):
-                raise
-            remedy = f"use {selection(y)} for a frame in memory"
-            raise TableError(str(error).replace(advice, remedy)) from None
+        chunks = open_chunks(X, target=y, weight=sample_weight)
     if not chunks.again:
         raise ValueError(
             "X must be rows that predict can read again, which an iterator does not allow; give a list, a file or "

@@ -266,6 +266,7 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     """
     refuse_formula(X, y)
     refuse_name(y, numbers=numbers)
+    refuse_other_labels(X, y=y)
     table = as_table(X)
     encoding = encoding_of(model, table) if reset else vars(model).get("encoding_")
     key, code = read_inputs(model, table, encoding, reset=reset)
@@ -311,6 +312,27 @@ def refuse_name(y: Any, *, numbers: bool) -> None:
         raise TypeError(f"y must hold a value per row, got {abbreviate(y)}; pass the column: {selection(name)}")
 
 
+def refuse_other_labels(X: Any, **given: Any) -> None:
+    """Raise ValueError if the rows of a Series are not labelled as those of the frame X.
+
+    Rows are paired by position. A frame or Series whose labels count from 0 was given new labels, and fits any other,
+    unless the other one has the same labels in another order.
+    """
+    for name, series in given.items():
+        if not (hasattr(X, "iloc") and hasattr(series, "iloc")) or len(X) != len(series):
+            continue
+        mine, others = X.index, series.index
+        counted = any(type(index).__name__ == "RangeIndex" and index[:1].tolist() == [0] for index in (mine, others))
+        if mine.equals(others) or (counted and not mine.sort_values().equals(others.sort_values())):
+            continue
+        row = int(np.flatnonzero(mine != others)[0])
+        raise ValueError(
+            f"{name} has other row labels than X, the first in row {row}: {abbreviate(others[row])} for "
+            f"{abbreviate(mine[row])}; rows are paired by position, so pass {name}.loc[X.index] to pair them by label, "
+            f"or {name}.to_numpy()"
+        )
+
+
 def selection(name: Any) -> str:
     """Return example code for error messages: a call of ``fit`` for a data frame of which column `name` is y."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
@@ -323,6 +345,7 @@ def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, N
     """
     refuse_formula(X, y)
     refuse_name(y, numbers=numbers)
+    refuse_other_labels(X, y=y)
     table, owner = as_table(X), type(model).__name__
     if _has_columns(table):
         for column in Columns.of(table).columns:

@@ -3,10 +3,13 @@
 import html
 import math
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kernpool.execution.error_messages import explain_calls
 
 Array = NDArray[np.float64]
 
@@ -97,6 +100,34 @@ def printed_table(
     return "\n".join([*lines, *["  ..."] * more])
 
 
+def frame_of(columns: Mapping[str, Array]) -> Any:
+    """Build a pandas data frame from arrays of shape (m, ...), with a column for each output or class.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+
+    Examples
+    --------
+    >>> frame_of({"mean": np.zeros(2), "slope": np.ones((2, 2))}).columns.tolist()
+    ['mean', 'slope_0', 'slope_1']
+    """
+    try:
+        pandas: Any = import_module("pandas")
+    except ImportError as error:
+        raise ImportError(
+            "to_frame needs pandas, which is not installed; install it with: pip install pandas"
+        ) from error
+    table = {
+        name if array.ndim == 1 else f"{name}_{number}": values
+        for name, array in columns.items()
+        for number, values in enumerate(array.reshape(len(array), -1).T)
+    }
+    return pandas.DataFrame(table)
+
+
+@explain_calls
 class IntervalTable(PrintedResult):
     """Mixin of results that are intervals at evaluation points: their widths, and their text."""
 
@@ -108,6 +139,16 @@ class IntervalTable(PrintedResult):
     def width(self) -> Array:
         """Widths of the intervals: upper limit minus lower limit."""
         return np.asarray(self.upper - self.lower)
+
+    def to_frame(self) -> Any:
+        """Return the intervals as a pandas data frame: center, lower and upper limit, of each output or class.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return frame_of({"center": self.center, "lower": self.lower, "upper": self.upper})
 
     def _printed(
         self,

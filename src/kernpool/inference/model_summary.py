@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.execution.text_table import PrintedResult, lines_of, listed
+from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, lines_of, listed, printed_table
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
@@ -365,7 +365,7 @@ def _median(value: Array, weight: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class Residuals(PrintedResult):
     """Residual diagnostics of n training rows: fitted values, residuals, leverages and local noise.
 
     Parameters
@@ -398,6 +398,35 @@ class Residuals:
     noise: Array
     weight: Array
     cluster: NDArray[np.int64] | None = None
+
+    @property
+    def standardized(self) -> Array:
+        """Residuals in local standard deviations of an observation; infinite or NaN where there is no noise."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.residual / self.noise)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row per training row.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}
+        return frame_of(columns | {"leverage": self.leverage, "noise": self.noise, "weight": self.weight})
+
+    def __str__(self) -> str:
+        columns = {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}
+        size = np.nan_to_num(np.abs(self.standardized), posinf=0.0)
+        rows = []
+        for i in np.argsort(-size, axis=None, kind="stable")[:ROWS]:
+            at = np.unravel_index(i, size.shape)
+            cells = [f"{column[at]:.4g}" for column in columns.values()]
+            rows.append([*map(str, at), *cells, f"{self.leverage[at[0]]:.3g}"])
+        names = ["row", "output"][: size.ndim]
+        largest = f"{len(size)}, those of the largest standardized residuals below"
+        return printed_table({"rows": largest}, [*names, *columns, "leverage"], rows)
 
 
 def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:

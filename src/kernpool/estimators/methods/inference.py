@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -45,7 +44,7 @@ from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, printed_table
+from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import Clusters, Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
@@ -492,24 +491,13 @@ class Prediction(PrintedResult, PredictionBase):
         >>> model.get_prediction([[2.0], [2.5]]).to_frame().columns.tolist()
         ['mean', 'se', 'center', 'lower', 'upper', 'slope_0', 'n_eff']
         """
-        try:
-            pandas: Any = import_module("pandas")
-        except ImportError as error:
-            raise ImportError(
-                "to_frame needs pandas, which is not installed; install it with: pip install pandas"
-            ) from error
         found = self.confidence_interval(level=level)
         columns = {"mean": self.mean, "se": self.standard_error}
         columns |= {"center": found.center, "lower": found.lower, "upper": found.upper}
         if self.model._degree or get_kernel(self.model.kernel).log_slope is not None:
             names = [column.name for column in printed_columns(self.model) if not column.has_levels]
             columns |= {f"slope_{name}": self.slope[:, a] for a, name in enumerate(names)}
-        table = {
-            name if array.ndim == 1 else f"{name}_{number}": values
-            for name, array in columns.items()
-            for number, values in enumerate(array.reshape(len(self), -1).T)
-        }
-        return pandas.DataFrame(table | {"n_eff": self.effective_sample_size})
+        return frame_of(columns | {"n_eff": self.effective_sample_size})
 
     def __str__(self) -> str:
         few = self._few()

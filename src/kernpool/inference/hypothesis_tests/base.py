@@ -264,7 +264,7 @@ class TestResult(PrintedResult):
     null hypothesis  the curves are equal
     statistic        2
     p-value          0.5, from 3 resamples
-    bandwidth        0.25
+    test bandwidth   0.25
     """
 
     __test__: ClassVar[bool] = False  # pytest takes classes of this name for tests
@@ -292,7 +292,7 @@ class TestResult(PrintedResult):
             "null hypothesis": self.null,
             "statistic": f"{self.statistic:.4g}",
             "p-value": f"{self.p_value:.3g}, from {self.n_resamples} resamples{least}",
-            "bandwidth": ", ".join(f"{h:.4g}" for h in self.bandwidth),
+            "test bandwidth": ", ".join(f"{h:.4g}" for h in self.bandwidth),
         }
         return "\n".join(lines_of(facts))
 

@@ -319,7 +319,8 @@ def warn_of_bias(found: Estimate, error: Array) -> None:
     if far.size:
         warn_caller(
             f"{_which('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
-            "that remains may be as large, and coverage is below the nominal level; use a smaller bandwidth",
+            "that remains may be as large, and coverage is below the nominal level; use a smaller bandwidth, such as "
+            "half of bandwidth_",
             InferenceWarning,
         )
 
