@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from kernpool import Problem, choose, pool
+from kernpool import Problem, choose, merge, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute import fused
-from kernpool.algorithms.brute.fused import ALLOWED, FusedKeys, FusedPairs
+from kernpool.algorithms.brute.fused import ALLOWED, FusedKeys, FusedMoments, FusedPairs
 from kernpool.algorithms.brute.loops.fused_means import AT_ONCE, DIFFERENCES, EVEN, PRODUCTS
 from kernpool.execution.compilation import vector_registers
 from kernpool.pooling import rounding_bound
@@ -68,6 +68,16 @@ def test_every_number_of_columns_and_of_queries_that_share_a_key(columns, case, 
             np.testing.assert_allclose(state.denominator, weight, rtol=100 * slack)
             error = np.abs(state.finalize() - exact.finalize())
             assert np.all(error <= slack * np.ptp(problem.value, axis=0))
+
+
+@pytest.mark.parametrize(("Sums", "degree", "dtype"), [(FusedPairs, 0, np.float32), (FusedMoments, 1, np.float64)])
+def test_own_keys_are_left_out_wherever_a_block_of_keys_begins(Sums, degree, dtype, generator):
+    options = {"key_weight": generator.integers(0, 4, KEYS).astype(dtype), "exclude_self": True, "degree": degree}
+    problem = problem_of(3, dtype, generator, self_index=generator.integers(-1, KEYS, QUERIES), **options)
+    sums, exact = Sums(problem), reference.reduce(problem)
+    blocks = [sums.sums(slice(0, QUERIES), block)[0] for block in (slice(0, 512), slice(512, KEYS))]
+    slack = 2e-6 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(merge(*blocks).finalize(), exact.finalize(), rtol=slack, atol=slack)
 
 
 @pytest.mark.parametrize("dtype", WIDTHS)
