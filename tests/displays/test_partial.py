@@ -185,6 +185,8 @@ def test_models_whose_intervals_are_refused_are_drawn_without():
     labels, groups = np.where(Y > 1, "high", "low"), np.arange(N) // 3
     model = NadarayaWatsonClassifier(**HOW).fit(FRAME, labels, groups=groups)
     assert PartialDisplay.from_estimator(model, grid_resolution=5).bands_ == [[]] * 4
+    mapped = NadarayaWatsonClassifier(**HOW, recalibrate="isotonic").fit(FRAME, labels)  # intervals are of others
+    assert PartialDisplay.from_estimator(mapped, grid_resolution=5).bands_ == [[]] * 4
     with pytest.raises(ValueError, match="groups"):
         PartialDisplay.from_estimator(model, band="confidence", grid_resolution=5)
 

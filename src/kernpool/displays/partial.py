@@ -372,6 +372,8 @@ def _interval_of(estimator: Any, level: float, band: str) -> Any:
     """Return a function that computes confidence intervals at a level; with ``band="auto"`` None if there are none."""
     name = "confidence_interval" if getattr(estimator, "classes_", None) is None else "probability_interval"
     method = getattr(estimator, name, None)
+    if band == "auto" and getattr(estimator, "recalibrate", None):
+        return None  # intervals are of pooled labels, beside which recalibrated probabilities are another curve
     if method is None:
         if band == "auto":
             return None
