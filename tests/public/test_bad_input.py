@@ -357,6 +357,20 @@ def test_formulas_and_names_of_columns_say_how_to_select():
             model.fit(frame, y)
 
 
+def test_missing_cells_are_counted():
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame(
+        {"a": [1.0, np.nan, 3.0, np.nan], "b": ["x", None, None, None], "c": [1.0, 2.0, 3.0, None]}
+    )
+    for name, said in (
+        ("a", r"row 1 \(counted from 0\) and in 1 more; "),
+        ("b", "and in 2 more: "),
+        ("c", r"0\); drop"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            NadarayaWatsonRegressor().fit(frame[[name]], np.arange(4.0))
+
+
 def test_series_of_other_rows_than_the_frame_are_refused():
     """Rows are paired by position, so that a shuffled y, or one without the rows that X has lost, would be silent."""
     pandas = pytest.importorskip("pandas", reason="frames need pandas")

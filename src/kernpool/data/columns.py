@@ -137,11 +137,12 @@ class Column:
 
     def _refuse_missing(self, cells: NDArray[Any]) -> None:
         """Raise an error that names the row if a cell is missing, infinite or not a number."""
-        for row, cell in enumerate(cells.tolist()):
+        items = cells.tolist()
+        for row, cell in enumerate(items):
             if is_missing(cell):
                 raise ValueError(
-                    f"{self.label} is missing (NaN, None or NA) in row {row} (counted from 0); drop such rows, or fill "
-                    "them in first"
+                    f"{self.label} is missing (NaN, None or NA) in row {row} (counted from 0){_others(items, row)}; "
+                    "drop such rows, or fill them in first"
                 )
             if cell in (np.inf, -np.inf):
                 raise ValueError(f"{self.label} is {cell} in row {row} (counted from 0); drop or replace such rows")
@@ -158,10 +159,17 @@ class Column:
         for row, item in enumerate(items):
             if is_missing(item):
                 raise ValueError(
-                    f"{self.label} is missing in row {row} (counted from 0): a categorical column needs a level in "
-                    "every row; drop such rows, or give missing cells a level of their own, such as 'unknown'"
+                    f"{self.label} is missing in row {row} (counted from 0){_others(items, row)}: a categorical column "
+                    "needs a level in every row; drop such rows, or give missing cells a level of their own, such as "
+                    "'unknown'"
                 )
         return items
+
+
+def _others(items: Sequence[Any], row: int) -> str:
+    """Return how many cells below a missing one are missing as well, in words."""
+    count = sum(map(is_missing, items[row + 1 :]))
+    return f" and in {count} more" if count else ""
 
 
 @dataclass(frozen=True)
