@@ -60,8 +60,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith(
-        "LearnedPooling"
-    ):  # `from kernpool.torch import` hides an AttributeError
+    if name.startswith("LearnedPooling"):  # `from kernpool.torch import` hides an AttributeError
         raise ImportError(f"{name} is not in kernpool.torch; use: from kernpool import {name}")
     raise AttributeError(f"module 'kernpool.torch' has no attribute {name!r}")
