@@ -25,7 +25,7 @@ for epoch in range(6):
     loss.backward()
     optimizer.step()
 
-best = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train).bandwidth_[0]
+best = NadarayaWatsonRegressor(bandwidth="loo").fit(sample.x_train[:, None], sample.y_train).bandwidth_[0]
 print(f"trained for long enough, w would be 1 / h = {1 / best:.3f}, where leave-one-out has its minimum")
 
 display = TrainingDisplay(

@@ -216,9 +216,17 @@ _ROOMS = (
 )  # which are there without being imported first
 
 
+_IN_TORCH = [
+    "AdditiveSimilarity", "AttentionPooling", "BilinearSimilarity", "DotProductSimilarity", "GaussianSimilarity",
+    "KernelSimilarity", "KeyValueMemory", "Request", "Route", "attention_pool", "choose_route", "masked_softmax",
+]  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"kernpool.{name}")
+    if name in _IN_TORCH:  # `from kernpool import` hides an AttributeError
+        raise ImportError(f"{name} is in kernpool.torch; use: from kernpool.torch import {name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'kernpool' has no attribute {name!r}")
     module = import_module(_LAZY[name])

@@ -11,6 +11,7 @@ from kernpool import (
     CoverageDisplay,
     KernelCurveDisplay,
     KernelDisplay,
+    LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     QuantileFanDisplay,
@@ -270,6 +271,22 @@ def test_loss_per_epoch(training):
     np.testing.assert_array_equal(some.line_.get_xdata(), [0, 50])
 
 
+def test_losses_of_a_learned_estimator():
+    pytest.importorskip("torch", reason="learned estimators need the extra 'torch'")
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = LearnedPoolingRegressor(max_epochs=4, random_state=0).fit(x, x.sum(axis=1))
+    held_out, best, line = TrainingDisplay.from_estimator(model).ax_.lines
+    np.testing.assert_array_equal(line.get_ydata(), model.history_["training_loss"])
+    np.testing.assert_array_equal(held_out.get_ydata(), model.history_["validation_loss"])
+    assert best.get_xdata() == model.best_epoch_
+    assert best.get_ydata() == min(model.history_["validation_loss"])
+    for wrong in (model, model.history_):
+        with pytest.raises(TypeError, match=r"use TrainingDisplay.from_estimator\(model\)"):
+            TrainingDisplay(wrong)
+    with pytest.raises(TypeError, match="NadarayaWatsonRegressor has no history_; fit a LearnedPoolingRegressor"):
+        TrainingDisplay.from_estimator(NadarayaWatsonRegressor())
+
+
 @pytest.mark.slow
 def test_animations(training, tmp_path):
     from PIL import Image
@@ -302,6 +319,7 @@ def test_animations(training, tmp_path):
         ({"losses": [1.0, 2.0], "fits": [[1.0]]}, r"fits must be finite, .* got shape \(1, 1\) for 2 losses"),
         ({"losses": [1.0], "weights": [[1.0]]}, "with 3 dimensions"),
         ({"losses": [1.0], "weights": [[[np.nan]]]}, "weights must be finite"),
+        ({"losses": [1.0], "validation": [1.0, 2.0]}, r"validation must be finite, .* got shape \(2,\) for 1 losses"),
         ({"losses": [1.0], "epochs": [1, 2]}, "epochs must have one number per loss"),
     ],
 )

@@ -194,6 +194,8 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         getattr(layers, name)(nonsense=1)
     with pytest.raises(TypeError, match=r"similarity must be a layer such as GaussianSimilarity.*, got 'gaussian'"):
         layers.AttentionPooling("gaussian")
+    with pytest.raises(TypeError, match=r"got the class; use DotProductSimilarity\(\)"):
+        layers.AttentionPooling(layers.DotProductSimilarity)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +207,10 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
         (lambda: kernpool.RunningPool(X, bw=1.0), r"^RunningPool\(\) has no argument 'bw'; use bandwidth=$"),
         (lambda: kernpool.RunningPool(X).update(X, X, weights=X), "use weight=$|use key_weight=$"),
+        (lambda: kernpool.LearnedPoolingRegressor(lr=0.1), "use learning_rate=$"),
+        (lambda: kernpool.KernelDisplay(X), r"; use KernelDisplay.from_kernels\(...\)$"),
+        (lambda: kernpool.AttentionDisplay(X), r"; use .* or AttentionDisplay.from_weights\(...\)$"),
+        (lambda: kernpool.PartialDisplay(X), r"; use PartialDisplay.from_estimator\(...\)$"),
         (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
     ],
 )

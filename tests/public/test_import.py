@@ -70,3 +70,16 @@ def test_everything_public_is_there():
     assert set(kernpool.__all__) <= set(dir(kernpool))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         kernpool.nothing  # noqa: B018  # the access is the test
+
+
+def test_names_of_the_other_door_are_sent_there():
+    pytest.importorskip("torch", reason="torch is an optional extra")
+    import kernpool.torch
+
+    assert kernpool.torch.__all__ == kernpool._IN_TORCH
+    with pytest.raises(ImportError, match=r"use: from kernpool.torch import AttentionPooling$"):
+        from kernpool import AttentionPooling  # noqa: F401
+    with pytest.raises(ImportError, match=r"use: from kernpool import LearnedPoolingRegressor$"):
+        from kernpool.torch import LearnedPoolingRegressor  # noqa: F401
+    with pytest.raises(AttributeError, match=r"'kernpool.torch' has no attribute 'nothing'"):
+        kernpool.torch.nothing  # noqa: B018  # the access is the test

@@ -1,5 +1,7 @@
 """Masks, dropout and bad input of the torch layers."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -110,6 +112,7 @@ def test_lengths_out_of_range(lengths):
     ("change", "error", "message"),
     [
         ({"attn_mask": torch.ones(3, 5)}, ValueError, r"attn_mask of shape \(3, 5\) does not broadcast to \(2, 4, 5\)"),
+        ({"attn_mask": torch.ones(2, 5)}, ValueError, r"one mask per sequence is attn_mask\[:, None, :\]"),
         ({"attn_mask": torch.ones(4, 1, 5)}, ValueError, "does not broadcast"),
         ({"attn_mask": torch.ones(4, 5).long()}, TypeError, r"use attn_mask.bool\(\)"),
         ({"attn_mask": [[True]]}, TypeError, r"attn_mask must be a tensor, got list"),
@@ -129,7 +132,8 @@ def test_lengths_out_of_range(lengths):
         ({"value": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
         ({"value": torch.zeros(2, 9, 1)}, ValueError, "key has 5 rows and value has 9"),
         ({"key": torch.zeros(2, 5, 4)}, ValueError, "expected queries of size 3 and keys of size 3"),
-        ({"valid_lens": [1.5]}, ValueError, "valid_lens must be integers"),
+        ({"valid_lens": [1.5]}, ValueError, r"valid_lens must be integers, got torch.float32; use valid_lens.long\(\)"),
+        ({"valid_lens": [True, False]}, ValueError, "pass a boolean mask as attn_mask"),
         ({"valid_lens": [1, 2, 3]}, ValueError, r"valid_lens must have shape \(2,\) .* got \(3,\)"),
     ],
 )
@@ -137,6 +141,70 @@ def test_bad_input(change, error, message):
     arguments = {"query": torch.zeros(2, 4, 3), "key": torch.zeros(2, 5, 3), "value": torch.zeros(2, 5, 3)} | change
     with pytest.raises(error, match=message):
         AttentionPooling(GaussianSimilarity())(**arguments)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 60])
+@pytest.mark.parametrize("shape", [(2, 1), (1, 3), (2, 3), (2, 1, 1), (2, 1, 4), (1, 3, 1)])
+def test_lengths_broadcast_over_heads(shape, few, monkeypatch, generator):
+    """By the engine, and densely, with gradients; the mask that they mean is made by NumPy."""
+    monkeypatch.setattr(dispatch, "FEW_NUMBERS", few)
+    inputs = [tensor.requires_grad_() for tensor in tensors(generator, (2, 3, 4, 2), (2, 3, 5, 2), (2, 3, 5, 1))]
+    lengths = torch.tensor(generator.integers(0, 6, shape))
+    spread = np.broadcast_to(lengths.numpy() if len(shape) == 3 else lengths.numpy()[..., None], (2, 3, 4))
+    mask = torch.tensor(np.arange(5) < spread[..., None])
+    layer, found = AttentionPooling(gaussian()), []
+    for condition in ({"valid_lens": lengths}, {"attn_mask": mask}):
+        pooled = layer(*inputs, **condition)
+        found.append((pooled.detach(), *torch.autograd.grad(pooled.square().sum(), [*inputs, *layer.parameters()])))
+    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
+
+
+def test_lengths_without_a_dimension_for_the_heads_are_refused():
+    inputs = [torch.zeros(2, 2, rows, 1) for rows in (2, 5, 5)]  # which (2,) might mean either way
+    with pytest.raises(
+        ValueError, match=r"got \(2,\); one length for all heads of a sequence is valid_lens\[:, None\]"
+    ):
+        AttentionPooling(GaussianSimilarity())(*inputs, valid_lens=torch.tensor([5, 3]))
+
+
+ATTENTION_ARGUMENTS = {
+    "key_padding_mask": r"use attn_mask=~key_padding_mask\[:, None, :\], where True takes part",
+    "need_weights": "use return_weights=",
+    "causal": "use is_causal=",
+    "scale": "scale the queries",
+    "mask": "use attn_mask=",
+    "enable_gqa": "repeat_interleave",
+    "dropout_p": "use dropout= of the constructor",
+}
+
+
+@pytest.mark.parametrize(("name", "remedy"), ATTENTION_ARGUMENTS.items())
+def test_arguments_of_other_attention_have_a_remedy(name, remedy):
+    inputs, layer = [torch.zeros(2, 5, 1)] * 3, AttentionPooling(GaussianSimilarity())
+    with pytest.raises(TypeError, match=rf"^AttentionPooling.forward\(\) has no argument '{name}'; .*{remedy}"):
+        layer(*inputs, **{name: True})
+    if name != "dropout_p":  # which the function has
+        with pytest.raises(TypeError, match=rf"^attention_pool\(\) has no argument '{name}'; .*{remedy}"):
+            attention_pool(*inputs, similarity=layer.similarity, **{name: True})
+
+
+def test_a_padding_mask_of_torch_is_used_as_the_remedy_says(generator):
+    query, key = (tensor.float() for tensor in tensors(generator, (2, 4, 2), (2, 5, 2)))
+    padding = torch.arange(5) >= torch.tensor([[3], [5]])
+    layer = AttentionPooling(GaussianSimilarity())
+    found = layer(query, key, key, attn_mask=~padding[:, None, :])
+    torch.testing.assert_close(found, layer(query, key, key, valid_lens=torch.tensor([3, 5])))
+
+
+def test_a_traced_layer_is_the_layer(generator):
+    query, key = (tensor.float() for tensor in tensors(generator, (2, 4, 2), (2, 5, 2)))
+    layer = AttentionPooling(GaussianSimilarity())
+    inputs, expected = (query, key, key), layer(query, key, key)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch.jit is deprecated, and that shapes are traced as constants
+        traced = torch.jit.trace(layer, inputs)
+    for other in (traced, torch.export.export(layer, inputs, strict=True).module()):
+        torch.testing.assert_close(other(*inputs), expected)
 
 
 def test_a_mask_of_several_rows_does_not_make_up_queries():

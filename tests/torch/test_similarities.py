@@ -30,6 +30,20 @@ def test_every_built_in_kernel_is_there():
     assert tuple(LOG_PROFILES) == BUILT_IN
 
 
+@pytest.mark.parametrize("parameterization", ["log_bandwidth", "inverse_bandwidth"])
+@pytest.mark.parametrize(("form", "width"), [("shared", 0.3), ("per_feature", [0.3, 2.0]), ("linear", 0.3)])
+def test_a_bandwidth_is_set_as_the_constructor_sets_it(form, width, parameterization, generator):
+    options = {"form": form, "size": 2, "parameterization": parameterization, "dtype": torch.float64}
+    found, expected = GaussianSimilarity(1.5, **options), GaussianSimilarity(width, **options)
+    (parameter,) = found.parameters()
+    found.bandwidth = width
+    assert parameter is next(found.parameters())  # which an optimizer holds
+    assert torch.equal(parameter, *expected.parameters())
+    with pytest.raises(ValueError, match="bandwidth must be positive and finite, got 0"):
+        found.bandwidth = 0
+    assert torch.equal(parameter, *expected.parameters())
+
+
 @pytest.mark.parametrize("kernel", BUILT_IN)
 def test_profiles_are_those_of_the_kernels(kernel):
     u = np.r_[np.linspace(0.0, 2.0, 201), 40.0, 1e6]

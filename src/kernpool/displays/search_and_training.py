@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -199,6 +199,8 @@ class TrainingDisplay:
         Training samples, drawn under the fit.
     truth : array_like of shape (g,), optional
         The true function at `x`.
+    validation : array_like of shape (epochs,), optional
+        Loss on held-out rows; the epoch where it is least is marked.
 
     Attributes
     ----------
@@ -231,7 +233,13 @@ class TrainingDisplay:
         x_train: ArrayLike | None = None,
         y_train: ArrayLike | None = None,
         truth: ArrayLike | None = None,
+        validation: ArrayLike | None = None,
     ) -> None:
+        if isinstance(losses, Mapping) or hasattr(losses, "history_"):
+            raise TypeError(
+                f"losses must be one number per epoch, got {type(losses).__name__}; of a learned estimator use "
+                "TrainingDisplay.from_estimator(model)"
+            )
         self.losses = drawing.as_array(losses)
         if self.losses.ndim != 1 or not self.losses.size or not np.all(np.isfinite(self.losses)):
             raise ValueError(
@@ -243,10 +251,12 @@ class TrainingDisplay:
             raise ValueError(
                 f"epochs must have one number per loss, got {len(self.epochs)} for {len(self.losses)} losses"
             )
-        self.x, self.fits, self.weights, self.x_train, self.y_train, self.truth = (
-            None if array is None else drawing.as_array(array) for array in (x, fits, weights, x_train, y_train, truth)
+        self.x, self.fits, self.weights, self.x_train, self.y_train, self.truth, self.validation = (
+            None if array is None else drawing.as_array(array)
+            for array in (x, fits, weights, x_train, y_train, truth, validation)
         )
-        for name, array, axes in (("fits", self.fits, 2), ("weights", self.weights, 3)):
+        shaped = ("fits", self.fits, 2), ("weights", self.weights, 3), ("validation", self.validation, 1)
+        for name, array, axes in shaped:
             if array is None:
                 continue
             if array.ndim != axes or len(array) != len(self.losses) or not np.all(np.isfinite(array)):
@@ -255,14 +265,41 @@ class TrainingDisplay:
                     f"got shape {array.shape} for {len(self.losses)} losses"
                 )
 
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **style: Any) -> TrainingDisplay:
+        """Draw the losses of a fitted learned estimator, on the rows that it learned from and on those held out.
+
+        Parameters
+        ----------
+        estimator : LearnedPoolingRegressor or LearnedPoolingClassifier
+            Fitted.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            `curve_kwargs` and `labels` of `plot`.
+
+        Returns
+        -------
+        TrainingDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no `history_`.
+        """
+        remedy = "; fit a LearnedPoolingRegressor or LearnedPoolingClassifier"
+        history = drawing.method_of(estimator, "history_", remedy)
+        return cls(history["training_loss"], validation=history["validation_loss"]).plot(ax=ax, **style)
+
     def plot(
         self,
         *,
         ax: Axes | None = None,
         curve_kwargs: dict[str, Any] | None = None,
-        labels: tuple[str, str] = ("epoch", "loss"),
+        labels: Sequence[str] = ("epoch", "loss", "training rows", "held-out rows", "best epoch: {}"),
     ) -> TrainingDisplay:
-        """Draw the training loss against the epoch.
+        """Draw the training loss against the epoch, and that on held-out rows, with its least, if it is given.
 
         Parameters
         ----------
@@ -270,8 +307,8 @@ class TrainingDisplay:
             Where; a new figure by default.
         curve_kwargs : dict, optional
             Passed to matplotlib for the curve.
-        labels : tuple of str
-            The x and y labels.
+        labels : sequence of str
+            The x and y labels; with held-out rows those of the legend, too.
 
         Returns
         -------
@@ -283,7 +320,15 @@ class TrainingDisplay:
 
         self.ax_, self.figure_ = ax, ax.figure
         style: dict[str, Any] = {"color": drawing.BLUE, "linewidth": 2.0, "marker": "o", "markersize": 5}
+        if self.validation is not None:
+            style |= {"marker": "", "label": labels[2]}
+            ax.plot(self.epochs, self.validation, color=drawing.RED, linewidth=2.0, linestyle="--", label=labels[3])
+            best = int(self.validation.argmin())
+            label = labels[4].format(self.epochs[best])
+            ax.plot(self.epochs[best], self.validation[best], "o", color=drawing.RED, markersize=9, label=label)
         (self.line_,) = ax.plot(self.epochs, self.losses, **(style | (curve_kwargs or {})))
+        if self.validation is not None:
+            ax.legend(**drawing.ABOVE, ncols=3)
         ax.set(xlabel=labels[0], ylabel=labels[1])
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         drawing.tidy(ax)

@@ -95,6 +95,19 @@ ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
     "cv": ("bandwidth",),
     "bandwidth_method": ("bandwidth",),
     "return_se": ("return_std",),
+    "lr": ("learning_rate",),
+    "mask": ("attn_mask",),
+    "causal": ("is_causal",),
+    "need_weights": ("return_weights",),
+    "dropout_p": ("dropout",),
+    "scale": ("bandwidth",),
+}
+# Arguments of torch's attention, and what does the same in calls of ours that take `attn_mask`.
+ATTENTION_REMEDIES = {
+    "key_padding_mask": "use attn_mask=~key_padding_mask[:, None, :], where True takes part",
+    "dropout_p": "use dropout= of the constructor",
+    "scale": "scale the queries, or give the similarity its bandwidth=",
+    "enable_gqa": "repeat the heads of keys and values by repeat_interleave",
 }
 DEGREES = (
     "NadarayaWatsonRegressor has degree 0; use LocalLinearRegressor for degree 1, and kernpool.pool(..., degree=2) for "
@@ -246,7 +259,7 @@ def explain_calls(public: Public) -> Public:
     ----------
     public : function or class
         What is decorated: of a class the constructor and all public methods that it defines itself, of a layer of
-        torch the constructor alone, since its methods are traced by compilers.
+        torch the constructor and ``forward``.
 
     Returns
     -------
@@ -266,7 +279,7 @@ def explain_calls(public: Public) -> Public:
         return cast(Public, _explained(public, is_method=False))
     for name, found in list(vars(public).items()):
         function = found.__func__ if isinstance(found, classmethod) else found
-        called = name == "__init__" or (not name.startswith("_") and not hasattr(public, "forward"))
+        called = name in ("__init__", "forward") or (not name.startswith("_") and not hasattr(public, "forward"))
         if called and isinstance(function, FunctionType):
             method = _explained(function, is_method=True)
             setattr(public, name, method if found is function else classmethod(method))
@@ -285,8 +298,12 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
                 signature(function).bind(*arguments, **keywords)
             except TypeError:
                 owner = arguments[0] if is_method and arguments else None
-                kind = "" if owner is None else (owner if isinstance(owner, type) else type(owner)).__name__
-                raise TypeError(describe_call(kind, function, keywords, str(error))) from None
+                kind = None if owner is None else owner if isinstance(owner, type) else type(owner)
+                message = describe_call("" if kind is None else kind.__name__, function, keywords, str(error))
+                others = [name for name in dir(kind) if name.startswith("from_")]
+                if kind is not None and function.__name__ == "__init__" and others:
+                    message += f"; use {' or '.join(f'{kind.__name__}.{name}(...)' for name in others)}"
+                raise TypeError(message) from None
             raise
 
     return call
@@ -333,6 +350,8 @@ def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, 
 def _remedy(name: str, value: Any, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
+    if name in ATTENTION_REMEDIES and "attn_mask" in known:
+        return ATTENTION_REMEDIES[name]
     able = [other for other in ARGUMENT_SYNONYMS.get(name.lower(), ()) if other in known]
     number = value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
     if not able:

@@ -9,10 +9,19 @@ The same numbers as `kernpool.pool`, as differentiable layers.
 - `KeyValueMemory` holds keys and values to pool over; rows can be appended and evicted.
 - `masked_softmax` is a softmax over the valid keys only.
 
-Read `pooling.py` first. `dispatch.py` chooses the algorithm; `algorithms.py` has the reference with all weights in
-memory, and the algorithms that avoid them; `cpu_operator.py` is the compiled engine as a torch operator.
-`similarities.py` has the similarities, `masks.py` input checks and masks, `key_value_memory.py` the key-value memory.
-The folder `learning` trains encoders.
+`kernpool.LearnedPoolingRegressor` and `kernpool.LearnedPoolingClassifier` train a similarity as estimators do. A first
+call compiles loops, once for a machine; ``kernpool compile`` does so in advance.
+
+>>> import torch
+>>> layer = AttentionPooling(GaussianSimilarity(bandwidth=0.5))
+>>> query, key, value = torch.zeros(2, 5, 3), torch.zeros(2, 7, 3), torch.ones(2, 7, 1)  # two sequences
+>>> layer(query, key, value, valid_lens=torch.tensor([7, 4])).shape
+torch.Size([2, 5, 1])
+
+For readers of the source: Read `pooling.py` first. `dispatch.py` chooses the algorithm; `algorithms.py` has the
+reference with all weights in memory, and the algorithms that avoid them; `cpu_operator.py` is the compiled engine as a
+torch operator. `similarities.py` has the similarities, `masks.py` input checks and masks, `key_value_memory.py` the
+key-value memory. The folder `learning` trains encoders.
 """
 
 try:
@@ -48,3 +57,9 @@ __all__ = [
     "choose_route",
     "masked_softmax",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("LearnedPooling"):  # `from kernpool.torch import` hides an AttributeError
+        raise ImportError(f"{name} is not in kernpool.torch; use: from kernpool import {name}")
+    raise AttributeError(f"module 'kernpool.torch' has no attribute {name!r}")

@@ -95,7 +95,12 @@ def check_algorithm(
     ------
     ValueError
         If something is unknown, or needs weights where there are none.
+    TypeError
+        If the similarity is no function of queries and keys, or a class.
     """
+    if isinstance(similarity, type) or not callable(similarity):
+        found = f"the class; use {similarity.__name__}()" if isinstance(similarity, type) else abbreviate(similarity)
+        raise TypeError(f"similarity must be a layer such as GaussianSimilarity(bandwidth=1.0), got {found}")
     check_choice("algorithm", algorithm, ALGORITHMS)
     if degree not in (0, 1):
         raise ValueError(f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}")

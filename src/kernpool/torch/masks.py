@@ -151,7 +151,9 @@ def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
     except RuntimeError:
         fits = False
     if not fits:
-        raise ValueError(f"attn_mask of shape {tuple(attn_mask.shape)} does not broadcast to {tuple(shape)}")
+        per_sequence = len(shape) > 2 and tuple(attn_mask.shape) == (shape[0], shape[-1])
+        hint = f"; one mask per sequence is attn_mask[:{', None' * (len(shape) - 2)}, :]" if per_sequence else ""
+        raise ValueError(f"attn_mask of shape {tuple(attn_mask.shape)} does not broadcast to {tuple(shape)}{hint}")
 
 
 def check_dropout(probability: float) -> None:
@@ -229,7 +231,7 @@ def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     Parameters
     ----------
     valid_lens : Tensor of int
-        One length per sequence, shape (...), or one per query, shape (..., L).
+        One length per sequence, shape (...), or one per query, shape (..., L), where dimensions of size 1 broadcast.
     shape : torch.Size
         Shape (..., L, S) of the logits.
 
@@ -264,20 +266,23 @@ def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     Returns
     -------
     Tensor of int, shape (..., L) or (..., 1)
-        The lengths.
+        The lengths; leading dimensions of size 1 are as they came.
     """
     valid_lens = as_tensor("valid_lens", valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
-        raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; pass a boolean mask as attn_mask")
-    batch = tuple(shape[:-2])
-    if tuple(valid_lens.shape) == batch:
-        lengths = valid_lens[..., None]
-    elif tuple(valid_lens.shape) == tuple(shape[:-1]):
-        lengths = valid_lens
-    else:
+        remedy = "pass a boolean mask as attn_mask" if valid_lens.dtype == torch.bool else "use valid_lens.long()"
+        raise ValueError(f"valid_lens must be integers, got {valid_lens.dtype}; {remedy}")
+    per_query, found = tuple(shape[:-1]), tuple(valid_lens.shape)
+    lengths = valid_lens if len(found) == len(per_query) else valid_lens[..., None]
+    if lengths.dim() != len(per_query) or any(
+        size not in (1, full) for size, full in zip(lengths.shape, per_query, strict=True)
+    ):
+        missing = len(per_query) - 1 - len(found)
+        alike = missing > 0 and found and found == per_query[: len(found)]
+        hint = f"; one length for all heads of a sequence is valid_lens[:{', None' * missing}]" if alike else ""
         raise ValueError(
-            f"valid_lens must have shape {batch} (one length per sequence) or {tuple(shape[:-1])} (one per query), "
-            f"got {tuple(valid_lens.shape)}"
+            f"valid_lens must have shape {per_query[:-1]} (one length per sequence) or {per_query} (one per query), "
+            f"got {found}{hint}"
         )
     _check_range(valid_lens, shape[-1])
     return lengths
@@ -302,7 +307,7 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
         Scores of S keys for L queries. Never changed.
     valid : Tensor, optional
         Which entries count: a boolean mask that broadcasts to the logits, True where valid; or integer *lengths*, one
-        per sequence, shape (...), or one per query, shape (..., L). None means all.
+        per sequence, shape (...), or one per query, shape (..., L), as `attention_pool` takes them. None means all.
 
     Returns
     -------

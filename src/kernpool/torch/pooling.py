@@ -6,7 +6,7 @@ from typing import Literal, overload
 
 from torch import Tensor, nn
 
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import explain_calls
 from kernpool.torch.algorithms import pool_by_attention, pool_by_engine, pool_densely, pool_in_blocks
 from kernpool.torch.dispatch import Request, Similarity, check_algorithm, choose_route
 from kernpool.torch.masks import check_dropout
@@ -44,6 +44,7 @@ def attention_pool(
     algorithm: str = ...,
     return_weights: bool,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
+@explain_calls
 def attention_pool(
     query: Tensor,
     key: Tensor,
@@ -77,6 +78,8 @@ def attention_pool(
         ``(query, key) -> logits`` of shape (..., L, S), such as `GaussianSimilarity`.
     valid_lens : Tensor of int, optional
         Keys at and beyond this index are padding: one length per sequence, shape (...), or per query, shape (..., L).
+        Dimensions of size 1 broadcast: for all heads of (B, H, L, E) alike, lengths of shape (B,) are
+        ``valid_lens[:, None]``.
     is_causal : bool, default=False
         Let query i see keys 0 to i only, as in torch's ``scaled_dot_product_attention``; masks combine: a key is used
         if all of them allow it.
@@ -243,10 +246,6 @@ class AttentionPooling(nn.Module):
         self, similarity: nn.Module, dropout: float = 0.0, *, degree: int = 0, algorithm: str = "auto"
     ) -> None:
         super().__init__()
-        if not callable(similarity):
-            raise TypeError(
-                f"similarity must be a layer such as GaussianSimilarity(bandwidth=1.0), got {abbreviate(similarity)}"
-            )
         check_dropout(dropout)
         check_algorithm(algorithm, degree, similarity, dropout, return_weights=False)
         self.similarity, self.dropout, self.degree, self.algorithm = similarity, dropout, degree, algorithm
@@ -268,7 +267,29 @@ class AttentionPooling(nn.Module):
         exclude_self: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool values, weighted by the similarity of their keys to each query, as `attention_pool` does."""
+        """Pool values, weighted by the similarity of their keys to each query, as `attention_pool` does.
+
+        Parameters
+        ----------
+        query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek) and (..., S, Ev)
+            Leading dimensions broadcast.
+        attn_mask : Tensor, optional
+            Broadcasts to (..., L, S). Boolean: True is included. Floating point: added to the logits.
+        valid_lens : Tensor of int, optional
+            Numbers of keys that are not padding: one per sequence, shape (...), or per query, shape (..., L), where
+            dimensions of size 1 broadcast.
+        is_causal : bool, default=False
+            Let query i see keys 0 to i only.
+        exclude_self : bool, default=False
+            Leave key i out for query i: what training a width on its own keys needs.
+        return_weights : bool, default=False
+            Return the weights too, as they are before dropout.
+
+        Returns
+        -------
+        Tensor of shape (..., L, Ev), or a tuple of it and the weights of shape (..., L, S)
+            Zeros for a query for which no key takes part.
+        """
         return attention_pool(
             query,
             key,

@@ -227,7 +227,7 @@ class KernelSimilarity(nn.Module):
         Any kernel that the package comes with, by name or alias; see `kernpool.kernel_names`.
     bandwidth : float or sequence of float, default=1.0
         Bandwidth h at the start: one number, or for the forms "per_feature" and "linear" one per feature. The attribute
-        of this name is what training has made of it.
+        of this name is what training has made of it; setting it starts anew.
     form : {"shared", "per_feature", "linear"}, default="shared"
         One width for all features; one for each, which learns how relevant features are; or a full linear map, which
         learns directions too, and on few data learns noise unless training is stopped early.
@@ -371,6 +371,12 @@ class KernelSimilarity(nn.Module):
             )
             found: float | list[float] = (1.0 / inverse.abs().cpu().double()).tolist()
         return found
+
+    @bandwidth.setter
+    def bandwidth(self, bandwidth: float | Sequence[float]) -> None:
+        """Start anew from other bandwidths, as the constructor takes them; `reset_parameters` returns to them."""
+        self._first_bandwidth, _, _ = read_bandwidth(bandwidth, self.form, self.size, self.output_size)
+        self.reset_parameters()
 
     def mapped(self, x: Tensor) -> Tensor:
         """Apply the linear map, if there is one, to queries or keys of shape (..., rows, size); else return `x`."""
