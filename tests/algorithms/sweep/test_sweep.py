@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.sweep import sorted_column as bins_module
 from kernpool.algorithms.sweep import windows
+from kernpool.algorithms.sweep.loops.near_pairs import walk
 from kernpool.algorithms.sweep.sorted_column import OVERFULL, SortedKeys, make_bins
 from kernpool.core import solve
 from kernpool.kernels import COMPILED
@@ -20,6 +21,14 @@ from tests.support.lines import (
 )
 from tests.support.problems import EVERYTHING
 from tests.support.thinning import thinned
+
+
+def test_cuts_are_those_of_a_binary_search_from_any_guess():
+    """Also in the midst of equal elements, where a run of near keys would begin a bin too late."""
+    ascending = np.array([0.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0])
+    for x in (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0):
+        for guess in range(len(ascending) + 1):
+            assert walk.py_func(ascending, x, guess) == np.searchsorted(ascending, x)
 
 
 @pytest.mark.parametrize(("kernel", "situation"), thinned(list(COMPILED), SITUATIONS, ["gaussian"]))
