@@ -147,7 +147,7 @@ def test_the_numbers_are_those_of_the_code(tour):
 
 
 def test_without_a_chinese_font_the_page_keeps_its_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernpool.tour.page.CHINESE_FONTS", ())
+    monkeypatch.setattr("kernpool.displays.drawing.CHINESE_FONTS", ())
     words, fallback = read_texts("zh")["words"], read_texts("en")["words"]
     pictures = Pictures(tmp_path, "zh", fallback)
     namespace = {}

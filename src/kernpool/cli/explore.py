@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernpool.cli.fit import build_model, fit_rows
-from kernpool.cli.tables import TrainingTable
+from kernpool.cli.tables import TrainingTable, open_table
 from kernpool.cli.terminal import UsageError, given, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
+from kernpool.displays import chinese_font, import_pyplot
 from kernpool.estimators.persistence import load_model
 from kernpool.execution.notices import bar, is_terminal
 from kernpool.explorer import Explorer, explore
@@ -63,7 +64,10 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
                 f"--model, or one of {', '.join(GENERATORS)}"
             )
         if not path.is_dir():
-            raise UsageError(f"--target must name the column of {options.data} that the others explain")
+            names = ", ".join(map(repr, open_table(options).names))
+            raise UsageError(
+                f"--target must name the column of {options.data} that the others explain; columns are {names}"
+            )
         _refuse(options, FITTING + READING, f"{path.name} is a fitted model; kernpool fit makes another one")
         model, header = load_model(path), read_header(path)
         explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
@@ -135,6 +139,9 @@ def run_tour(options: argparse.Namespace) -> None:
     from kernpool import tour  # not for the explorer: it loads Matplotlib
 
     os.environ.setdefault("MPLBACKEND", "Agg")
+    import_pyplot()
+    if options.lang == "zh" and chinese_font() is None and not options.quiet:
+        say("note: there is no Chinese font, so the PNG files have English words; install one, such as Noto Sans CJK")
     listener = None if options.quiet or not is_terminal() else bar("drawing")
     page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:

@@ -18,7 +18,7 @@ export function makeToolbar(root, context) {
     put(embed, "hidden", name !== "copy.link");
     text.value = value;
     put(text, "aria-label", words(name));
-    text.rows = Math.min(22, value.split("\n").length + 1);
+    text.rows = Math.min(22, Math.max(value.split("\n").length + 1, Math.ceil(value.length / 70)));
     put(told, "text", "");
     put(warned, "text", "");
     if (!dialog.open) dialog.showModal();
