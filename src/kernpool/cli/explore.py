@@ -15,7 +15,6 @@ from kernpool.cli.terminal import UsageError, given, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
-from kernpool.displays import chinese_font, import_pyplot
 from kernpool.estimators.persistence import load_model
 from kernpool.execution.notices import bar, is_terminal
 from kernpool.explorer import Explorer, explore
@@ -139,13 +138,12 @@ def run_tour(options: argparse.Namespace) -> None:
     from kernpool import tour  # not for the explorer: it loads Matplotlib
 
     os.environ.setdefault("MPLBACKEND", "Agg")
-    import_pyplot()
-    if options.lang == "zh" and chinese_font() is None and not options.quiet:
-        say("note: there is no Chinese font, so the PNG files have English words; install one, such as Noto Sans CJK")
     listener = None if options.quiet or not is_terminal() else bar("drawing")
     page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:
         sys.stderr.write("\r\033[K")
+    if options.lang == "zh" and tour.chinese_font() is None and not options.quiet:
+        say("note: there is no Chinese font, so the PNG files have English words; install one, such as Noto Sans CJK")
     if options.json:
         print_json({"tour": str(page)})
     elif not options.quiet:

@@ -90,17 +90,17 @@ def cover_glyphs(figure: Any) -> None:
 
     Without such a font, warn once in place of matplotlib's warning for each character.
     """
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-    from matplotlib.text import Text
+    from matplotlib import font_manager
 
     def lacking(text: Any) -> set[str]:
         """Return the characters of a label that none of its fonts has."""
         foreign = {letter for letter in text.get_text() if not (letter.isascii() or letter.isspace())}
-        fonts = [get_font(findfont(FontProperties(family=[one]))) for one in text.get_fontfamily()] if foreign else []
+        paths = [font_manager.findfont(font_manager.FontProperties(family=[one])) for one in text.get_fontfamily()]
+        fonts = [font_manager.get_font(path) for path in paths] if foreign else []
         return {letter for letter in foreign if not any(font.get_char_index(ord(letter)) for font in fonts)}
 
     with without_font_messages():
-        texts = [text for text in figure.findobj(Text) if lacking(text)]
+        texts = [text for text in figure.findobj(import_pyplot().Text) if lacking(text)]
         if not texts:
             return
         font = chinese_font()

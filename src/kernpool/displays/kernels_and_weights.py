@@ -297,8 +297,7 @@ class AttentionDisplay:
         ValueError
             If `ax` is given for several heads.
         """
-        from matplotlib.colors import Normalize, TwoSlopeNorm
-
+        colors = drawing.import_pyplot().matplotlib.colors
         rows, columns, queries, keys = self.weights.shape
         if ax is not None and rows * columns > 1:
             raise ValueError(f"ax is for one head, the weights have {rows} x {columns}; leave it out")
@@ -325,7 +324,7 @@ class AttentionDisplay:
             image = panel.imshow(
                 cells[i, j],
                 cmap=drawing.SIGNED_COLORS if signed and cmap == drawing.WEIGHT_COLORS else cmap,
-                norm=TwoSlopeNorm(0.0, lowest, largest) if signed else Normalize(0.0, largest),
+                norm=colors.TwoSlopeNorm(0.0, lowest, largest) if signed else colors.Normalize(0.0, largest),
                 aspect="auto",
                 interpolation="nearest",
                 extent=(-0.5, covered[1] - 0.5, covered[0] - 0.5, -0.5),
