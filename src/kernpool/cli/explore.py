@@ -135,14 +135,14 @@ def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) ->
 
 def run_tour(options: argparse.Namespace) -> None:
     """Run `kernpool tour`: write the tour, and open it in the browser with --open."""
-    from kernpool import tour  # not for the explorer: it loads Matplotlib
+    from kernpool import displays, tour  # not for the explorer: it loads Matplotlib
 
     os.environ.setdefault("MPLBACKEND", "Agg")
     listener = None if options.quiet or not is_terminal() else bar("drawing")
     page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:
         sys.stderr.write("\r\033[K")
-    if options.lang == "zh" and tour.chinese_font() is None and not options.quiet:
+    if options.lang == "zh" and displays.chinese_font() is None and not options.quiet:
         say("note: there is no Chinese font, so the PNG files have English words; install one, such as Noto Sans CJK")
     if options.json:
         print_json({"tour": str(page)})

@@ -5,6 +5,6 @@ pictures, and `page.py` puts pictures and texts into a folder with one HTML page
 texts are `en.json` and `zh.json`.
 """
 
-from kernpool.tour.page import LANGUAGES, LARGEST_SEED, chinese_font, make_tour
+from kernpool.tour.page import LANGUAGES, LARGEST_SEED, make_tour
 
-__all__ = ["LANGUAGES", "LARGEST_SEED", "chinese_font", "make_tour"]
+__all__ = ["LANGUAGES", "LARGEST_SEED", "make_tour"]
