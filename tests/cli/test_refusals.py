@@ -197,7 +197,7 @@ REFUSED = [
     ("datasets sine --rows 0", 2, "--rows must be at least 1"),
     ("datasets sine --seed -1", 2, "--seed must be at least 0"),
     ("explore nothing", 1, "nothing does not exist; name a table and its --target"),
-    ("explore mixed.csv", 2, "--target must name"),
+    ("explore mixed.csv", 2, "that the others explain; columns are '"),
     ("explore make_sine_power --target y --features x", 2, "--target, --features: make_sine_power makes"),
     ("explore make_sine_power --smoothing 0.1", 2, "--smoothing"),
     ("explore make_sine_power --missing drop --sep ;", 2, "--sep, --missing"),

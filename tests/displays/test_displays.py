@@ -1,6 +1,9 @@
 """Pictures: what is drawn, not how it looks; looking at them is done by eye."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
@@ -14,6 +17,7 @@ from kernpool import (
     LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
+    PartialDisplay,
     QuantileFanDisplay,
     TrainingDisplay,
     get_kernel,
@@ -184,6 +188,46 @@ def test_weights_of_an_estimator_are_sorted(sample, model, generator):
     np.testing.assert_allclose(display.images_[0].get_array(), model.attention_weights(sample.x_test[:, None]))
     unsorted = AttentionDisplay.from_estimator(model, query, sort=False)
     np.testing.assert_allclose(unsorted.images_[0].get_array(), model.attention_weights(query))
+
+
+def test_axes_of_weights_say_by_which_column_they_are_sorted(generator):
+    X = pd.DataFrame({"sex": ["f", "m"] * 20, "age": generator.uniform(20, 60, 40)})
+    model = LocalLinearRegressor(bandwidth=6.0, smoothing=0.3).fit(X, np.sin(X["age"] / 5))
+    display = AttentionDisplay.from_estimator(model, X)
+    order = np.argsort(X["age"].to_numpy(), kind="stable")
+    np.testing.assert_array_equal(display.images_[0].get_array(), model.attention_weights(X)[np.ix_(order, order)])
+    panel = display.axes_[0, 0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("training rows, sorted by age", "queries, sorted by age")
+
+
+STRANGE = "\u20dd"  # which STIXGeneral has, and DejaVu Sans has not
+
+
+def test_labels_take_an_installed_font_for_what_theirs_lacks(monkeypatch):
+    """Labels of axes, legend and ticks; drawing would warn of each glyph that is missing, and warnings are errors."""
+    monkeypatch.setattr("kernpool.displays.drawing.CHINESE_FONTS", ("No Such Font", "STIXGeneral"))
+    X = pd.DataFrame({"a" + STRANGE: [0.0, 1.0, 2.0, 3.0] * 3, "b": ["x" + STRANGE, "y"] * 6})
+    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.2).fit(X, np.arange(12.0))
+    display = PartialDisplay.from_estimator(model, target="plain")
+    first, second = display.axes_
+    for text in (first.xaxis.label, *second.get_xticklabels()):
+        assert text.get_fontfamily()[-1] == "STIXGeneral"
+    assert "STIXGeneral" not in first.yaxis.label.get_fontfamily()  # which has all that it needs
+    second.set_xticks(range(4), [STRANGE] * 4)
+    display.figure_.draw_without_rendering()
+
+
+def test_without_a_font_one_warning_names_the_remedy(monkeypatch):
+    monkeypatch.setattr("kernpool.displays.drawing.CHINESE_FONTS", ())
+    x = pd.Series([0.0, 1.0, 2.0], name="学习时间")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        display = KernelCurveDisplay.from_predictions(x, x, x_label=x.name, y_label="成绩")
+        display.figure_.draw_without_rendering()
+    (warning,) = caught
+    assert "'习学成时绩间'" in str(warning.message)
+    assert "Noto Sans CJK" in str(warning.message)
+    assert warning.filename == __file__
 
 
 def test_heads_share_one_scale(generator):
@@ -361,7 +405,9 @@ def test_weights_of_local_linear_fits_are_drawn_with_their_signs(generator):
     (image,) = display.images_
     np.testing.assert_array_equal(image.get_array(), weights)
     assert image.get_cmap().name == "RdBu_r"
-    assert image.get_clim() == (-np.abs(weights).max(), np.abs(weights).max())
+    assert image.get_clim() == (weights.min(), weights.max())  # small negative ones are seen, too
+    assert [image.norm(one) for one in (weights.min(), 0.0, weights.max())] == [0.0, 0.5, 1.0]
+    assert display.colorbar_.ax.get_yticklabels()[0].get_text() == f"−{-weights.min():.2g}"
     with pytest.raises(ValueError, match="weights that may be negative, as those of local linear fits"):
         AttentionDisplay.from_weights(weights)
 

@@ -75,7 +75,9 @@ def test_a_fan_over_one_of_two_columns(rows):
     assert display.line_ is None  # an even number of levels has no middle
     assert len(display.scatter_.get_offsets()) == 30
     assert (display.ax_.get_xlabel(), title(display.ax_)) == ("age", "other columns at their medians")
-    with pytest.raises(ValueError, match="X has 2 columns, so feature= must say which one to draw over"):
+    with pytest.raises(
+        ValueError, match="X has 2 columns, so feature= must say which one to draw over; PartialDisplay"
+    ):
         QuantileFanDisplay.from_estimator(model, frame, rows[1])
 
 

@@ -89,6 +89,7 @@ def test_the_common_factor_moves_all_bandwidths_and_agrees_with_the_engine(page,
         np.fill_diagonal(weights, 0.0)
         residual = y - weights @ y / weights.sum(axis=1)
         assert found["errors"][k] == pytest.approx(np.mean(residual**2), rel=1e-9)
+    assert "at factor" in path.locator(".kx-readout").inner_text()
     slider = path.locator("[role=slider]")
     assert float(slider.get_attribute("aria-valuenow")) == pytest.approx(1.0, rel=1e-12)
     press(page, slider, "ArrowRight", 3)

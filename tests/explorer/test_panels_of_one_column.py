@@ -96,6 +96,15 @@ def test_pixels_of_the_heat_map_darken_with_the_weights(fresh):
     assert abs(int(np.argmax(shade)) - int(np.argmax(weights))) <= 1
 
 
+def test_the_scale_of_the_heat_map_stays_when_the_bandwidth_changes(fresh):
+    before = numbers(fresh, "heat")
+    fresh.locator("[data-control=bandwidth-0]").fill("330")
+    wait_until_idle(fresh)
+    after = numbers(fresh, "heat")
+    assert after["largest"] < before["largest"] / 2
+    assert after["top"] == before["top"] < 1
+
+
 def test_the_heat_map_moves_the_query_by_pointer_and_keys(fresh):
     slider = panel(fresh, "heat").locator("[role=slider]")
     slider.scroll_into_view_if_needed()
@@ -122,6 +131,28 @@ def test_the_path_is_that_of_the_engine_and_so_is_its_minimum(fresh):
     assert found["minimum"]["error"] <= min(expected)
     assert found["minimum"]["h"] == pytest.approx(searched.bandwidth_[0], rel=1e-3)
     assert found["minimum"]["error"] == pytest.approx(searched.loo_error_, rel=1e-6)
+
+
+def test_no_minimum_is_named_before_it_is_found(fresh):
+    """What the panel says from a change of the kernel on; a press of the button meanwhile goes to the right place."""
+    fresh.evaluate(
+        """() => {
+          const line = document.querySelector("[data-panel=path] .kx-readout");
+          const kernel = document.querySelector("[data-control=kernel]");
+          window.said = [];
+          new MutationObserver(() => {
+            if (!said.length) document.querySelector("[data-action=minimum]").click();
+            said.push(line.textContent);
+          }).observe(line, { childList: true });
+          kernel.value = "laplace";
+          kernel.dispatchEvent(new Event("change"));
+        }"""
+    )
+    wait_until_idle(fresh)
+    first, *others = fresh.evaluate("said")
+    assert first == "Computing…"
+    assert [text.partition(" ")[0] for text in others] == ["Smallest"]
+    assert slider_value(fresh, "path") == pytest.approx(numbers(fresh, "path")["minimum"]["h"], rel=1e-12)
 
 
 def test_the_path_sets_the_bandwidth_and_its_mark_follows(fresh):

@@ -28,8 +28,28 @@ def test_axe_finds_no_violation_of_level_a_or_aa(page, theme, language):
     if language == "en":
         control(page, "copy.python").click()
         found = violations(page)
-        page.locator("dialog button").click()
+        page.locator("dialog button").last.click()
         assert found == []
+
+
+def test_full_screen_has_larger_type_and_ends_with_the_same_button(page):
+    control(page, "whole").press("Enter")
+    page.wait_for_function("() => document.fullscreenElement?.matches('.kp')")
+    settle(page)
+    assert control(page, "whole").get_attribute("aria-pressed") == "true"
+    assert page.evaluate("getComputedStyle(document.querySelector('.kp')).fontSize") == "20px"
+    assert violations(page) == []
+    control(page, "whole").press("Enter")
+    page.wait_for_function("() => !document.fullscreenElement")
+    settle(page)
+    assert control(page, "whole").get_attribute("aria-pressed") == "false"
+
+
+def test_a_switch_is_named_after_what_it_shows(page):
+    """Of several columns there is no band."""
+    page.evaluate("location.hash = '#kernpool?lang=en'")
+    settle(page)
+    assert page.locator("label:has([data-control=band])").inner_text().strip() == "Interval"
 
 
 @pytest.mark.parametrize("width", [500, 900, 1600])
@@ -70,7 +90,7 @@ def test_the_theme_follows_the_system_and_the_button(page):
 
 def test_every_control_is_reached_by_tab_and_has_a_name(page):
     page.evaluate("document.activeElement.blur()")
-    wanted = page.locator(".kp [data-control]:enabled").count()
+    wanted = page.locator(".kp [data-control]:enabled:visible").count()
     names = []
     for _ in range(wanted + 30):
         page.keyboard.press("Tab")

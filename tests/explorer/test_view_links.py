@@ -10,7 +10,7 @@ import pytest
 import kernpool.explorer as package
 from kernpool import explore
 from kernpool.explorer.explore import _framed
-from tests.support.browser import opened
+from tests.support.browser import opened, violations
 from tests.support.explorer_view import control, copied, facts, link_state, number, settle, state
 
 WORDS = {path.stem: json.loads(path.read_text("utf-8")) for path in Path(package.__file__).parent.glob("words/*.json")}
@@ -88,6 +88,31 @@ def test_menus_and_title_follow_the_sample_of_a_link(page):
     page.evaluate("location.hash = '#kernpool?sample='")
     settle(page)
     assert page.locator("h1").inner_text() == "make_sine_power"
+
+
+def test_the_line_that_embeds_the_page_leads_to_the_view(page):
+    link = copied(page, "copy.link")
+    control(page, "copy.link").press("Enter")
+    control(page, "embed").press("Enter")
+    line = page.locator("[data-part=copied]").input_value()
+    found = violations(page)
+    page.locator("dialog button").last.click()
+    assert found == []
+    read = "(line) => new DOMParser().parseFromString(line, 'text/html').querySelector('iframe')"
+    assert page.evaluate(f"(line) => ({read})(line).src", line) == link
+    assert page.evaluate(f"(line) => ({read})(line).title", line) == "make_sine_power"
+    control(page, "copy.python").click()
+    assert not control(page, "embed").is_visible()
+    page.locator("dialog button").last.click()
+
+
+def test_a_title_made_of_names_is_in_the_language_of_the_page(shown):
+    X, y = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]]), [1.0, 3.0, 2.0]
+    with shown(explore(X, y, bandwidth=1.0, title="y by x1, x2 (three.csv)", language="zh")) as found:
+        assert found.locator("h1").inner_text() == found.title() == "y与x1、x2的关系（three.csv）"
+        control(found, "language").click()
+        settle(found)
+        assert found.locator("h1").inner_text() == found.title() == "y by x1, x2 (three.csv)"
 
 
 def test_a_page_within_a_page_has_no_link_to_copy(browser):

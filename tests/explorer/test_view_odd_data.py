@@ -76,8 +76,11 @@ def test_an_infinite_bandwidth_is_called_so(shown):
     """The curve is level along that column, and the page says so in words."""
     with shown(explore(np.column_stack([X, X[::-1]]), Y, bandwidth=[0.3, np.inf])) as page:
         slider = control(page, "bandwidth-1")
-        assert slider.get_attribute("aria-valuetext") == "infinite"
+        assert slider.get_attribute("aria-valuetext") == "∞ (no effect)"
         assert control(page, "bandwidth-0").get_attribute("aria-valuetext") == "0.300"
         assert "1e" not in page.locator(".kp-slider").nth(1).text_content()
+        control(page, "degree").select_option("1")  # in which the column still has a slope
+        assert slider.get_attribute("aria-valuetext") == "∞ (straight line)"
+        control(page, "degree").select_option("0")
         assert "NaN" not in page.locator("[data-panel=scatter]").inner_html()
         assert abs(float(facts(page)["Estimate"].replace("−", "-"))) < 2

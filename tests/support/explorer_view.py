@@ -23,7 +23,7 @@ def copied(page, name):
     """Press a button that copies, and return the text that it shows."""
     control(page, name).click()
     text = page.locator("[data-part=copied]").input_value()
-    page.locator("dialog button").click()
+    page.locator("dialog button").last.click()
     return text
 
 

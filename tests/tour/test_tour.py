@@ -18,6 +18,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+from kernpool.cli import main
 from kernpool.kernels import BUILT_IN
 from kernpool.tour import LANGUAGES, make_tour
 from kernpool.tour.page import Pictures, read_texts
@@ -147,7 +148,7 @@ def test_the_numbers_are_those_of_the_code(tour):
 
 
 def test_without_a_chinese_font_the_page_keeps_its_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernpool.tour.page.CHINESE_FONTS", ())
+    monkeypatch.setattr("kernpool.displays.drawing.CHINESE_FONTS", ())
     words, fallback = read_texts("zh")["words"], read_texts("en")["words"]
     pictures = Pictures(tmp_path, "zh", fallback)
     namespace = {}
@@ -157,6 +158,16 @@ def test_without_a_chinese_font_the_page_keeps_its_text(tmp_path, monkeypatch):
     (picture,) = pictures.draw(1, STEPS[0], namespace, words)
     assert "查询" in base64.b64decode(picture.url.partition(",")[2]).decode()
     assert (tmp_path / "01-cues.png").exists()
+
+
+def test_the_command_says_where_words_are_english(monkeypatch, capsys):
+    monkeypatch.setattr("kernpool.displays.chinese_font", lambda: None)
+    monkeypatch.setattr("kernpool.tour.make_tour", lambda out, **_: Path(out))
+    for more, lines in (["--lang", "zh"], 2), (["--lang", "en"], 1), (["--lang", "zh", "--quiet"], 0):
+        assert main(["tour", "--out", "here", *more]) == 0
+        said = capsys.readouterr().err
+        assert said.count("\n") == lines
+        assert ("PNG files have English words" in said) == (lines == 2)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernpool.cli.fit import build_model, fit_rows
-from kernpool.cli.tables import TrainingTable
+from kernpool.cli.tables import TrainingTable, open_table
 from kernpool.cli.terminal import UsageError, given, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
@@ -63,7 +63,10 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
                 f"--model, or one of {', '.join(GENERATORS)}"
             )
         if not path.is_dir():
-            raise UsageError(f"--target must name the column of {options.data} that the others explain")
+            names = ", ".join(map(repr, open_table(options).names))
+            raise UsageError(
+                f"--target must name the column of {options.data} that the others explain; columns are {names}"
+            )
         _refuse(options, FITTING + READING, f"{path.name} is a fitted model; kernpool fit makes another one")
         model, header = load_model(path), read_header(path)
         explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
@@ -132,13 +135,15 @@ def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) ->
 
 def run_tour(options: argparse.Namespace) -> None:
     """Run `kernpool tour`: write the tour, and open it in the browser with --open."""
-    from kernpool import tour  # not for the explorer: it loads Matplotlib
+    from kernpool import displays, tour  # not for the explorer: it loads Matplotlib
 
     os.environ.setdefault("MPLBACKEND", "Agg")
     listener = None if options.quiet or not is_terminal() else bar("drawing")
     page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
     if listener is not None:
         sys.stderr.write("\r\033[K")
+    if options.lang == "zh" and displays.chinese_font() is None and not options.quiet:
+        say("note: there is no Chinese font, so the PNG files have English words; install one, such as Noto Sans CJK")
     if options.json:
         print_json({"tour": str(page)})
     elif not options.quiet:

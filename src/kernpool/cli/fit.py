@@ -25,7 +25,7 @@ from kernpool.cli.terminal import (
 from kernpool.data import MixedTable
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.model_format import check_model_folder
-from kernpool.displays import PartialDisplay, import_pyplot
+from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.persistence import save_model
@@ -138,6 +138,7 @@ def draw(model: Any, names: list[str], target: str, path: Path) -> None:
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
         warnings.simplefilter("always", InferenceWarning)  # of the band that is drawn
         display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
+    cover_glyphs(display.figure_)  # its warning is of the picture that is asked for
     display.figure_.savefig(path, dpi=150)
     import_pyplot().close(display.figure_)
 

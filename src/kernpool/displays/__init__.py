@@ -13,7 +13,7 @@ from kernpool.displays.class_sets import ClassSetDisplay
 from kernpool.displays.coverage import CoverageDisplay
 from kernpool.displays.curve import KernelCurveDisplay
 from kernpool.displays.curve_comparison import CurveComparisonDisplay
-from kernpool.displays.drawing import import_pyplot
+from kernpool.displays.drawing import chinese_font, cover_glyphs, import_pyplot, without_font_messages
 from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDisplay
 from kernpool.displays.partial import PartialDisplay
 from kernpool.displays.quantile_fan import QuantileFanDisplay
@@ -34,5 +34,8 @@ __all__ = [
     "ResidualDisplay",
     "SiZerDisplay",
     "TrainingDisplay",
+    "chinese_font",
+    "cover_glyphs",
     "import_pyplot",
+    "without_font_messages",
 ]

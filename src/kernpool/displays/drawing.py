@@ -1,10 +1,14 @@
-"""Functions and constants shared by all plots: colors, axes and training samples.
+"""Functions and constants shared by all plots: colors, fonts, axes and training samples.
 
 Colors survive gray printing and color blindness.
 """
 
 from __future__ import annotations
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import refuse_foreign
+from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.warnings import warn_caller
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +35,12 @@ CLASSES = (
 # From white to dark red with falling lightness: more weight is more ink, in black and white too.
 WEIGHT_COLORS = "Reds"
 SIGNED_COLORS = "RdBu_r"  # of weights that may be negative, white at zero
+# Fonts with Simplified Chinese, as systems name them.
+CHINESE_FONTS = (
+    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "PingFang SC", "Microsoft YaHei",
+    "Heiti SC", "Heiti TC", "STHeiti", "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Noto Sans CJK JP",
+    "Noto Serif CJK SC", "Arial Unicode MS",
+)  # fmt: skip
 
 
 def import_pyplot() -> Any:
@@ -40,6 +52,70 @@ def import_pyplot() -> Any:
             'pictures need matplotlib, which is not installed; install it with: pip install "kernpool[plot]"'
         ) from error
     return plt
+
+
+@contextmanager
+def without_font_messages() -> Iterator[None]:
+    """Silence matplotlib's log messages about fonts, such as Chinese fonts with a single weight."""
+    logger = logging.getLogger("matplotlib.font_manager")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def chinese_font() -> str | None:
+    """Return the name of an installed font with Simplified Chinese; None if there is none.
+
+    matplotlib keeps a list of fonts from the day of its first use; those that were installed since are read here.
+    """
+    from matplotlib import font_manager
+
+    listed = {entry.fname for entry in font_manager.fontManager.ttflist}
+    for new in ([], [path for path in font_manager.findSystemFonts() if path not in listed]):
+        for path in new:
+            with suppress(Exception):  # whatever is wrong with a font of the system
+                font_manager.fontManager.addfont(path)
+        known = set(font_manager.get_font_names())
+        found = next((name for name in CHINESE_FONTS if name in known), None)
+        if found is not None:
+            return found
+    return None
+
+
+def cover_glyphs(figure: Any) -> None:
+    """Let an installed font draw those characters of the labels, such as Chinese ones, that their own fonts lack.
+
+    Without such a font, warn once in place of matplotlib's warning for each character.
+    """
+    from matplotlib import font_manager
+
+    def lacking(text: Any) -> set[str]:
+        """Return the characters of a label that none of its fonts has."""
+        foreign = {letter for letter in text.get_text() if not (letter.isascii() or letter.isspace())}
+        paths = [font_manager.findfont(font_manager.FontProperties(family=[one])) for one in text.get_fontfamily()]
+        fonts = [font_manager.get_font(path) for path in paths] if foreign else []
+        return {letter for letter in foreign if not any(font.get_char_index(ord(letter)) for font in fonts)}
+
+    with without_font_messages():
+        texts = [text for text in figure.findobj(import_pyplot().Text) if lacking(text)]
+        if not texts:
+            return
+        font = chinese_font()
+        if font is not None:
+            for text in texts:
+                text.set_fontfamily([*text.get_fontfamily(), font])
+            for ax in figure.axes:  # labels of ticks are made anew where their number changes
+                ax.tick_params(labelfontfamily=[*ax.xaxis.label.get_fontfamily(), font])
+        missing = "".join(sorted(set().union(*map(lacking, texts))))
+    if missing:
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")  # this warning speaks for all of them
+        warn_caller(
+            f"no font found has the characters {abbreviate(missing)} of the labels; install one that has, such as Noto "
+            "Sans CJK for Chinese, or name it: matplotlib.rcParams['font.family'] = ['DejaVu Sans', name]"
+        )
 
 
 def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
@@ -82,6 +158,7 @@ class Display:
         self.ax_.set_ylabel(self.y_label)
         tidy(self.ax_)
         self.ax_.legend(*handles, **legend)
+        cover_glyphs(self.figure_)
 
 
 def method_of(estimator: Any, name: str, remedy: str) -> Any:

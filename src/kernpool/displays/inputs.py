@@ -289,7 +289,9 @@ def column_index(feature: int | str | None, names: list[str], d: int, *, name: s
     if feature is None:
         if d == 1:
             return 0
-        raise ValueError(f"X has {d} columns, so {name}= must say which one to draw over")
+        raise ValueError(
+            f"X has {d} columns, so {name}= must say which one to draw over; PartialDisplay draws over each"
+        )
     if isinstance(feature, str):
         if feature not in names:
             raise ValueError(f"{name} {feature!r} is not a column of X; columns: {names or 'none have names'}")

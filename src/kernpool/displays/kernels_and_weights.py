@@ -62,7 +62,7 @@ class KernelDisplay:
         kernels : sequence of str or Kernel, default=("gaussian", "boxcar", "constant", "epanechnikov")
             Which; by default the four that the subject is taught with.
         u : array_like, optional
-            Where; by default -2.5 to 2.5 in steps of 0.1 as taught, with each edge of a support drawn as a step.
+            Where; by default -2.5 to 2.5 in steps of 0.02, with each edge of a support drawn as a step.
         axes : sequence of matplotlib Axes, optional
             One per kernel; a new figure by default.
         **style
@@ -82,7 +82,7 @@ class KernelDisplay:
         if not found or len({kernel.name for kernel in found}) < len(found):
             raise ValueError(f"kernels must name at least one kernel, each once; got {abbreviate(kernels)}")
         if u is None:
-            grid = np.arange(-25, 26) / 10
+            grid = np.arange(-125, 126) / 50
             edges = [kernel.support * sign for kernel in found if kernel.is_compact for sign in (-1, 1)]
             # a point on either side of each edge, or a jump looks like a slope
             grid = np.unique(np.r_[grid, edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
@@ -136,6 +136,7 @@ class KernelDisplay:
             ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, 1.05 * highest))
             drawing.tidy(ax)
         self.axes_[0].set_ylabel("K(u)")
+        drawing.cover_glyphs(self.figure_)
         return self
 
 
@@ -194,11 +195,11 @@ class AttentionDisplay:
         Parameters
         ----------
         estimator : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
-            Fitted. The weights of local linear fits may be negative; they are drawn blue, and positive ones red.
+            Fitted. The weights of local linear fits may be negative; they are drawn blue on a scale of their own.
         X : array_like of shape (m, d)
             Queries.
         sort : bool, default=True
-            Order queries and training rows by their first column; then high weights lie near the diagonal.
+            Order queries and training rows by their first numeric column; then high weights lie near the diagonal.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         max_cells : int, default=512
@@ -214,9 +215,12 @@ class AttentionDisplay:
         weights = estimator.attention_weights(X)
         labels = {"x_label": "training rows", "y_label": "queries"}
         if sort:
-            weights = weights[np.argsort(np.asarray(X)[:, 0], kind="stable")]
+            encoding = getattr(estimator, "encoding_", None)
+            first = encoding.numeric[0] if encoding is not None and encoding.numeric else 0
+            by = getattr(X, "columns", [f"column {i}" for i in range(first + 1)])[first]
+            weights = weights[np.argsort(np.asarray(X)[:, first], kind="stable")]
             weights = weights[:, np.argsort(np.asarray(estimator.key_)[:, 0], kind="stable")]
-            labels = {"x_label": "sorted training inputs", "y_label": "sorted queries"}
+            labels = {"x_label": f"training rows, sorted by {by}", "y_label": f"queries, sorted by {by}"}
         signed = {"distributions": False} if weights.min() < 0 else {}
         return cls.from_weights(weights, ax=ax, max_cells=max_cells, **(labels | signed | style))
 
@@ -293,6 +297,7 @@ class AttentionDisplay:
         ValueError
             If `ax` is given for several heads.
         """
+        colors = drawing.import_pyplot().matplotlib.colors
         rows, columns, queries, keys = self.weights.shape
         if ax is not None and rows * columns > 1:
             raise ValueError(f"ax is for one head, the weights have {rows} x {columns}; leave it out")
@@ -309,8 +314,9 @@ class AttentionDisplay:
             raise ValueError(f"title must be one text, or one per column of heads, got {len(titles)} for {columns}")
         cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
-        largest = max(float(np.abs(cells).max()), 1e-300)  # one scale for all heads
-        signed = bool(cells.min() < 0)
+        # One scale for all heads. Negative weights are far smaller than positive ones, and have a half of their own.
+        lowest, largest = float(cells.min()), max(float(cells.max()), 1e-300)
+        signed = lowest < 0
         covered = [
             -(-size // self.max_cells) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
         ]
@@ -318,8 +324,7 @@ class AttentionDisplay:
             image = panel.imshow(
                 cells[i, j],
                 cmap=drawing.SIGNED_COLORS if signed and cmap == drawing.WEIGHT_COLORS else cmap,
-                vmin=-largest if signed else 0.0,
-                vmax=largest,
+                norm=colors.TwoSlopeNorm(0.0, lowest, largest) if signed else colors.Normalize(0.0, largest),
                 aspect="auto",
                 interpolation="nearest",
                 extent=(-0.5, covered[1] - 0.5, covered[0] - 0.5, -0.5),
@@ -336,8 +341,12 @@ class AttentionDisplay:
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = self.figure_.colorbar(self.images_[0], ax=axes, shrink=0.9, pad=0.02)
+            if signed:
+                ticks = [lowest, lowest / 2, 0.0, largest / 2, largest]
+                self.colorbar_.set_ticks(ticks, labels=[f"{tick:.2g}".replace("-", "−") for tick in ticks])
             group = -(-keys // self.max_cells)
             self.colorbar_.set_label("weight" if group == 1 else f"weight of {group} keys")
+        drawing.cover_glyphs(self.figure_)
         return self
 
 

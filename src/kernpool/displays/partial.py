@@ -313,6 +313,7 @@ class PartialDisplay:
             if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
                 ax.set_ylabel(self.y_label)
         self._legend()
+        drawing.cover_glyphs(self.figure_)
         return self
 
     def _draw_center(self, ax: Axes, panel: Panel) -> None:

@@ -152,6 +152,7 @@ class BandwidthPathDisplay:
         ax.set(xscale="log", xlabel=self.x_label, ylabel=self.y_label)
         drawing.tidy(ax)
         ax.legend(frameon=False)
+        drawing.cover_glyphs(self.figure_)
         return self
 
     def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
@@ -332,6 +333,7 @@ class TrainingDisplay:
         ax.set(xlabel=labels[0], ylabel=labels[1])
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         drawing.tidy(ax)
+        drawing.cover_glyphs(self.figure_)
         return self
 
     def animate(
@@ -402,6 +404,7 @@ class TrainingDisplay:
                 )
                 panel.set(xlabel=labels[3], ylabel=labels[4])
                 figure.colorbar(image, ax=panel)
+            drawing.cover_glyphs(figure)
             buffer = io.BytesIO()
             figure.savefig(buffer, format="png", dpi=dpi)
             plt.close(figure)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import base64
 import io
 import json
-import logging
 import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -23,18 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernpool.data.atomic_files import replace_file
-from kernpool.displays import import_pyplot
+from kernpool.displays import chinese_font, import_pyplot, without_font_messages
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.tour.steps import STEPS, Step
-
-# Fonts with Simplified Chinese, as systems name them.
-CHINESE_FONTS = (
-    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "PingFang SC", "Microsoft YaHei",
-    "Heiti SC", "Heiti TC", "STHeiti", "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Noto Sans CJK JP",
-    "Noto Serif CJK SC", "Arial Unicode MS",
-)  # fmt: skip
-
 
 # Of the animation, where there is no such font: it has no text that a browser could draw. As in the formulas.
 SYMBOLS = {"epoch and loss": "$t$ = {}: $L$ = {:.4f}", "sorted keys": "$x_j$", "sorted queries": "$x_i$"}
@@ -83,9 +74,9 @@ class Pictures:
         import matplotlib as mpl
 
         shown = []
-        with mpl.rc_context(self.settings), warnings.catch_warnings(), _without_notes_on_fonts():
+        with mpl.rc_context(self.settings), warnings.catch_warnings(), without_font_messages():
             if self.as_text:
-                warnings.filterwarnings("ignore", message="Glyph .* missing from")
+                warnings.filterwarnings("ignore", message="Glyph .* missing from|no font found has")
             for name, figure in step.draw(namespace, words).items():
                 buffer = io.BytesIO()
                 figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -105,37 +96,6 @@ class Pictures:
 
     def _path(self, number: int, name: str) -> Path:
         return self.folder / f"{number:02d}-{name}.png"
-
-
-@contextmanager
-def _without_notes_on_fonts() -> Iterator[None]:
-    """Silence matplotlib's log messages about fonts, such as Chinese fonts with a single weight."""
-    logger = logging.getLogger("matplotlib.font_manager")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-def chinese_font() -> str | None:
-    """Return the name of an installed font with Simplified Chinese; None if there is none.
-
-    matplotlib keeps a list of fonts from the day of its first use; those that were installed since are read here.
-    """
-    from matplotlib import font_manager
-
-    listed = {entry.fname for entry in font_manager.fontManager.ttflist}
-    for new in ([], [path for path in font_manager.findSystemFonts() if path not in listed]):
-        for path in new:
-            with suppress(Exception):  # whatever is wrong with a font of the system
-                font_manager.fontManager.addfont(path)
-        known = set(font_manager.get_font_names())
-        found = next((name for name in CHINESE_FONTS if name in known), None)
-        if found is not None:
-            return found
-    return None
 
 
 def formula_url(formula: str) -> str:

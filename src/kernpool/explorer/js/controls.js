@@ -1,9 +1,10 @@
 /** Bandwidths, smoothings, kernel, degree and composition, all of them native inputs with labels. */
 import { html, put } from "./dom.js";
 import { bandwidthRange, setBandwidth } from "./actions.js";
+import { columnSpread } from "./relevance.js";
 
 const SLIDER_STEPS = 400; // of a logarithmic slider
-const INFINITE = 1e50; // as kernpool.data.array_validation has it: all weights of that column are the same
+const NO_EFFECT = 1e-3; // relevance below which all weights of that column are the same for a reader
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeControls(root, context) {
@@ -27,7 +28,7 @@ export function makeControls(root, context) {
   return {
     update() {
       const { settings } = store.get();
-      sliders.forEach((one, a) => one.update(settings.bandwidth[a]));
+      sliders.forEach((one, a) => one.update(settings.bandwidth[a], settings.degree));
       smoothings.forEach((one, b) => one.update(settings.smoothing[b]));
       for (const one of selects) one.input.value = settings[one.name];
       back.disabled = JSON.stringify(settings) === JSON.stringify({ ...settings, ...payload.fitted });
@@ -40,15 +41,16 @@ function makeSlider(context, column) {
   const { data, words } = context;
   const [low, high] = bandwidthRange(context, column).map(Math.log);
   const name = data().names[column];
+  const spread = columnSpread(data(), column);
   const text = data().numeric.length > 1 ? words("bandwidth.of", { name }) : words("bandwidth");
   const input = html("input", { type: "range", min: 0, max: SLIDER_STEPS, "data-control": "bandwidth-" + column });
   input.addEventListener("input", () => setBandwidth(context, column, Math.exp(low + ((high - low) * input.value) / SLIDER_STEPS)));
   const shown = html("output", {});
   return {
     element: html("label", { class: "kp-slider" }, html("span", {}, text), input, shown),
-    update(h) {
+    update(h, degree) {
       input.value = Math.round((SLIDER_STEPS * (Math.log(h) - low)) / (high - low));
-      const said = h >= INFINITE ? words("infinite") : words.number(h);
+      const said = spread / h < NO_EFFECT ? words(degree ? "infinite.line" : "infinite") : words.number(h);
       put(input, "aria-valuetext", said);
       put(shown, "text", said);
     },

@@ -3,6 +3,7 @@ import { makeChart, linearScale } from "./chart.js";
 import { axisName, ticksOf } from "./dates.js";
 import { html, put } from "./dom.js";
 import { gradually, makeHandle, queryAt, spaced, titled, tone, within } from "./panel.js";
+import { makePool } from "./pool.js";
 
 const QUERIES = 50; // queries, as many as the grids that this picture is taught with have
 const MOST_CELLS = 250; // beyond so many keys a cell shows the largest weight of several
@@ -11,7 +12,7 @@ const ROUND = [1, 2, 5, 10];
 const REDS = { light: ["#fff5f0", "#fcbba1", "#fb6a4a", "#cb181d", "#67000d"], dark: ["#24171a", "#5c1a1c", "#b0321f", "#f4795c", "#ffe3d8"] };
 
 export function makeHeatMap(root, context) {
-  const { store, words } = context;
+  const { store, words, payload } = context;
   titled(root, words("heat.title"), words("heat.note") + (context.data().numeric.length + context.data().categorical.length > 1 ? " " + words("heat.more") : ""));
   const chart = makeChart(root, { height: 300, left: 52, right: 74, bottom: 44, top: 8 }, () => show());
   chart.element.classList.add("kx-heat");
@@ -23,6 +24,8 @@ export function makeHeatMap(root, context) {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let matrix = null;
   let made = null;
+  let scaled = [];
+  let top = 1; // weight where the colours end
   let stop = () => {};
 
   const choose = (value) => {
@@ -57,7 +60,7 @@ export function makeHeatMap(root, context) {
 
   /** Cells as pixels, and the colour bar beside them. */
   const paint = () => {
-    const { count, cells, top } = matrix;
+    const { count, cells } = matrix;
     const of = shades(tone(root, "--kp-paper"));
     const [left, right] = chart.xRange;
     const [base, up] = chart.yRange;
@@ -113,6 +116,16 @@ export function makeHeatMap(root, context) {
     handle.place({ low: places[0], high: places[QUERIES - 1], now: value, text: words.number(value) });
   };
 
+  /** Rows of the matrix; of other data or another column first the scale, so that it stays while the settings change. */
+  function* rows(data, query, column, isOther) {
+    if (isOther) {
+      const { peaks } = yield* heatRows(makePool(data, { ...store.get().settings, ...payload.fitted }), data, query, column);
+      top = scaleEnd(peaks);
+      scaled = [data, column];
+    }
+    return yield* heatRows(context.pool(), data, query, column);
+  }
+
   dark.addEventListener("change", show);
   return {
     update(changed) {
@@ -123,9 +136,10 @@ export function makeHeatMap(root, context) {
       if (!made || key.some((part, i) => part !== made[i])) {
         made = key;
         stop();
-        stop = gradually(context, root, heatRows(context.pool(), data, query, column), (found) => {
+        const isOther = scaled[0] !== data || scaled[1] !== column;
+        stop = gradually(context, root, rows(data, query, column, isOther), (found) => {
           matrix = found;
-          root.numbers = found;
+          root.numbers = { ...found, top };
           show();
         });
       } else if (matrix && changed.has("theme")) show();
@@ -152,7 +166,7 @@ function shades(paper) {
 
 /**
  * Weights of QUERIES queries along a column over the keys in the order of that column, a query at a time.
- * @returns {Generator} finally {places, cells: QUERIES x count by rows, from: first key of each cell, count, largest, top}
+ * @returns {Generator} finally {places, cells: QUERIES x count by rows, from: first key of each cell, count, peaks: QUERIES, largest}
  */
 export function* heatRows(pool, data, query, column) {
   const order = data.sorted[column];
@@ -171,11 +185,13 @@ export function* heatRows(pool, data, query, column) {
     }
     yield i;
   }
-  // The bar ends on a round number, so that colours stay comparable while the bandwidth moves a little, and at what half
-  // of the rows stay below: an isolated key at an end has the whole weight, and would leave all others pale.
+  return { places, cells, from, count, peaks, largest: Math.max(...peaks) };
+}
+
+/** A round number that half of the rows stay below: an isolated key has the whole weight, and would leave others pale. */
+function scaleEnd(peaks) {
   const ascending = peaks.slice().sort();
   const high = ascending[QUERIES >> 1] || ascending[QUERIES - 1] || 1;
   const power = 10 ** Math.floor(Math.log10(high));
-  const top = Math.min(1, Number((power * ROUND.find((step) => step * power >= high * 0.9999)).toPrecision(1)));
-  return { places, cells, from, count, largest: ascending[QUERIES - 1], top };
+  return Math.min(1, Number((power * ROUND.find((step) => step * power >= high * 0.9999)).toPrecision(1)));
 }

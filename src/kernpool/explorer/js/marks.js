@@ -97,7 +97,7 @@ export function drawBump(chart, { bump, grip, label }, settings, column, q, text
   put(grip, "d", `M${short(x(q))} ${y}H${short(at)}M${short(at)} ${y - 8}v16`);
   const before = at > right - 90;
   put(label, "x", short(before ? at - 8 : at + 8));
-  put(label, "y", before ? y - 7 : y + 4); // above the grip, where it would cross it
+  put(label, "y", base - STRIP + 13); // above the kernel, whose outline would cross it
   put(label, "text-anchor", before ? "end" : "start");
   put(label, "text", text);
 }

@@ -12,7 +12,7 @@ const GOLDEN = (Math.sqrt(5) - 1) / 2;
 export function makePathChart(root, context) {
   const { store, words, payload } = context;
   titled(root, words("path.title"), words("path.note"));
-  const button = html("button", { type: "button", "data-action": "minimum", onclick: () => minimum && choose(minimum.h) }, words("path.go"));
+  const button = html("button", { type: "button", "data-action": "minimum", onclick: () => (isFound && minimum ? choose(minimum.h) : (isWanted = true)) }, words("path.go"));
   const readout = html("p", { class: "kx-readout" });
   root.append(html("div", { class: "kx-row" }, button, readout));
   const chart = makeChart(root, { height: 215, left: 64 }, () => show());
@@ -29,6 +29,8 @@ export function makePathChart(root, context) {
   let empty = grid;
   let minimum = null; // {h, error}
   let made = null;
+  let isFound = false; // the minimum, and not the lowest point so far
+  let isWanted = false; // as soon as it is found
   let stop = () => {};
 
   const choose = (value) => {
@@ -69,7 +71,7 @@ export function makePathChart(root, context) {
     const now = size(store.get().settings.bandwidth);
     put(mark, "d", `M${within(chart.x(now), ...chart.xRange)} ${chart.yRange[1]}V${chart.yRange[0]}`);
     const lost = empty.findIndex((count) => count === 0);
-    const text = words("path.best", { h: words.number(minimum.h, 4), error: words.number(minimum.error, 4) });
+    const text = isFound ? words(one() ? "path.best" : "path.best.factor", { h: words.number(minimum.h, 4), error: words.number(minimum.error, 4) }) : words("computing");
     const gaps = lost > 0 ? " " + words("path.empty", { h: words.number(grid[lost - 1]) }) : "";
     put(readout, "text", text + gaps);
     chart.label(text + gaps);
@@ -115,8 +117,14 @@ export function makePathChart(root, context) {
       errors = new Float64Array(GRID).fill(NaN);
       empty = new Float64Array(GRID);
       minimum = null;
-      if (!readout.textContent) put(readout, "text", words("computing"));
-      stop = gradually(context, root, fill(data, store.get().settings, now), show);
+      isFound = isWanted = false;
+      put(readout, "text", words("computing"));
+      stop = gradually(context, root, fill(data, store.get().settings, now), () => {
+        isFound = true;
+        show();
+        if (isWanted && minimum) choose(minimum.h);
+        isWanted = false;
+      });
     },
     destroy() {
       stop();

@@ -34,7 +34,7 @@ export function makeScatter(root, context) {
   root.prepend(legend.element);
   const isSure = !context.remote && canBeSure(data(), context.payload);
   const band = html("input", { type: "checkbox", "data-control": "band", onchange: () => store.set({ band: band.checked }) });
-  const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words("band.switch")) : null);
+  const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words(data().numeric.length === 1 ? "band.switch" : "band.switch.one")) : null);
   const points = canEdit(context) ? makePointTools(context, chart) : null;
   if (points) tools.append(points.element);
   root.append(slider, tools, hint, binned);
@@ -270,7 +270,7 @@ function makeLegend({ data, words, payload, remote }) {
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
   const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null].filter(Boolean) : [];
-  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), earlier, ...sure);
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), ...sure, earlier);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
   return { element, showEarlier: (is) => shown(earlier, is), showBand: (on, isWide) => sure.forEach((one) => shown(one, on && (one !== wide || isWide))), update: (column) => shown(known, column === 0) };
 }
