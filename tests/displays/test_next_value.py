@@ -74,7 +74,8 @@ def test_a_fan_over_one_of_two_columns(rows):
     np.testing.assert_array_equal(ends(display.bands_[0])[2], model.quantile(at, 0.8))
     assert display.line_ is None  # an even number of levels has no middle
     assert len(display.scatter_.get_offsets()) == 30
-    assert (display.ax_.get_xlabel(), title(display.ax_)) == ("age", "other columns at their medians")
+    held = f"other columns at size {frame['size'].median():.4g}"
+    assert (display.ax_.get_xlabel(), title(display.ax_)) == ("age", held)
     with pytest.raises(
         ValueError, match="X has 2 columns, so feature= must say which one to draw over; PartialDisplay"
     ):

@@ -119,15 +119,18 @@ class TrainingInputs:
                 typical[i] = np.bincount(self.values[:, i].astype(np.intp)).argmax()
         return typical
 
-    @property
-    def note(self) -> str:
-        """What a picture over some of the columns says of the others; nothing for a single column."""
+    def note(self, *drawn: int) -> str:
+        """Return what a picture over some of the columns, those with these indices, says of the others.
+
+        Nothing for a single column.
+        """
         if len(self.labels) == 1:
             return ""
         if len(self.labels) > MOST_NAMED:
             return f"other columns at their {'medians and most frequent categories' if any(self.levels) else 'medians'}"
-        cells = zip(self.labels, self.kinds, self.levels, self.typical, strict=True)
-        return textwrap.fill(f"other columns at {', '.join(f'{label} {_text(*cell)}' for label, *cell in cells)}", 80)
+        cells = enumerate(zip(self.labels, self.kinds, self.levels, self.typical, strict=True))
+        named = (f"{label} {_text(*cell)}" for i, (label, *cell) in cells if i not in drawn)
+        return textwrap.fill(f"other columns at {', '.join(named)}", 80)
 
     def at_typical(self, columns: Sequence[int], cells: Sequence[Array]) -> Any:
         """Return a table for the estimator with given cells in some columns and typical ones in the others."""

@@ -248,7 +248,7 @@ class PartialDisplay:
             x_train=inputs.values[kept, 0] if sampled else None,
             y_train=outputs[kept] if sampled and outputs is not None else None,
             y_range=None if outputs is None else (float(outputs.min()), float(outputs.max())),
-            note="other columns averaged over rows" if average is not None and d > 1 else inputs.note,
+            note="other columns averaged over rows" if average is not None and d > 1 else inputs.note(),
             band_label=None if ask is None else f"{100 * level:.6g} % pointwise interval",
         ).plot(axes=axes, columns=columns, **style)
 

@@ -182,7 +182,7 @@ class QuantileFanDisplay(drawing.Display):
             y_train=output.ravel()[kept],
             x_label=section.label,
             y_label=target_name(estimator, y, target),
-            note=found_inputs.note or None,
+            note=found_inputs.note(section.column) or None,
             x_kind=section.kind,
         ).plot(ax=ax, **style)
 
