@@ -133,7 +133,7 @@ fit = pool(x_test, x_train, y_train)             # attention: Gaussian, bandwidt
 from kernpool import convert_bandwidth, kernel_names
 
 fit = pool(x_test, x_train, y_train)             # Gaussian, bandwidth 1
-smoothing = convert_bandwidth(1.0, "gaussian", target="canonical")
+smoothing = convert_bandwidth(0.2, "gaussian", target="canonical")
 bandwidths = {kernel: convert_bandwidth(smoothing, kernel, source="canonical").item()
               for kernel in kernel_names() if kernel != "constant"}
 fits = {kernel: pool(x_test, x_train, y_train, kernel=kernel, bandwidth=h, empty="nearest")
