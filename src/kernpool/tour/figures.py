@@ -158,16 +158,23 @@ def draw_nonparametric(n: Namespace, words: Words) -> Figures:
 
 def draw_weights(n: Namespace, words: Words) -> Figures:
     """Draw the heat map of the pooling weights, queries down and keys across."""
-    display = AttentionDisplay.from_weights(
-        n["attention"], x_label=words["sorted keys"], y_label=words["sorted queries"]
-    )
-    _label_bar(display, words)
+    display = AttentionDisplay.from_weights(n["attention"], x_label=words["x of keys"], y_label=words["x of queries"])
+    _label_weights(display, n, words)
     return {"weights": display.figure_}
 
 
 def _label_bar(display: AttentionDisplay, words: Words) -> None:
     assert display.colorbar_ is not None
     display.colorbar_.set_label(words["weight"])
+
+
+def _label_weights(display: AttentionDisplay, n: Namespace, words: Words) -> None:
+    """Give rows and columns of weights the inputs as ticks, which are sorted, and the bar its name."""
+    _label_bar(display, words)
+    whole = np.arange(5)
+    for ax in display.axes_.flat:
+        for axis, inputs in ((ax.xaxis, n["x_train"]), (ax.yaxis, n["x_test"])):
+            axis.set_ticks(np.searchsorted(inputs, whole), [str(x) for x in whole])
 
 
 def draw_bandwidth(n: Namespace, words: Words) -> Figures:
@@ -191,7 +198,7 @@ def draw_training(n: Namespace, words: Words) -> Figures:
         TrainingDisplay(n["losses"][: epochs + 1]).plot(
             ax=ax, labels=(words["epoch"], words["mean loss"]), curve_kwargs={"markersize": 6 if epochs == 5 else 3}
         )
-        ax.set_title(words["epochs"].format(epochs))
+        ax.set(title=words["epochs"].format(epochs), xticks=range(0, epochs + 1, epochs // 5))
     return {"training": figure}
 
 
@@ -205,10 +212,10 @@ def draw_trained(n: Namespace, words: Words) -> Figures:
     display = AttentionDisplay.from_weights(
         [[n["attention"], n["attention_after"]]],
         title=list(names),
-        x_label=words["sorted keys"],
-        y_label=words["sorted queries"],
+        x_label=words["x of keys"],
+        y_label=words["x of queries"],
     )
-    _label_bar(display, words)
+    _label_weights(display, n, words)
     return {"fit-before-and-after": figure, "weights-before-and-after": display.figure_}
 
 
