@@ -187,7 +187,7 @@ def draw_bandwidth(n: Namespace, words: Words) -> Figures:
         ax.label_outer()
     path, ax = _panels(1, 1, 6.4, 3.8)
     BandwidthPathDisplay.from_estimator(n["model"], ax=ax, labels=(words["smallest at"], ""))
-    ax.set(xlabel=words["bandwidth h"], ylabel=words["loo error"])
+    ax.set(xlabel=words["bandwidth h"], ylabel=words["loo error"], xlim=(n["best"] / 20, 20 * n["best"]))
     return {"bandwidths": figure, "bandwidth-path": path}
 
 
