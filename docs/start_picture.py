@@ -19,8 +19,8 @@ from kernpool.datasets import make_sine_power
 QUERY, SEED = 3.1, 9
 WORDS = {  # of each file: what is said at the query, and of the weights
     "start.png": (
-        "prediction {:.2f}, the mean of y,\nweighted by the discs",
-        "weights of the rows\nbandwidth {:.2f}, found",
+        "prediction {:.2f}: mean of y,\nweighted by the discs",
+        "weights of the rows\nbandwidth {:.2f} (automatic)",
     ),
     "start-zh.png": (r"$\hat y$ = {:.2f}", "h = {:.2f}"),
 }
@@ -46,10 +46,10 @@ def draw_start_picture(path: Path) -> None:
     ax.plot(QUERY, pooled, "o", markersize=10, color=RED, markeredgecolor="#ffffff", markeredgewidth=1.5, zorder=5)
     ax.annotate(
         at_query.format(pooled),
-        (QUERY, pooled), (12, 62), textcoords="offset points", fontsize=13,
+        (QUERY, pooled), (4, 62), textcoords="offset points", fontsize=13,
         arrowprops={"arrowstyle": "-", "color": GRAY},
     )  # fmt: skip
-    ax.set_ylabel("y", rotation=0)
+    ax.set_title("y", loc="left", x=-0.025, fontsize=11)
     below.vlines(x, 0, weights, color=BLUE, linewidth=3)
     below.plot(grid, weights.max() * np.exp(-0.5 * ((grid - QUERY) / h) ** 2), color=GRAY, linewidth=1.2)
     below.annotate(of_weights.format(h), (0.02, 0.9), xycoords="axes fraction", va="top", fontsize=13)
