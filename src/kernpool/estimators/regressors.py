@@ -73,7 +73,7 @@ class KernelRegressor(
             `kernpool.open_chunks`, or the path of a Parquet or `.npy` file or of a folder of Parquet files, need not
             fit into memory: the model keeps a reference, and `predict` reads the rows.
         y : array_like of shape (n,) or (n, c), str, or sequence of str
-            Outputs; integers and booleans count as numbers. For a file, or anything with an Arrow stream, the name of
+            Outputs; integers and booleans count as numbers. For a file, an Arrow table or stream, the name of
             the target; chunks bring theirs.
         sample_weight : array_like of shape (n,), or str, optional
             Frequencies of rows, non-negative; for a file the name of their column.

@@ -80,7 +80,8 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     ValueError
         If the chunks can be gone through only once.
     """
-    named = isinstance(y, str) and not is_frame(X)  # a frame in memory is refused where its columns are read
+    in_memory = is_frame(X) and not type(X).__module__.startswith("pyarrow")  # refused where its columns are read
+    named = isinstance(y, str) and not in_memory
     if not (named or isinstance(X, Chunks | str | Path)):
         return None
     refuse_formula(X, y)
