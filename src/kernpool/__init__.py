@@ -225,10 +225,9 @@ _IN_TORCH = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"kernpool.{name}")
-    if name in _IN_TORCH:  # `from kernpool import` hides an AttributeError
-        raise ImportError(f"{name} is in kernpool.torch; use: from kernpool.torch import {name}")
     if name not in _LAZY:
-        raise AttributeError(f"module 'kernpool' has no attribute {name!r}")
+        where = "; it is in kernpool.torch" if name in _IN_TORCH else ""
+        raise AttributeError(f"module 'kernpool' has no attribute {name!r}{where}")
     module = import_module(_LAZY[name])
     found = module if _LAZY[name] == f"kernpool.{name}" else getattr(module, name)
     globals()[name] = found  # the next time it is simply there

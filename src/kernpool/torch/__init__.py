@@ -60,6 +60,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("LearnedPooling"):  # `from kernpool.torch import` hides an AttributeError
-        raise ImportError(f"{name} is not in kernpool.torch; use: from kernpool import {name}")
-    raise AttributeError(f"module 'kernpool.torch' has no attribute {name!r}")
+    where = "; it is in kernpool" if name.startswith("LearnedPooling") else ""
+    raise AttributeError(f"module 'kernpool.torch' has no attribute {name!r}{where}")
