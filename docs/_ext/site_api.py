@@ -99,7 +99,7 @@ def subpackage_page(subpackage: str) -> str:
         name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__
     ]
     exported = [name for name in exported if not name.startswith("_")]
-    above = [each for each in exported if each in kernpool.__all__ and getattr(kernpool, each) is getattr(module, each)]
+    above = [each for each in exported if getattr(kernpool, each, None) is getattr(module, each)]
     plain = [each for each in exported if not callable(getattr(module, each)) and each not in above]
     here = sorted(set(exported) - set(above) - set(plain))
     text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n   :no-members:\n\n"

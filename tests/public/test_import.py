@@ -73,7 +73,7 @@ def test_everything_public_is_there():
 
 
 def test_names_of_the_other_module_say_where_they_are():
-    """By an AttributeError, so that whoever looks through a module by `hasattr` goes on."""
+    """By an AttributeError, so that `hasattr` works for tools that inspect modules."""
     pytest.importorskip("torch", reason="torch is an optional extra")
     import kernpool.torch
 

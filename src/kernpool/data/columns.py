@@ -237,7 +237,7 @@ def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Co
         return list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])], _pandas_column
     if _is_frame(X, "polars"):
         return X.columns, X.get_columns(), _polars_column
-    if _is_arrow_table(X):
+    if is_arrow_table(X):
         return X.column_names, X.columns, _arrow_column
     if isinstance(X, MixedTable):
         return list(X.columns), list(X.columns.values()), _list_column
@@ -339,7 +339,7 @@ def is_frame(X: Any) -> bool:
     >>> is_frame([[1.0]])
     False
     """
-    return isinstance(X, MixedTable) or _is_frame(X, "pandas") or _is_frame(X, "polars") or _is_arrow_table(X)
+    return isinstance(X, MixedTable) or _is_frame(X, "pandas") or _is_frame(X, "polars") or is_arrow_table(X)
 
 
 def series_as_frame(X: Any) -> Any:
@@ -385,7 +385,7 @@ def labels_of(X: Any) -> list[Any] | None:
     >>> labels_of([[1.0]]) is None
     True
     """
-    if _is_arrow_table(X):
+    if is_arrow_table(X):
         return list(X.column_names)
     return list(X.columns) if is_frame(X) and not isinstance(X, MixedTable) else None  # scikit-learn knows no Mixed
 
@@ -527,7 +527,8 @@ def _is_frame(X: Any, library: str) -> bool:
     return module is not None and isinstance(X, module.DataFrame)
 
 
-def _is_arrow_table(X: Any) -> bool:
+def is_arrow_table(X: Any) -> bool:
+    """Return whether an object is a table of pyarrow, which is not imported."""
     module = sys.modules.get("pyarrow")
     return module is not None and isinstance(X, module.Table)
 

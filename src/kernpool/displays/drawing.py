@@ -73,16 +73,17 @@ def chinese_font() -> str | None:
     """
     from matplotlib import font_manager
 
+    def known() -> str | None:
+        names = set(font_manager.get_font_names())
+        return next((name for name in CHINESE_FONTS if name in names), None)
+
+    if (found := known()) is not None:
+        return found
     listed = {entry.fname for entry in font_manager.fontManager.ttflist}
-    for new in ([], [path for path in font_manager.findSystemFonts() if path not in listed]):
-        for path in new:
-            with suppress(Exception):  # whatever is wrong with a font of the system
-                font_manager.fontManager.addfont(path)
-        known = set(font_manager.get_font_names())
-        found = next((name for name in CHINESE_FONTS if name in known), None)
-        if found is not None:
-            return found
-    return None
+    for path in set(font_manager.findSystemFonts()) - listed:
+        with suppress(Exception):  # whatever is wrong with a font of the system
+            font_manager.fontManager.addfont(path)
+    return known()
 
 
 def cover_glyphs(figure: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.data import Chunks, Encoding, is_frame, open_chunks
+from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunks
 from kernpool.data.columns import all_text
 from kernpool.estimators.bandwidth import (
     DEFAULT_SEARCH_ROWS,
@@ -80,7 +80,7 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     ValueError
         If the chunks can be gone through only once.
     """
-    in_memory = is_frame(X) and not type(X).__module__.startswith("pyarrow")  # refused where its columns are read
+    in_memory = is_frame(X) and not is_arrow_table(X)  # refused where its columns are read
     named = isinstance(y, str) and not in_memory
     if not (named or isinstance(X, Chunks | str | Path)):
         return None

@@ -405,6 +405,9 @@ class Residuals(PrintedResult):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.residual / self.noise)
 
+    def _columns(self) -> dict[str, Array]:
+        return {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}
+
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row per training row.
 
@@ -413,12 +416,11 @@ class Residuals(PrintedResult):
         ImportError
             If pandas is not installed.
         """
-        columns = {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}
-        return frame_of(columns | {"leverage": self.leverage, "noise": self.noise, "weight": self.weight})
+        return frame_of(self._columns() | {"leverage": self.leverage, "noise": self.noise, "weight": self.weight})
 
     def __str__(self) -> str:
-        columns = {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}
-        size = np.nan_to_num(np.abs(self.standardized), posinf=0.0)
+        columns = self._columns()
+        size = np.nan_to_num(np.abs(columns["standardized"]), posinf=0.0)
         rows = []
         for i in np.argsort(-size, axis=None, kind="stable")[:ROWS]:
             at = np.unravel_index(i, size.shape)
