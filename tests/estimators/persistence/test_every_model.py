@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -118,6 +119,7 @@ def test_no_damaged_byte_is_believed(model, tmp_path, generator):
 
 def test_headers_of_another_kind(model, tmp_path):
     """The header of one model with the name of any other format, version or estimator, and a checksum to match."""
+    refusal = ModelFileError if find_spec("torch") else (ModelFileError, ImportError)  # of learned models without torch
     folder = tmp_path / "model"
     save_model(model, folder)
     header = json.loads((folder / "model.json").read_text())
@@ -129,7 +131,7 @@ def test_headers_of_another_kind(model, tmp_path):
         if change.items() <= header.items() or change == {"estimator": type(model).__name__}:
             continue
         (folder / "model.json").write_text(json.dumps(header | change | {"checksum": checksum(header | change)}))
-        with pytest.raises(ModelFileError):
+        with pytest.raises(refusal):
             load_model(folder)
 
 
