@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from kernpool.algorithms.verification import FAULTS
-from tests.support.covering import mark_what_is_covered_slow
+from tests.support.covering import mark_what_is_covered, without_exhaustive
 from tests.support.later import mark_later_slow
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
@@ -26,9 +26,12 @@ OTHERS = ("algorithms/", "core/", "laws/", "pooling/", "fuzz/")
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
     """Mark what is slow before it is decided which items will run, and put those in order afterwards."""
-    mark_what_is_covered_slow(items)
+    mark_what_is_covered(items)
     mark_later_slow(items)
     _mark_browsers_slow(items)
+    if (seed := config.getoption("draw")) is not None:
+        items[:], left = without_exhaustive(items, seed)
+        config.hook.pytest_deselected(items=left)
     yield
     _divide(config, items)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.covering import FEW, covering, mark_what_is_covered_slow
+from tests.support.covering import DRAWN, FEW, covering, mark_what_is_covered, without_exhaustive
 from tests.support.later import FILES, LATER, TESTS
 
 tables = st.integers(1, 4).flatmap(
@@ -71,7 +71,7 @@ def cases(*marks, rows=3, columns=3):
 
 
 def quick(items):
-    mark_what_is_covered_slow(items)
+    mark_what_is_covered(items)
     return [item.callspec.params for item in items if not item.is_slow()]
 
 
@@ -89,12 +89,37 @@ def test_a_mark_asks_for_every_two_values_or_for_a_selection_of_few():
     assert len(quick(cases(pytest.mark.covering.mark, rows=2, columns=2))) == 2
 
 
-def test_what_is_slow_or_skipped_anyway_neither_counts_nor_changes():
-    for name in ("slow", "skip"):
-        items = cases(rows=2, columns=2) + cases(getattr(pytest.mark, name).mark, rows=4, columns=4)
-        before = [list(item.marks) for item in items]
-        mark_what_is_covered_slow(items)
-        assert [item.marks for item in items] == before
+def test_what_is_skipped_neither_counts_nor_changes():
+    items = cases(rows=2, columns=2) + cases(pytest.mark.skip.mark, rows=4, columns=4)
+    before = [list(item.marks) for item in items]
+    mark_what_is_covered(items)
+    assert [item.marks for item in items] == before
+
+
+def cube(*marks):
+    return [Item("cube", *marks, x=x, y=y, z=z) for x, y, z in product(range(4), repeat=3)]
+
+
+@pytest.mark.parametrize("marks", [(), (pytest.mark.slow.mark,)], ids=["thinned", "slow"])
+def test_what_no_pair_needs_is_exhaustive(marks):
+    items = cube(*marks)
+    mark_what_is_covered(items)
+    kept = [item for item in items if not item.get_closest_marker("exhaustive")]
+    assert together([list(item.callspec.params.values()) for item in kept], 2) == together(product(range(4), repeat=3), 2)
+    assert 16 <= len(kept) <= 24
+    assert all(item.is_slow() for item in items if item not in kept)
+    assert sum(not item.is_slow() for item in items) == (0 if marks else 4)
+
+
+def test_a_draw_keeps_all_others_and_another_seed_draws_others():
+    items = [Item("table", pytest.mark.exhaustive.mark, row=row) for row in range(1000)] + cases()
+    draws = [without_exhaustive(items, seed) for seed in (1, 1, 2)]
+    kept = [{item.nodeid for item in run} for run, _ in draws]
+    assert kept[0] == kept[1] != kept[2]
+    for run, left in draws:
+        assert len(run) + len(left) == len(items)
+        assert run[-9:] == items[-9:]
+        assert 1000 / DRAWN / 2 < len(run) - 9 < 1000 / DRAWN * 2
 
 
 def test_files_that_are_left_to_the_gate_exist_and_every_subpackage_keeps_some():

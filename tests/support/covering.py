@@ -1,53 +1,83 @@
-"""Which cases of a table of tests `make test` runs: so many that all values are met, and the slow tests run all others.
+"""Which cases of a table of tests run: for `make test` all values are met, for `.ci/run` every two, and of others a draw.
 
 A test of five algorithms, eleven kernels, two compositions and two numbers of columns has two hundred cases; eleven of
 them hold every algorithm, every kernel, and so on. Fifty-five hold every kernel in every algorithm, and every other two
 values together as well. Such a selection is a *covering array*. It finds what depends on one value, or on two, which is
 nearly every fault (Kuhn, Wallace and Gallo, "Software fault interactions and implications for software testing", IEEE
-Transactions on Software Engineering 30, 2004); what takes more is left to `.ci/run`, which runs every case.
+Transactions on Software Engineering 30, 2004). What takes more is *exhaustive*: `.ci/run` draws a tenth of it, another
+one each time, because more than half of all slow cases are among it. `pytest -m slow` runs every case.
 
 Tables of more than `FEW` cases are thinned to every value once, whether or not they carry a mark: most of what a fresh
 clone waits for is the compiler, and nearly every other pair of values is another loop.
 """
 
 from collections import Counter, defaultdict
+from heapq import heapify, heappop, heappush
 from itertools import combinations
+from zlib import crc32
 
 import pytest
 
 FEW = 4  # cases that always run all, if there are no more
+DRAWN = 10  # of so many exhaustive cases one is drawn
 
 
-def mark_what_is_covered_slow(items):
-    """Mark cases of a table as slow, but for a selection that meets all values of the table.
+def mark_what_is_covered(items):
+    """Mark cases of a table as slow, but for a selection that meets all values, and as exhaustive beyond all pairs.
 
-    The mark ``covering(strength=2)`` asks for a selection in which every two values meet, or of a table of few cases.
+    The mark ``covering(strength=2)`` asks for a quick selection in which every two values meet, or of a table of few
+    cases.
 
     Parameters
     ----------
     items : list of pytest.Item
-        What was collected. Cases that are slow or skipped anyway neither count nor change.
+        What was collected. Cases that are skipped neither count nor change. Those that are slow anyway are not counted
+        among the quick ones.
     """
     tables = defaultdict(list)
     for item in items:
-        if getattr(item, "callspec", None) and not _is_left_alone(item):
+        if getattr(item, "callspec", None) and not item.get_closest_marker("skip"):
             tables[item.nodeid.split("[")[0]].append(item)
     for table in tables.values():
+        quick = [item for item in table if not item.get_closest_marker("slow")]
         mark = table[0].get_closest_marker("covering")
-        if mark is None and len(table) <= FEW:
-            continue
-        rows = [list(item.callspec.params.values()) for item in table]
-        chosen = covering(rows, 1 if mark is None else mark.kwargs.get("strength", 1))
-        for number, item in enumerate(table):
-            if number not in chosen:
-                item.add_marker(pytest.mark.slow)
+        if quick and (mark is not None or len(quick) > FEW):
+            _mark_others(quick, pytest.mark.slow, 1 if mark is None else mark.kwargs.get("strength", 1))
+        if len(table) > FEW:
+            quick = [number for number, item in enumerate(table) if not item.get_closest_marker("slow")]
+            _mark_others(table, pytest.mark.exhaustive, 2, quick)
 
 
-def _is_left_alone(item):
-    return any(mark.name in ("slow", "skip") for mark in item.iter_markers())
+def _mark_others(table, mark, strength, chosen=()):
+    chosen = covering([list(item.callspec.params.values()) for item in table], strength, chosen)
+    for number, item in enumerate(table):
+        if number not in chosen:
+            item.add_marker(mark)
 
 
-def covering(rows, strength=1):
+def without_exhaustive(items, seed):
+    """Part the items into those that run and those that do not, when of exhaustive ones a draw is asked for.
+
+    Parameters
+    ----------
+    items : list of pytest.Item
+        What was collected and marked.
+    seed : int
+        Another one draws others, in every process the same.
+
+    Returns
+    -------
+    tuple of list
+        Items that run, and items left out.
+    """
+    parts = [], []
+    for item in items:
+        leave = item.get_closest_marker("exhaustive") and crc32(f"{seed} {item.nodeid}".encode()) % DRAWN
+        parts[bool(leave)].append(item)
+    return parts
+
+
+def covering(rows, strength=1, chosen=()):
     """Choose rows of a table that hold all combinations of so many values that any row holds.
 
     Parameters
@@ -56,6 +86,8 @@ def covering(rows, strength=1):
         The table. It need not be a full product.
     strength : int, optional
         How many values have to meet: 1 (the default) is every value once, 2 every two.
+    chosen : iterable of int, optional
+        Rows that are among the answer in any case.
 
     Returns
     -------
@@ -65,16 +97,23 @@ def covering(rows, strength=1):
     """
     rows = [[(place, _comparable(value)) for place, value in enumerate(row)] for row in rows]
     parts = [set(combinations(row, min(strength, len(row)))) for row in rows]
-    missing, chosen, uses = set().union(*parts), set(), Counter()
+    chosen, uses = set(chosen), Counter()
+    missing = set().union(*parts).difference(*(parts[number] for number in chosen))
 
-    def gain(number):
-        return len(parts[number] & missing), -sum(uses[value] for value in rows[number])
+    def cost(number):
+        return -len(parts[number] & missing), sum(uses[value] for value in rows[number]), number
 
+    queue = [cost(number) for number in range(len(rows))]
+    heapify(queue)
     while missing:
-        best = max(range(len(rows)), key=gain)
-        chosen.add(best)
-        missing -= parts[best]
-        uses.update(rows[best])
+        # Costs only grow, so what is least by its cost of now is least of all: most others are not computed again.
+        best = cost(heappop(queue)[-1])
+        if queue and best > queue[0]:
+            heappush(queue, best)
+            continue
+        chosen.add(best[-1])
+        missing -= parts[best[-1]]
+        uses.update(rows[best[-1]])
     return chosen
 
 
