@@ -21,12 +21,16 @@ TESTS = Path(__file__).parent
 # process, so what calls them stays together as well.
 SWEEP = ("algorithms/sweep/",)
 OTHERS = ("algorithms/", "core/", "laws/", "pooling/", "fuzz/")
+# Files whose slow tests interrupt processes or watch clocks, and run one after the other.
+ALONE = ("cli/test_chunked", "cli/test_cli", "cli/test_explore", "dask/test_dask", "data/test_temporaries",
+         "execution/test_compiling", "execution/test_notices", "execution/test_threads")  # fmt: skip
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
     """Mark what is slow before it is decided which items will run, and put those in order afterwards."""
     mark_what_is_covered(items)
+    _mark_alone(items)
     mark_later_slow(items)
     _mark_browsers_slow(items)
     if (seed := config.getoption("draw")) is not None:
@@ -34,6 +38,12 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left)
     yield
     _divide(config, items)
+
+
+def _mark_alone(items):
+    for item in items:
+        if item.get_closest_marker("slow") and _is_among(item, ALONE):
+            item.add_marker(pytest.mark.alone)
 
 
 def _mark_browsers_slow(items):

@@ -50,7 +50,7 @@ def compiled_after(kernel, columns, cache):
 
 @pytest.mark.slow
 def test_nothing_is_compiled_afterwards(tmp_path, monkeypatch):
-    assert compiled_after("tricube", [1, 3], tmp_path / "none") != "[]"  # the question can be answered otherwise
+    assert compiled_after("tricube", [1], tmp_path / "none") != "[]"  # the question can be answered otherwise
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     options = "compile", "--kernels", "tricube", "--columns", "1,3", "--json"
     done = process(*options, "--processes", "2")

@@ -193,20 +193,20 @@ class Listener(event.Listener):
 x = np.random.default_rng(0).normal(size=(1500, 9))
 with event.install_listener("numba:compile", Listener()):
     for algorithm, d, kernel in (
-        ("brute", 1, "gaussian"), ("brute", 3, "laplace"), ("brute", 9, "gaussian"), ("sweep", 1, "gaussian"),
-        ("kd_tree", 2, "gaussian"), ("kd_tree", 3, "laplace"), ("kd_tree", 2, "epanechnikov"), ("kd_tree", 2, "boxcar"),
+        ("brute", 1, "gaussian"), ("brute", 9, "laplace"), ("sweep", 1, "gaussian"),
+        ("kd_tree", 2, "gaussian"), ("kd_tree", 2, "boxcar"),
     ):
         for value in (x[:, 0], x[:, :2]):
             found = pool(x[:, :d], x[:, :d], value, algorithm=algorithm, kernel=kernel, bandwidth=0.3, empty="zero")
             print(algorithm, d, kernel, found.sum().hex())
     # Local fits by the staged tiles, whose sums are a part of their own.
-    for d, kernel in ((1, "boxcar"), (1, "triangular"), (3, "epanechnikov"), (3, "tricube"), (5, "gaussian")):
+    for d, kernel in ((1, "boxcar"), (5, "gaussian")):
         for value in (x[:, 0], x[:, :2]):
             for degree in (1, 2) if d == 1 else (1,):
                 problem = Problem.from_arrays(x[:, :d], x[:, :d], value, kernel=kernel, bandwidth=2.0, degree=degree)
                 print(d, kernel, degree, choose(problem, "brute").reduce(problem).numerator.sum(axis=0).tolist())
     # Gradients, by fused loops and by the staged tiles.
-    for d, kernel in ((1, "gaussian"), (3, "gaussian"), (2, "laplace"), (3, "epanechnikov")):
+    for d, kernel in ((1, "gaussian"), (3, "epanechnikov")):
         problem = Problem.from_arrays(x[:, :d], x[:, :d], x[:, 0], kernel=kernel, bandwidth=2.0)
         state = choose(problem, "brute").reduce(problem)
         wanted = frozenset({"query", "key", "value", "log_bandwidth"})

@@ -1,6 +1,6 @@
 """How often tests reject, by Monte Carlo with wide bounds; `benchmarks/test_size.py` has narrow ones.
 
-With 200 runs a size of 5 % is seen as 5 +- 1.5 %. Bounds are three standard deviations away.
+With 120 runs a size of 5 % is seen as 5 +- 2 %. Bounds are three standard deviations away.
 """
 
 import warnings
@@ -12,7 +12,7 @@ from kernpool import NadarayaWatsonRegressor, compare_curves, monotonicity_test,
 
 pytestmark = pytest.mark.slow
 
-RUNS, RESAMPLES = 200, 99
+RUNS, RESAMPLES = 120, 99
 
 
 def share(p_value, runs=RUNS):
@@ -33,7 +33,7 @@ def significance(random):
 
 
 def test_columns_that_do_not_matter():
-    assert 0.005 <= share(significance) <= 0.10
+    assert 0.005 <= share(significance) <= 0.11
 
 
 def line(random):
@@ -43,7 +43,7 @@ def line(random):
 
 
 def test_lines_that_are_lines():
-    assert 0.005 <= share(line) <= 0.10
+    assert 0.005 <= share(line) <= 0.11
 
 
 def curves(random, null):
@@ -54,7 +54,7 @@ def curves(random, null):
 
 @pytest.mark.parametrize("null", ["equal", "parallel"])
 def test_curves(null):
-    assert 0.005 <= share(lambda random: curves(random, null)) <= 0.10
+    assert 0.005 <= share(lambda random: curves(random, null)) <= 0.11
 
 
 def monotone(random, truth):
@@ -63,7 +63,7 @@ def monotone(random, truth):
 
 
 def test_level_curves_are_the_hardest_null():
-    assert 0.005 <= share(lambda random: monotone(random, np.zeros_like)) <= 0.10
+    assert 0.005 <= share(lambda random: monotone(random, np.zeros_like)) <= 0.11
 
 
 def test_steps_are_monotone():
