@@ -1,4 +1,4 @@
-"""Which cases of a table of tests run: for `make test` all values are met, for `.ci/run` every two, and of others a draw.
+"""Which cases of a table of tests run: for `make test` all values are met, for `.ci/run` every two, and of others some.
 
 A test of five algorithms, eleven kernels, two compositions and two numbers of columns has two hundred cases; eleven of
 them hold every algorithm, every kernel, and so on. Fifty-five hold every kernel in every algorithm, and every other two
