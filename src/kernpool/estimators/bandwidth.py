@@ -18,7 +18,15 @@ from sklearn.utils import check_random_state
 from kernpool.bandwidth import plugin_bandwidth, warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups
 from kernpool.bandwidth.rules_of_thumb import RULES, bring_to_rows, rule_of_thumb
-from kernpool.bandwidth.search import SearchOptions, TrainingRows, canonical_rows, search_bandwidth
+from kernpool.bandwidth.search import (
+    BandwidthSearch,
+    SearchOptions,
+    TrainingRows,
+    adjust_to_all_rows,
+    affordable_rows,
+    canonical_rows,
+    search_bandwidth,
+)
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample
@@ -78,7 +86,7 @@ def choose_bandwidth(
     categories: Categories = NO_CATEGORIES,
     smoothing: Any = None,
     convention: str = "support",
-    most_rows: int | None = None,
+    most_rows: int | str | None = None,
 ) -> dict[str, Any]:
     """Choose the bandwidth from given numbers, by a rule of thumb, by the plug-in or by a search.
 
@@ -92,14 +100,16 @@ def choose_bandwidth(
         Options of the search. A ridge of None is to be found with "regularised", and zero elsewhere.
     categories : Categories, optional
         Categories of the codes.
-    most_rows : int, optional
-        Search on a sample of so many rows.
+    most_rows : int or "auto", optional
+        Search on a sample of so many rows; with "auto" of as many as take seconds, if there are more, and find the
+        factor to all rows by rows held out.
 
     Returns
     -------
     dict
         Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`, and
-        `search_rows_` and `bandwidth_note_` if it drew rows, whose bandwidths were made those of all rows; for
+        `bandwidth_note_` if it drew rows, whose bandwidths were made those of all rows, with `search_rows_` if all
+        others have not been looked at; for
         ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`; `ridge_` of planes.
 
     Raises
@@ -138,11 +148,13 @@ def choose_bandwidth(
         options = replace(options, ridge=0.0)
     searched = distinct = rows
     said_seed = options.random_state
-    if most_rows is not None and len(rows.X) > most_rows:
+    most = affordable_rows(rows, options) if isinstance(most_rows, str) else most_rows
+    if most is not None and len(rows.X) > most:
         options = replace(options, random_state=check_random_state(said_seed))
         distinct = canonical_rows(rows)
-        if len(distinct.X) > most_rows:
-            searched = distinct.draw(most_rows, options.random_state)
+        most = affordable_rows(distinct, options) if isinstance(most_rows, str) else most
+        if len(distinct.X) > most:
+            searched = distinct.draw(most, options.random_state)
     search = search_bandwidth(searched, options, categories)
     found = {
         "bandwidth_": search.bandwidth,
@@ -156,9 +168,38 @@ def choose_bandwidth(
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     if searched is rows:
         return found
+    if most_rows == "auto":
+        return found | _adjusted(found, search, len(searched.X), distinct, options, categories, said_seed)
     found |= rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), said_seed)
     # All rows that equal one of these, so that the other rows can be used to validate the result.
     return found | {"search_rows_": kept[equal_rows(rows.columns, searched.columns)].astype(np.int64)}
+
+
+def _adjusted(
+    found: dict[str, Any],
+    search: BandwidthSearch,
+    searched: int,
+    distinct: TrainingRows,
+    options: SearchOptions,
+    categories: Categories,
+    random_state: Any,
+) -> dict[str, Any]:
+    """Make bandwidths found on a sample those of all rows by rows held out, and describe this in a note."""
+    options = replace(options, ridge=search.ridge)
+    matters = search.relevance > 0
+    at = adjust_to_all_rows(distinct, options, categories, search.bandwidth, search.smoothing, matters, searched)
+    note = (
+        f"{search.criterion!r} on a sample of {searched} of {len(distinct.X)} rows ({_seed_as_text(random_state)}), "
+        f"then times {at.factor:.6g}: {at.held} rows held out are predicted best so from {at.others} others"
+    )
+    adjusted = {"bandwidth_": at.bandwidth, "smoothing_": at.smoothing, "bandwidth_note_": note}
+    if "loo_error_" in found:
+        adjusted |= {"loo_error_": at.error, "loo_empty_windows_": at.empty_windows}
+    return adjusted
+
+
+def _seed_as_text(random_state: Any) -> str:
+    return f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
 
 
 def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
@@ -184,9 +225,8 @@ def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, r
     matters = found.get("relevance_", np.ones(len(bandwidth) + len(smoothing))) > 0
     bandwidth, smoothing, factor = bring_to_rows(bandwidth, smoothing, matters, few, many)
     d = int(np.count_nonzero(matters[: len(bandwidth)]))
-    seed = f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
     note = (
-        f"{name!r} on a sample of {few} of {many} rows ({seed}), then times {factor:.6g}: "
+        f"{name!r} on a sample of {few} of {many} rows ({_seed_as_text(random_state)}), then times {factor:.6g}: "
         f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
     )
     return {"bandwidth_": bandwidth, "smoothing_": smoothing, "bandwidth_note_": note}

@@ -149,7 +149,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         smoothing: Any = None,
         unseen: str = "raise",
         common_factor: bool = False,
-        max_search_rows: int | None = None,
+        max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
         prior_share: Any = "loo",

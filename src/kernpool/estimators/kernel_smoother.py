@@ -54,7 +54,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         smoothing: Any = None,
         unseen: str = "raise",
         common_factor: bool = False,
-        max_search_rows: int | None = None,
+        max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
         algorithm: str = "auto",

@@ -63,7 +63,7 @@ class FittedModel:
     smoothing: Any
     unseen: str
     common_factor: bool
-    max_search_rows: int | None
+    max_search_rows: int | str | None
     max_search_seconds: float | None
     random_state: Any
     algorithm: str

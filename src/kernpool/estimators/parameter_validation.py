@@ -149,7 +149,7 @@ def check_parameters(model: Any) -> None:
     >>> check_parameters(NadarayaWatsonRegressor(max_search_rows=1))
     Traceback (most recent call last):
     ...
-    ValueError: max_search_rows must be None or a number of rows from 2 on, got 1
+    ValueError: max_search_rows must be 'auto', None for all, or a number of rows from 2 on, got 1
     """
     parameters = vars(model)  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
     for name, value in parameters.items():
@@ -259,7 +259,9 @@ ACCEPTED = {
     "extrapolate": Accepted("'plane' or 'clip'", POLICIES),
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
     "common_factor": FLAG,
-    "max_search_rows": Accepted("None or a number of rows from 2 on", (None,), lambda n: n >= 2, whole=True),
+    "max_search_rows": Accepted(
+        "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
+    ),
     "max_search_seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
     "ridge": Accepted(
         f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE

@@ -127,7 +127,8 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
     pairs = pairs.counted()
     options = search_options(model)
     if isinstance(model.bandwidth, str):
-        size, seed = model.max_search_rows or DEFAULT_SEARCH_ROWS, seed_of(model.random_state)
+        given, seed = model.max_search_rows, seed_of(model.random_state)
+        size = DEFAULT_SEARCH_ROWS if given is None or isinstance(given, str) else given
         sample = pairs.draw_sample(size, seed, progress=current_progress())
         found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, options, model.smoothing)
         found["_search_draw"] = SearchDraw(size, seed)

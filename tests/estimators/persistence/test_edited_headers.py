@@ -91,7 +91,7 @@ FREE = {
     ("parameters", "common_factor"): lambda value: isinstance(value, bool),
     ("parameters", "unordered"): lambda value: value is None or (isinstance(value, list) and all(map(a_column, value))),
     ("parameters", "smoothing"): lambda value: value in (None, [], True) or (a_number(value) and 0 <= value < 4),
-    ("parameters", "max_search_rows"): lambda value: value is None or a_whole(value, 2),
+    ("parameters", "max_search_rows"): lambda value: value in (None, "auto") or a_whole(value, 2),
     ("parameters", "max_search_seconds"): lambda value: value is None or (a_number(value) and value > 0),
     ("parameters", "scale"): lambda value: value == ["raw"],  # where there is one column
     ("parameters", "ridge"): lambda value: value is None or (a_number(value) and 0 <= value <= 1e100),

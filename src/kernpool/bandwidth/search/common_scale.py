@@ -6,17 +6,25 @@ its best factor is refined on all rows.
 """
 
 from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.bandwidth.search.fast_objectives import FastObjective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.setup import SearchOptions
 from kernpool.bandwidth.search.state import SearchState
 
 Array = NDArray[np.float64]
+
+
+class ObjectiveFunction(Protocol):
+    """What is minimised: a criterion as a function of log bandwidths."""
+
+    def evaluate(self, theta: Array) -> Any:
+        """Evaluate the criterion; the result has it as ``penalised``."""
+
 
 GRID_SIZE = 64
 FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
@@ -107,7 +115,14 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     return grid
 
 
-def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
+def minimise_near(
+    objective: ObjectiveFunction,
+    spread: Array,
+    factor: float,
+    *,
+    tolerance: float = LARGE_TOLERANCE,
+    most: int = MOST_EVALUATIONS,
+) -> None:
     """Refine, on all rows, a common bandwidth factor that was found on a sample.
 
     Parameters
@@ -118,15 +133,19 @@ def minimise_near(objective: Objective, spread: Array, factor: float) -> None:
         Bandwidths at the factor one.
     factor : float
         Expected minimum.
+    tolerance : float, default=1e-8
+        End where an evaluation promises to lower the criterion by less than this fraction of it.
+    most : int, default=40
+        Evaluations at most.
     """
     penalised = partial(_penalised, objective, np.log(spread))
     logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
     values = [penalised(point) for point in logs]
-    while len(logs) < MOST_EVALUATIONS:
+    while len(logs) < most:
         best = int(np.argmin(values))
         if 0 < best < len(logs) - 1:
             place, promised = _predicted_minimum(logs, values, best)
-            if promised <= LARGE_TOLERANCE * values[best]:
+            if promised <= tolerance * values[best]:
                 break
         else:
             place = logs[best] + (STRIDE if best else -STRIDE)
@@ -170,6 +189,6 @@ def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
     return [(low, high) for low, high in ends if low < high]
 
 
-def _penalised(objective: Objective | FastObjective, log_spread: Array, log_factor: float) -> float:
+def _penalised(objective: ObjectiveFunction, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED

@@ -1,0 +1,244 @@
+"""Bandwidths of many rows from a search on a sample: its size, and the factor that makes its bandwidths those of all.
+
+A search evaluates its criterion some hundred times, each time for all pairs of its rows. On a sample that takes
+seconds. Its bandwidths are those of few rows; for n rows they shrink by the rate :math:`n^{-1/(4 + d)}` with the
+number d of columns that matter. What rate and sample leave to be corrected is one common factor c, by which rows held
+out from all rows are predicted best from the others::
+
+    log S(c) + (log(c) / .3)^2 / N
+
+with the mean squared error S of N rows held out. The second term is that of a log-normal prior, in units of a log
+likelihood, (N/2) log S: with many rows the error hardly depends on c, and its minimum would be where noise has put it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.criteria import LOG_LOSS
+from kernpool.bandwidth.prior_shrinkage import prior_share
+from kernpool.bandwidth.rules_of_thumb import bring_to_rows
+from kernpool.bandwidth.search.common_scale import minimise_near
+from kernpool.bandwidth.search.objective import Trial, best_of, cost_of_empty
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
+from kernpool.core import Categories, Keys
+from kernpool.pooling import KeyPairs, Recipe, local_fit
+
+Array = NDArray[np.float64]
+
+# Sums over pairs in one evaluation of a search: about five seconds for all of its evaluations on two cores, from 2 to
+# 10 columns. Below twice the rows that it allows all rows are searched on.
+AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
+HELD_ROWS, HELD_SUMS = 2000, 1e9  # that are predicted, and the sums over pairs that they take at one bandwidth
+# Of the logarithm of the factor: as much as a search on some thousand rows is off, and the rate if it takes d for 2 d.
+PRIOR_SPREAD = 0.3
+TOLERANCE, MOST_EVALUATIONS = 1e-4, 12
+
+
+def sums_per_pair(rows: TrainingRows, degree: int) -> int:
+    """Return how many sums over the pairs of rows a fit takes: moments of the inputs, products with the outputs."""
+    d, c = int(rows.X.shape[1]), int(rows.value.shape[1])
+    moments = (d + 1) * (d + 2) // 2 + d * c if degree else d
+    return moments + int(rows.code.shape[1]) + c
+
+
+def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
+    """Return how many rows a search takes so that it ends within seconds; all rows of a single column.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        All rows.
+    options : SearchOptions
+        Degree of the fit.
+
+    Returns
+    -------
+    int
+        At least 2048. All rows if they are less than twice as many, and if there is one column: sorted rows are summed
+        in n log n.
+
+    Examples
+    --------
+    >>> from kernpool import get_kernel
+    >>> rows = TrainingRows.from_arrays(np.zeros((100_000, 2)), np.zeros(100_000))
+    >>> [affordable_rows(rows, SearchOptions(get_kernel("gaussian"), degree=degree)) for degree in (0, 1)]
+    [14142, 8164]
+    """
+    n = len(rows.X)
+    if rows.X.shape[1] == 1 and not rows.code.shape[1]:
+        return n
+    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums_per_pair(rows, options.degree))))
+    return n if n < 2 * most else most
+
+
+class Adjusted(NamedTuple):
+    """Bandwidths of all rows.
+
+    Parameters
+    ----------
+    bandwidth : ndarray of shape (d,)
+        Of the numeric columns.
+    smoothing : ndarray of shape (k,)
+        Of the categorical columns.
+    factor : float
+        Between these bandwidths and those of the sample.
+    error : float
+        Mean squared error of the rows held out, summed over outputs.
+    empty_windows : int
+        Number of rows held out whose window has no other row.
+    held, others : int
+        Number of the rows held out, and of those that predict them.
+    """
+
+    bandwidth: Array
+    smoothing: Array
+    factor: float
+    error: float
+    empty_windows: int
+    held: int
+    others: int
+
+
+@dataclass
+class HeldOutRows:
+    """Criterion of some rows, predicted from other rows, as a function of one factor on all bandwidths.
+
+    Parameters
+    ----------
+    held, others : TrainingRows
+        Rows that are predicted, and rows that predict them; outputs are centred and in comparable units.
+    recipe : Recipe
+        Options of the fit, with the bandwidths at the factor one.
+    smoothing : ndarray of shape (k,)
+        Smoothings at the factor one. They shrink as fast as squared bandwidths.
+    categories : Categories
+        Categories of the codes.
+    options : SearchOptions
+        Criterion: the log loss is that of class probabilities mixed with priors, all others are squared errors here.
+    """
+
+    held: TrainingRows
+    others: TrainingRows
+    recipe: Recipe
+    smoothing: Array
+    categories: Categories
+    options: SearchOptions
+
+    def __post_init__(self) -> None:
+        self.keys = Keys.read(self.others.X, self.others.value, self.others.weight)
+        self.mean = self.others.weight @ self.others.value / self.others.total
+        self.tried: list[Trial] = []
+
+    @property
+    def best(self) -> Trial:
+        """Evaluated factor with the smallest criterion."""
+        return best_of(self.tried)
+
+    def evaluate(self, theta: Array) -> Trial:
+        """Evaluate the criterion at the logarithm of a factor, an array of one number."""
+        bandwidth, smoothing = self.at(float(np.exp(theta[0])))
+        recipe, held, weight = replace(self.recipe, bandwidth=bandwidth), self.held, self.held.weight
+        factors = self.categories.factors(held.code, self.others.code, smoothing)
+        fit = local_fit(KeyPairs(self.keys, factors).problem(recipe, held.X), recipe, self.options.progress)
+        predicted = np.where(fit.occupied[:, None], fit.intercept, self.mean)
+        error = float(weight @ np.sum((held.value - predicted) ** 2, axis=1)) / held.total
+        cost = cost_of_empty(~fit.occupied, weight) + (float(theta[0]) / PRIOR_SPREAD) ** 2 / held.number
+        if self.options.criterion is LOG_LOSS:
+            (rows, right) = np.nonzero(held.value > 0.5)
+            criterion = prior_share(predicted[rows, right], self.mean[right], weight)[2] + 0.5 * cost
+        else:
+            criterion = error * np.exp(cost)
+        self.tried.append(Trial(theta, criterion, error, int(np.count_nonzero(~fit.occupied))))
+        return self.tried[-1]
+
+    def at(self, factor: float) -> tuple[Array, Array]:
+        """Return bandwidths and smoothings at a factor; a smoothing at its upper end stays there."""
+        largest = self.categories.largest
+        smoothing = np.where(self.smoothing < largest, self.smoothing * factor**2, largest)
+        return self.recipe.bandwidth * factor, np.minimum(smoothing, largest)
+
+
+def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRows, TrainingRows]:
+    """Draw so many rows, or groups with so many rows, and return them and all others; half of the groups at most."""
+    group = np.arange(len(rows.X)) if rows.group is None else np.unique(rows.group, return_inverse=True)[1]
+    counts = np.bincount(group)
+    order = generator.permutation(len(counts))
+    few = min(int(np.searchsorted(np.cumsum(counts[order]), size)) + 1, max(len(counts) // 2, 1))
+    is_held = np.isin(group, order[:few])
+    return rows.take(np.flatnonzero(is_held)), rows.take(np.flatnonzero(~is_held))
+
+
+def adjust_to_all_rows(
+    rows: TrainingRows,
+    options: SearchOptions,
+    categories: Categories,
+    bandwidth: Array,
+    smoothing: Array,
+    matters: NDArray[np.bool_],
+    searched: int,
+) -> Adjusted:
+    """Make bandwidths that were found on a sample those of all rows: by the rate, and a factor by rows held out.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        All rows, distinct.
+    options : SearchOptions
+        Of the search, with the ridge that it found.
+    categories : Categories
+        Categories of the codes.
+    bandwidth, smoothing : ndarray
+        Found on the sample.
+    matters : ndarray of bool, shape (d + k,)
+        Which columns are not smoothed away.
+    searched : int
+        Rows of the sample.
+
+    Returns
+    -------
+    Adjusted
+        Bandwidths of all rows.
+
+    Notes
+    -----
+    The factor is that of 2000 rows, predicted from all others, or from as many of them as a second allows; from there
+    the rate leads to all rows. O(2000 n d) time for each of about six factors, d^2 for planes.
+    """
+    from sklearn.utils import check_random_state
+
+    whole, generator = len(rows.X), check_random_state(options.random_state)
+    most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / sums_per_pair(rows, options.degree))
+    rows = rows.draw(most, generator)
+    held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
+    center = others.weight @ others.value / others.total
+    scale = np.ones(len(center))
+    if options.standardise and len(scale) > 1 and options.criterion is not LOG_LOSS:
+        scale = np.sqrt(others.weight @ (others.value - center) ** 2 / others.total)
+        scale = np.where(scale > 0, scale, 1.0)
+    if options.criterion is LOG_LOSS:
+        center = np.zeros_like(center)
+    held, others = (replace(part, value=(part.value - center) / scale) for part in (held, others))
+    few = len(others.X)
+    bandwidth, smoothing, rate = bring_to_rows(bandwidth, smoothing, matters, searched, few)
+    recipe = Recipe.of(
+        options.kernel,
+        bandwidth,
+        composition=options.composition,
+        degree=options.degree,
+        algorithm=options.algorithm,
+        n_jobs=options.n_jobs,
+        ridge=options.ridge or 0.0,
+    )
+    criterion = HeldOutRows(held, others, recipe, smoothing, categories, options)
+    if matters.any():
+        minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, most=MOST_EVALUATIONS)
+    else:
+        criterion.evaluate(np.zeros(1))
+    factor = float(np.exp(criterion.best.theta[0]))
+    bandwidth, smoothing = criterion.at(factor)
+    bandwidth, smoothing, last = bring_to_rows(bandwidth, smoothing, matters, few, whole)
+    error = criterion.best.error
+    return Adjusted(bandwidth, smoothing, rate * factor * last, error, criterion.best.empty_windows, len(held.X), few)

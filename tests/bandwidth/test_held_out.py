@@ -1,0 +1,145 @@
+"""Searches on as many rows as take seconds, and the factor by which their bandwidths become those of all rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
+from kernpool.bandwidth.criteria import LOG_LOSS
+from kernpool.bandwidth.search import SearchOptions, TrainingRows, adjust_to_all_rows, affordable_rows, held_out
+from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, hold_out
+from kernpool.core import NO_CATEGORIES
+from kernpool.pooling import Recipe
+
+OPTIONS = SearchOptions(get_kernel("gaussian"))
+
+
+def make_rows(n=400, d=2, *, seed=0):
+    g = np.random.default_rng(seed)
+    X = g.uniform(-1, 1, size=(n, d))
+    return X, np.sin(4 * X[:, 0]) + 0.3 * g.normal(size=n)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Rows that are few enough for a test are many."""
+    monkeypatch.setattr(held_out, "FEWEST_ROWS", 120)
+    monkeypatch.setattr(held_out, "AFFORDABLE_SUMS", 1.0)
+
+
+def test_all_rows_are_searched_unless_there_are_many_in_several_columns():
+    def rows(n, d):
+        return TrainingRows.from_arrays(np.zeros((n, d)), np.zeros(n))
+
+    assert affordable_rows(rows(10**6, 1), OPTIONS) == 10**6
+    assert affordable_rows(rows(20_000, 2), OPTIONS) == 20_000
+    assert affordable_rows(rows(100_000, 2), OPTIONS) < 20_000
+    planes = replace(OPTIONS, degree=1)
+    assert affordable_rows(rows(100_000, 10), planes) < affordable_rows(rows(100_000, 10), OPTIONS)
+    assert affordable_rows(rows(5000, 100), planes) == 2048
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("degree", "ridge"), [(0, 0.0), (1, 0.0), (1, 0.5)])
+def test_the_criterion_is_the_error_of_rows_predicted_from_all_others(degree, ridge, weighted):
+    X, y = make_rows()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, size=400) if weighted else None
+    rows = TrainingRows.from_arrays(X, y, weight)
+    held, others = hold_out(rows, 100, np.random.RandomState(0))
+    assert (len(held.X), len(others.X)) == (100, 300)
+    recipe = Recipe.of("gaussian", [0.2, 0.9], degree=degree, ridge=ridge)
+    criterion = HeldOutRows(held, others, recipe, np.zeros(0), NO_CATEGORIES, replace(OPTIONS, degree=degree))
+    at = criterion.evaluate(np.log([0.7]))
+    kind, more = (LocalLinearRegressor, {"ridge": ridge}) if degree else (NadarayaWatsonRegressor, {})
+    model = kind(bandwidth=[0.14, 0.63], **more).fit(others.X, others.value[:, 0], sample_weight=others.weight)
+    error = np.average((model.predict(held.X) - held.value[:, 0]) ** 2, weights=held.weight)
+    assert at.error == pytest.approx(error, rel=1e-12)
+    assert np.log(at.penalised / at.error) == pytest.approx((np.log(0.7) / PRIOR_SPREAD) ** 2 / held.number)
+
+
+def test_the_log_loss_is_that_of_classes_mixed_with_the_best_share_of_priors():
+    X, y = make_rows()
+    labels = np.column_stack([y > 0, y <= 0]).astype(float)
+    held, others = hold_out(TrainingRows.from_arrays(X, labels), 100, np.random.RandomState(0))
+    options = replace(OPTIONS, criterion=LOG_LOSS)
+    at = HeldOutRows(held, others, Recipe.of("gaussian", [0.2, 0.9]), np.zeros(0), NO_CATEGORIES, options).evaluate(
+        [0.0]
+    )
+    pooled = NadarayaWatsonRegressor(bandwidth=[0.2, 0.9]).fit(others.X, others.value).predict(held.X)
+    shares, prior = np.linspace(1 / 101, 100 / 101, 20_001)[:, None], others.value.mean(axis=0)
+    right = held.value > 0.5
+    losses = -np.log((1 - shares) * pooled[right] + shares * np.broadcast_to(prior, right.shape)[right]).mean(axis=1)
+    assert at.penalised == pytest.approx(losses.min(), rel=1e-6)
+    assert at.error == pytest.approx(np.mean(np.sum((pooled - held.value) ** 2, axis=1)), rel=1e-12)
+
+
+def test_groups_are_held_out_as_a_whole():
+    X, y = make_rows()
+    group = np.repeat(np.arange(40), 10)
+    held, others = hold_out(replace(TrainingRows.from_arrays(X, y), group=group), 55, np.random.RandomState(0))
+    assert not set(held.group) & set(others.group)
+    assert len(held.X) == 60
+    held, others = hold_out(replace(TrainingRows.from_arrays(X, y), group=group // 20), 55, np.random.RandomState(0))
+    assert len(held.X) == len(others.X) == 200  # one of two
+
+
+@pytest.mark.parametrize("off", [0.5, 2.0])
+def test_bandwidths_that_are_far_off_are_corrected_and_flat_columns_stay(off):
+    X, y = make_rows(4000, 3)
+    best = np.array([0.045, 1e4, 1e4])
+    matters = np.array([True, False, False])
+    rows = TrainingRows.from_arrays(X, y)
+    found = adjust_to_all_rows(rows, OPTIONS, NO_CATEGORIES, best * [off, 1, 1], np.zeros(0), matters, 4000)
+    assert 0.026 < found.bandwidth[0] < 0.062  # the prior pulls it back to .022 and .09
+    assert found.factor == pytest.approx(found.bandwidth[0] / (0.045 * off), rel=1e-12)
+    assert (found.held, found.others) == (800, 3200)
+    assert np.all(found.bandwidth[1:] > 1e3)
+    nothing = adjust_to_all_rows(rows, OPTIONS, NO_CATEGORIES, best, np.zeros(0), np.zeros(3, dtype=bool), 400)
+    assert nothing.bandwidth.tolist() == best.tolist()
+
+
+def test_without_evidence_the_factor_is_that_of_the_rate():
+    """Of noise: the prior keeps the factor near the rate."""
+    g = np.random.default_rng(2)
+    X, y = g.normal(size=(600, 2)), g.normal(size=600)
+    rows, all_matter = TrainingRows.from_arrays(X, y), np.ones(2, dtype=bool)
+    found = adjust_to_all_rows(rows, OPTIONS, NO_CATEGORIES, np.full(2, 5.0), np.zeros(0), all_matter, 600)
+    assert found.factor == pytest.approx(1.0, rel=0.3)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
+def test_a_default_fit_of_many_rows_says_what_was_done(kind):
+    X, y = make_rows(1200)
+    y = y if kind is not NadarayaWatsonClassifier else y > 0
+    model = kind().fit(X, y)
+    assert model.bandwidth_search_.rows == 120
+    assert "on a sample of 120 of 1200 rows (random_state=0), then times" in model.bandwidth_note_
+    assert "240 rows held out are predicted best so from 960 others" in model.bandwidth_note_
+    assert not hasattr(model, "search_rows_")  # all rows have been looked at
+    again = kind(n_jobs=1).fit(X[::-1], y[::-1])
+    assert again.bandwidth_.tolist() == model.bandwidth_.tolist()
+    every = kind(max_search_rows=None).fit(X, y)
+    assert every.bandwidth_search_.rows == 1200
+    assert not hasattr(every, "bandwidth_note_")
+    new, truth = make_rows(2000, seed=1)
+    if kind is NadarayaWatsonClassifier:
+        assert model.score(new, truth > 0) > every.score(new, truth > 0) - 0.01
+    else:
+        assert model.score(new, truth) > every.score(new, truth) - 0.01
+        assert model.loo_error_ == pytest.approx(every.loo_error_, rel=0.25)
+
+
+@pytest.mark.usefixtures("few")
+def test_categories_and_several_outputs_in_other_units_are_adjusted_too():
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    X, y = make_rows(900)
+    level = np.random.default_rng(3).integers(3, size=900)
+    frame = pandas.DataFrame({"x": X[:, 0], "city": np.array(["a", "b", "c"])[level]})
+    y = y + level
+    model = NadarayaWatsonRegressor().fit(frame, np.column_stack([y, 1000 * y]))
+    one = NadarayaWatsonRegressor().fit(frame, y)
+    assert model.bandwidth_[0] == pytest.approx(one.bandwidth_[0], rel=0.05)
+    assert 0.0 <= model.smoothing_[0] < one.bandwidth_search_.smoothing[0] + 0.05
+    assert "times" in model.bandwidth_note_
