@@ -329,7 +329,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
         10 000 are drawn unless a number is given.
     max_search_seconds : float or None, default=None
         Stop a search after so many seconds, and take the best bandwidths so far, with a warning; None lets it go to its
-        end. Where all rows had no turn yet one pass over them is made even so. Results then depend on the machine.
+        end. Where all rows had no turn yet they are those of fewer rows, rescaled. Results then depend on the machine.
     random_state : int, RandomState or None, default=0
         For what a search draws; with the default it gives the same result each time.
     algorithm : str, default="auto"

@@ -35,7 +35,8 @@ class BandwidthSearch(PrintedResult):
     criterion : str
         Name of the criterion.
     value : float
-        The criterion at `bandwidth`; several outputs are in units of their standard deviations.
+        The criterion at `bandwidth`; several outputs are in units of their standard deviations. After a search that was
+        stopped before all rows had their turn it is that of fewer rows, at their best bandwidths.
     bandwidth : ndarray of shape (d,)
         The bandwidths found.
     smoothing : ndarray of shape (k,)
@@ -62,7 +63,7 @@ class BandwidthSearch(PrintedResult):
     starts : int
         Number of starts, or of points of the grid.
     rows : int
-        Number of distinct rows.
+        Number of distinct rows that the criterion was evaluated on.
     seconds : float
         Wall-clock time.
     reason : str
@@ -234,21 +235,34 @@ def search_bandwidth(
     limit = MOST_ROWS_FOR_GRID if many else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
     state.fewer += [] if first is objective else [first]
+    judged, theta = objective, None
     with one_thread():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
             reason = strategy.search(objective, first, state)
         except OutOfTimeError:
-            reason = _finish_early(objective, state)
-    if not np.isfinite(objective.best.penalised):
+            judged, theta, reason = _finish_early(objective, first, state)
+    if not np.isfinite(judged.best.penalised):
         raise ValueError(
             f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use "
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
-    return _outcome(objective, state, reason, started)
+    return _outcome(judged, judged.best.theta if theta is None else theta, state, reason, started)
 
 
-def _finish_early(objective: Any, state: SearchState) -> str:
-    """Conclude a search that ran out of time at its best bandwidths, warn, and return a description of the result."""
+def _finish_early(objective: Any, first: Any, state: SearchState) -> tuple[Any, Array, str]:
+    """Conclude a search that ran out of time at its best bandwidths, and warn.
+
+    Nothing is evaluated on all rows, which may take longer than the search was given.
+
+    Returns
+    -------
+    judged : Objective or LogLoss
+        The criterion whose best evaluation is reported: of all rows, or of the largest sample that was evaluated.
+    theta : ndarray of shape (p,)
+        Bandwidths and smoothings of all rows.
+    reason : str
+        Description of the result.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     state.lift_limit()
@@ -256,40 +270,42 @@ def _finish_early(objective: Any, state: SearchState) -> str:
         state.quick.engine.ridge = state.quick.best.ridge
         state.hand_over(state.quick.best.theta)
     reason = f"stopped after max_search_seconds={state.options.max_search_seconds:g}: "
-    known = [one for one in state.fewer if one.tried and np.isfinite(one.best.penalised)]
-    if any(np.isfinite(one.penalised) for one in objective.tried):
-        reason += "the best so far"
-    elif known:
-        strategy = common_scale if state.start.one_factor else per_column
-        objective.ridge = known[-1].best.ridge
-        objective.evaluate(strategy.expected_minimum(objective, known[-1], known[-1].best.theta))
-        reason += f"the best so far on {len(known[-1].rows.X)} rows, rescaled to all rows by the optimal rate"
+    known = [one for one in (*state.fewer, objective) if one.tried and np.isfinite(one.best.penalised)]
+    if known:
+        judged = known[-1]
+        theta, reason = judged.best.theta, reason + "the best so far"
+        if judged is not objective:
+            strategy = common_scale if state.start.one_factor else per_column
+            theta = strategy.expected_minimum(objective, judged, theta)
+            reason += f" on {len(judged.rows.X)} rows, rescaled to all rows by the optimal rate"
     else:
-        low, high, _ = objective.box
+        judged, (low, high, _) = first, objective.box
         spread, d = state.start.spread, len(state.start.spread)
         scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(state.options.kernel))
-        objective.evaluate(np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high))
+        theta = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
+        judged.evaluate(theta)
         reason += "the rule of Scott"
-    if not np.isfinite(objective.best.penalised):
-        objective.evaluate(objective.box[1])
-        reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
+        if not np.isfinite(judged.best.penalised):
+            theta = high
+            judged.evaluate(theta)
+            reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
     warn_caller(
         f"the search for bandwidths was {reason}; raise max_search_seconds, or search on fewer rows by max_search_rows",
         ConvergenceWarning,
     )
-    return reason
+    return judged, theta, reason
 
 
-def _outcome(objective: Any, state: SearchState, reason: str, started: float) -> BandwidthSearch:
-    """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
+def _outcome(objective: Any, theta: Array, state: SearchState, reason: str, started: float) -> BandwidthSearch:
+    """Build the `BandwidthSearch` of `theta` and the best evaluation, in the caller's units and column order."""
     best, start, criterion = objective.best, state.start, state.options.criterion
     tried = [*objective.tried_quickly, *objective.tried]
     rows, spread, one, d = start.rows, start.spread, start.one_factor, len(start.spread)
     scale, exponent = start.scale, start.exponent
     several = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     power = 0 if several else 2 * int(exponent[0])  # of two, for squares in the unit of the outputs
-    bandwidth, smoothing = np.exp(best.theta[:d]), best.theta[d:]
-    matters = per_column.relevant(objective, best.theta)[:d]
+    bandwidth, smoothing = np.exp(theta[:d]), theta[d:]
+    matters = per_column.relevant(objective, theta)[:d]
     if one and criterion is not LOG_LOSS:
         matters = bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0)
     relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), start.categories.relevance(smoothing)])
@@ -312,9 +328,9 @@ def _outcome(objective: Any, state: SearchState, reason: str, started: float) ->
         empty_windows=best.empty_windows,
         tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
         values=np.array([criterion.value(at.penalised, power) for at in tried]),
-        evaluations=len(tried) + sum(len(one.tried_quickly) + len(one.tried) for one in state.fewer),
+        evaluations=sum(len(one.tried_quickly) + len(one.tried) for one in {*state.fewer, objective}),
         starts=state.starts,
-        rows=len(rows.X),
+        rows=len(objective.rows.X),
         seconds=time.perf_counter() - started,
         reason=reason,
         way=state.way,
