@@ -184,10 +184,10 @@ def search_bandwidth(
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
     (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback. Then, from the best point, each bandwidth
-    is scanned from end to end while the others stay fixed, and valleys along such lines are new starts. With more than
-    eight columns only the ten most promising ones by their slopes are scanned, so that the number of passes hardly
-    grows with the columns: 150 to 700. This does not certify a global minimum, but the result is never above the best
-    common factor of the ladder of starts.
+    is scanned from end to end while the others stay fixed, and valleys along such lines are new starts: 150 to 700
+    passes. With more than eight columns there are half a dozen starts, and the ten most promising columns by their
+    slopes are scanned once: 70 to 200 passes, whatever the number of columns. This does not certify a global minimum,
+    but the result is never above the best common factor of the ladder of starts.
 
     With more than 2048 rows (1024 for several columns) the starts are found on a sample of that size, and their
     bandwidths are rescaled to all rows by the rate :math:`n^{-1/(4 + d)}`, where d is the number of relevant columns
