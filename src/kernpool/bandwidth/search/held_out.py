@@ -37,13 +37,6 @@ PRIOR_SPREAD = 0.3
 TOLERANCE, MOST_EVALUATIONS = 1e-4, 12
 
 
-def sums_per_pair(rows: TrainingRows, degree: int) -> int:
-    """Return how many sums over the pairs of rows a fit takes: moments of the inputs, products with the outputs."""
-    d, c = int(rows.X.shape[1]), int(rows.value.shape[1])
-    moments = (d + 1) * (d + 2) // 2 + d * c if degree else d
-    return moments + int(rows.code.shape[1]) + c
-
-
 def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     """Return how many rows a search takes so that it ends within seconds; all rows of a single column.
 
@@ -70,7 +63,7 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     n = len(rows.X)
     if rows.X.shape[1] == 1 and not rows.code.shape[1]:
         return n
-    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums_per_pair(rows, options.degree))))
+    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / rows.sums_per_pair(options.degree))))
     return n if n < 2 * most else most
 
 
@@ -210,7 +203,7 @@ def adjust_to_all_rows(
     from sklearn.utils import check_random_state
 
     whole, generator = len(rows.X), check_random_state(options.random_state)
-    most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / sums_per_pair(rows, options.degree))
+    most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
     rows = rows.draw(most, generator)
     held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
     center = others.weight @ others.value / others.total

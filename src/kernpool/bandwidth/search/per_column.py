@@ -9,7 +9,8 @@ range.
 With many columns that costs too much: a start without each of p columns, and a scan along each, take p times as
 long as a descent, in every round. Then starts are a few common factors, and the best of them without the least useful
 columns; the best start descends, and the most promising columns are scanned once. The derivatives of the residuals at
-one point select these columns. A column enters a fit by u = h^-2, so that the residuals without it are, to first order in u::
+one point select these columns. A column enters a fit by u = h^-2, so that the residuals without it are, to first order
+in u::
 
     r - u dr/du = r + (1/2) dr / d(log h)
 
@@ -218,9 +219,9 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
 
 by_criterion, of_end = attrgetter("penalised"), attrgetter("end.penalised")
 MOST_TRIED_ONE_BY_ONE = 8  # columns: up to so many, all of them are
-# On 17 tables of 10 to 36 columns, planes and constants, such a search has the R^2 of new rows of one with three times as
-# many starts, finalists and places, random starts and five rounds (.726 and .731 in the mean, better on 12 and worse on 7
-# by more than .001), in a quarter of the time. Without any scan products of columns are not found (.67 and .72 on those).
+# On 17 tables of 10 to 36 columns, planes and constants, such a search has the R^2 of new rows of one with three times
+# as many starts, finalists and places, random starts and five rounds (.726 and .731 in the mean, better on 12 and worse
+# on 7 by more than .001), in a quarter of the time. Without any scan products of columns are missed (.67 for .72).
 BATCHES, LINES, PLACES = 2, 10, 4
 
 

@@ -160,6 +160,11 @@ class TrainingRows:
             order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
         return self.take(np.sort(order[:size]))
 
+    def sums_per_pair(self, degree: int) -> int:
+        """Return how many sums over the pairs of rows a fit takes: moments of inputs, and products with outputs."""
+        (d, k, c) = self.X.shape[1], self.code.shape[1], self.value.shape[1]
+        return int(((d + 1) * (d + 2) // 2 + d * c if degree else d) + k + c)
+
     @property
     def groups(self) -> int:
         """Number of groups of rows that are held out together; zero if rows are held out one by one."""
