@@ -24,7 +24,9 @@ gc.disable()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the gate draw some of the exhaustive cases."""
-    parser.addoption("--draw", type=int, metavar="SEED", help="of cases that no two values need, run a tenth by this seed")
+    parser.addoption(
+        "--draw", type=int, metavar="SEED", help="of cases that no two values need, run a tenth by this seed"
+    )
 
 
 def pytest_collection_finish() -> None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
         ClassSummary,
+        Explanation,
         ExtrapolationWarning,
         InferenceWarning,
         Interval,
@@ -76,6 +77,7 @@ __all__ = [
     "CurveComparisonDisplay",
     "DensityRatio",
     "EmptyWindowWarning",
+    "Explanation",
     "Explorer",
     "ExtrapolationWarning",
     "InferenceWarning",
@@ -203,6 +205,7 @@ _LAZY = {
     "save_model": "kernpool.estimators.persistence",
     "slope_map": "kernpool.estimators",
     "specification_test": "kernpool.inference",
+    "Explanation": "kernpool.inference",
 }
 
 

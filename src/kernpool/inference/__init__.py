@@ -2,13 +2,15 @@
 
 Read `model_summary.py` first: effective parameters, R2 and residual diagnostics of a fit. Then the folders: `variance`
 has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands, `resampling`
-random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled sums over clusters.
-`class_probabilities.py` has standard errors and intervals of a classifier, `sizer.py` the SiZer map of significant
-slopes. Variances are sums over squared linear weights; the subpackage `smoother` computes them.
+random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled loops. `class_probabilities.py` has
+standard errors and intervals of a classifier, `sizer.py` the SiZer map of significant slopes, `explanation.py` the
+training rows behind predictions. Variances are sums over squared linear weights; the subpackage `smoother` computes
+them.
 """
 
 from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
 from kernpool.inference.confidence.intervals import Interval, as_level, interval
+from kernpool.inference.explanation import Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
 from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
@@ -24,6 +26,7 @@ from kernpool.inference.variance.standard_errors import ExtrapolationWarning, In
 __all__ = [
     "ClassSummary",
     "Clusters",
+    "Explanation",
     "ExtrapolationWarning",
     "InferenceWarning",
     "Interval",

@@ -22,6 +22,7 @@ from kernpool.core import MOST_COLUMNS, LocalFit, Prepared, Problem, fill_empty
 from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
+    has_one_output,
     inference_smoother,
     need_rows,
     pairs_of,
@@ -48,12 +49,13 @@ from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, fr
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import Clusters, Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
+from kernpool.inference.explanation import Explanation, as_count, explain, row_labels
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.sizer import SlopeMap, sizer_map
 from kernpool.inference.variance import standard_errors
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe, Sums, choose, weight_tables
-from kernpool.smoother import Estimate, EvaluationPoints, MeanSlopes, Smoother, estimates, mean_slopes
+from kernpool.smoother import Estimate, EvaluationPoints, Fitted, MeanSlopes, Smoother, estimates, mean_slopes
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -209,6 +211,81 @@ class PredictionBase(NamedCalls):
         for a in range(problem.key.shape[1]):
             tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
         return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
+
+    @computed_once
+    def _fitted(self) -> Fitted:
+        """The local fits as those of a linear smoother; reports empty windows and planes that rows do not determine."""
+        fitted = smoother_of(self.model).fit(self._places)
+        fitted.smoother.recipe.report_empty(fitted.fit.occupied)
+        if fitted.problem.degree:
+            self.model._report_rank(fitted.fit.rank, fitted.fit.occupied, fitted.smoother.columns)
+        return fitted
+
+    def explain(self, k: int = 5, *, labels: ArrayLike | None = None) -> Explanation:
+        r"""Explain each prediction by the training rows of largest weight.
+
+        .. math:: \hat y(x) - \bar y = \sum_j l_j(x)\, (y_j - \bar y), \qquad
+                  \hat y_{-j}(x) - \hat y(x) = \frac{l_j(x)\, (p(x_j) - y_j)}{1 - h_j(x)}
+
+        The first sum has the contributions of the rows, with the linear weights of `weights`. The second is the
+        influence of row j: how the prediction changes if it is deleted, at the same bandwidth. Here p is the local
+        plane around x, and h the leverage of the row in it; of a weighted mean p is the prediction, and h the weight.
+
+        Parameters
+        ----------
+        k : int, default=5
+            How many rows to each prediction.
+        labels : array_like of shape (n,), optional
+            Names of the training rows, such as ``frame.index`` of the data frame of the fit; by default their numbers.
+
+        Returns
+        -------
+        Explanation
+            With `row`, `weight`, `output`, `contribution`, `influence` and `effective_rows`.
+
+        Raises
+        ------
+        ValueError
+            If `k` is no positive integer, or there is not one label per training row; or a window is empty, and
+            `empty` is ``"raise"``.
+        TypeError
+            If the model was fitted to chunks.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If there is no training row within the kernel's support: no row explains the prediction there, and the
+            numbers are NaN, whatever `empty` says.
+
+        Notes
+        -----
+        Of a classifier, what is explained are the pooled labels: probabilities before the priors are mixed in and
+        before `recalibrate`. With ``extrapolate="clip"`` it is the prediction before it is clipped. A row of weight 3
+        is deleted with all of its weight. Two passes over rows and queries, in O(n + m k) memory; no table of all
+        weights is made.
+
+        Examples
+        --------
+        >>> from kernpool import LocalLinearRegressor
+        >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 5.0, 3.0, 4.0]
+        >>> model = LocalLinearRegressor(bandwidth=0.7, ridge=0.5).fit(x, y)
+        >>> found = model.get_prediction([[1.2]]).explain(k=1)
+        >>> found.row.tolist(), found.influence.round(3)
+        ([[1]], array([[0.937]]))
+        >>> without = LocalLinearRegressor(bandwidth=0.7, ridge=0.5).fit(x[:1] + x[2:], y[:1] + y[2:])
+        >>> (without.predict([[1.2]]) - found.prediction).round(3)
+        array([0.937])
+        """
+        need_rows(self.model, "explanations need")
+        k, fitted = as_count("k", k), self._fitted
+        value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
+        names = None if labels is None else row_labels(labels, len(value))
+        found = explain(fitted.smoother, fitted, self._places, value, k, names)
+        found = replace(found, classes=vars(self.model).get("classes_"))
+        if not has_one_output(self.model):
+            return found
+        several = ("prediction", "average", "output", "contribution", "influence")
+        return replace(found, **{name: getattr(found, name)[..., 0] for name in several})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
