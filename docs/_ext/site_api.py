@@ -25,7 +25,7 @@ GROUPS = {
     "LearnedPoolingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
     "slope_map SlopeMap InferenceWarning",
-    "Explanations": "Explanation",
+    "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
     "PredictionSet distribution_bandwidth density_ratio DensityRatio",

@@ -43,18 +43,22 @@ if TYPE_CHECKING:
         NadarayaWatsonRegressor,
         Prediction,
         distribution_bandwidth,
+        row_diagnostics,
         slope_map,
     )
     from kernpool.estimators.persistence import load_model, save_model
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
+        AdditiveTerms,
         ClassSummary,
+        Counterfactuals,
         Explanation,
         ExtrapolationWarning,
         InferenceWarning,
         Interval,
         ProbabilityInterval,
         Residuals,
+        RowDiagnostics,
         SlopeMap,
         Summary,
         TestResult,
@@ -67,12 +71,14 @@ if TYPE_CHECKING:
     from kernpool.pooling.pool import pool
 
 __all__ = [
+    "AdditiveTerms",
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassPrediction",
     "ClassSetDisplay",
     "ClassSummary",
     "ConditionalDistribution",
+    "Counterfactuals",
     "CoverageDisplay",
     "CurveComparisonDisplay",
     "DensityRatio",
@@ -104,6 +110,7 @@ __all__ = [
     "RepeatedRowsWarning",
     "ResidualDisplay",
     "Residuals",
+    "RowDiagnostics",
     "RunningPool",
     "SiZerDisplay",
     "SlopeMap",
@@ -132,6 +139,7 @@ __all__ = [
     "pool_state",
     "pooling_weights",
     "register_kernel",
+    "row_diagnostics",
     "save_model",
     "slope_map",
     "specification_test",
@@ -206,6 +214,10 @@ _LAZY = {
     "slope_map": "kernpool.estimators",
     "specification_test": "kernpool.inference",
     "Explanation": "kernpool.inference",
+    "AdditiveTerms": "kernpool.inference",
+    "Counterfactuals": "kernpool.inference",
+    "RowDiagnostics": "kernpool.inference",
+    "row_diagnostics": "kernpool.estimators",
 }
 
 

@@ -1,8 +1,9 @@
-r"""Explanations of predictions by training rows: largest linear weights, contributions, and the effect of deletion.
+r"""Explanations of predictions: by training rows, by columns, and by the nearest row with another answer.
 
-A prediction is a weighted sum of outputs, :math:`\hat y(x) = \sum_j l_j(x)\, y_j` with weights that sum to one. So each
-row contributes :math:`l_j (y_j - \bar y)` to the difference of the prediction from the mean output. Without row j the
-prediction of a weighted mean changes by :math:`l_j (\hat y - y_j) / (1 - l_j)`. Of a plane it changes by
+**Rows.** A prediction is a weighted sum of outputs, :math:`\hat y(x) = \sum_j l_j(x)\, y_j` with weights that sum to
+one. So each row contributes :math:`l_j (y_j - \bar y)` to the difference of the prediction from the mean output.
+Without row j the prediction of a weighted mean changes by :math:`l_j (\hat y - y_j) / (1 - l_j)`. Of a plane it
+changes by
 
 .. math:: l_j\, \frac{p(x_j) - y_j}{1 - h_j}, \qquad
           h_j = \alpha_j \big(1 + (t_j - \bar t)' (C + R)^{-1} (t_j - \bar t)\big)
@@ -12,6 +13,15 @@ bandwidths, C their weighted covariance, and R the ridge: least squares without 
 and influence in regression", 1982, section 2.2). Both are exact, because weights, bandwidths and ridge of the other
 rows stay as they are. Where the row carries nearly all of the weight, or rows do not determine the plane, the fit is
 computed anew without it.
+
+**Columns.** A local plane goes through the weighted mean of the rows, :math:`(\bar x, \bar y)` with the pooling weights
+of the query. So the prediction is :math:`\bar y(x) + \sum_a \hat\beta_a(x)\, (x_a - \bar x_a(x))`, exactly, with or
+without a ridge: where the query differs from the rows around it, and what that is worth.
+
+**Counterfactuals.** The distance of a query and a row is that in bandwidths, so that columns that matter little count
+little. A category adds -2 times the logarithm of its weight, relative to that of the query's own category, to the
+squared distance: of a Gaussian kernel the nearest row is the one of largest kernel weight. Other kernels have the same
+metric, without an edge.
 """
 
 from __future__ import annotations
@@ -25,12 +35,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import may_underflow
-from kernpool.core import Problem
+from kernpool.core import Keys, Problem
 from kernpool.execution.error_messages import abbreviate, explain_calls
-from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, frame_of, lines_of, printed_table
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
-from kernpool.kernels import is_compiled
+from kernpool.kernels import get_kernel, is_compiled
 from kernpool.smoother import EvaluationPoints, Fitted, LinearWeights, Smoother, WeightTables, value_shares
 from kernpool.smoother.bias_correction import inverse_designs
 
@@ -40,6 +50,10 @@ Integers = NDArray[np.int64]
 FEW_ROWS = 10.0  # effective rows below which a printed explanation has a warning
 LEAST_LEFT = 1e-3  # 1 - leverage, below which the formula of deletion loses more than three digits
 QUERIES_SHOWN = 3
+
+
+def _numbers(values: Array) -> str:
+    return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
 
 
 @explain_calls
@@ -156,12 +170,12 @@ class Explanation(PrintedResult):
 
     def __str__(self) -> str:
         shown = range(min(len(self), QUERIES_SHOWN))
-        lines = lines_of({"average": self._numbers(self.average)}, 14)
+        lines = lines_of({"average": self._text(self.average)}, 14)
         for i in shown:
             lines += ["", f"query {i}", *(f"  {line}".rstrip() for line in self._lines(i))]
         return "\n".join([*lines, *["", f"and {len(self) - len(shown)} more queries"] * (len(self) > len(shown))])
 
-    def _numbers(self, values: Array) -> str:
+    def _text(self, values: Array) -> str:
         """Return numbers of one query or row as text; of a classifier with the class of each."""
         if self.classes is None:
             return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
@@ -171,23 +185,161 @@ class Explanation(PrintedResult):
         """Return the printed explanation of a query; contributions to its most probable class, of a classifier."""
         effective, prediction = self.effective_rows[i], self.prediction[i]
         few = ", few: not reliable" if effective < FEW_ROWS else ""
-        lines = lines_of({"prediction": self._numbers(prediction), "effective rows": f"{effective:.3g}{few}"}, 14)
+        lines = lines_of({"prediction": self._text(prediction), "effective rows": f"{effective:.3g}{few}"}, 14)
         chosen: Any = ... if self.classes is None else slice(c := int(np.argmax(prediction)), c + 1)
         if self.classes is not None:
             lines += lines_of({"explained": f"probability of {self.classes[chosen][0]}"}, 14)
         names, rows = ["row", "weight", "output", "contribution", "influence"], []
         for place in np.flatnonzero(self.row[i] >= 0):
             output = self.output[i, place]
-            cell = f"{self.classes[output.argmax()]}" if self.classes is not None else self._plain(output)
-            further = (self._plain(of[i, place][chosen]) for of in (self.contribution, self.influence))
+            cell = f"{self.classes[output.argmax()]}" if self.classes is not None else _numbers(output)
+            further = (_numbers(of[i, place][chosen]) for of in (self.contribution, self.influence))
             rows.append([f"{self.label[i, place]}", f"{self.weight[i, place]:.4g}", cell, *further])
-        others = self._plain(self.other_contribution[i][chosen])
+        others = _numbers(self.other_contribution[i][chosen])
         rows.append(["others", f"{self.other_weight[i]:.4g}", "", others, ""])
         return [*lines, "", *(line.removeprefix("  ") for line in columns_of_text(names, rows))] if rows[1:] else lines
 
-    @staticmethod
-    def _plain(values: Array) -> str:
-        return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
+
+@explain_calls
+@dataclass(frozen=True, eq=False)
+class AdditiveTerms(PrintedResult):
+    r"""Predictions of local planes as the mean of the rows around each query plus a term of each numeric column.
+
+    Made by ``model.get_prediction(X).additive_terms()``.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of the d numeric columns.
+    prediction, local_mean : ndarray of shape (m,) or (m, c)
+        Predictions, and means of the outputs around the queries by pooling weights. The difference is the sum of the
+        terms. Categories act by the weights alone, so by the mean.
+    value, center : ndarray of shape (m, d)
+        The query, and the mean of the rows around it by pooling weights; NaN for columns compared by rank.
+    slope, term : ndarray of shape (m, d) or (m, d, c)
+        Slopes of the planes per unit of the column, and terms: slope times (value - center).
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [1.0, 2.0, 5.0, 6.0]
+    >>> model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(X, y)  # a least-squares plane
+    >>> print(model.get_prediction([[3.0, 1.0]]).additive_terms())
+    query 0
+      prediction  7
+      local mean  3.5
+    <BLANKLINE>
+      column  value  mean of rows  slope  term
+      0       3      1.5           2      3
+      1       1      0.5           1      0.5
+    """
+
+    columns: tuple[str, ...]
+    prediction: Array
+    local_mean: Array
+    value: Array
+    center: Array
+    slope: Array
+    term: Array
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line per query and column.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        m, d = self.value.shape
+        numbers = {"value": self.value, "center": self.center, "slope": self.slope, "term": self.term}
+        frame = {"query": np.repeat(np.arange(m), d), "column": np.tile(np.array(self.columns, dtype=object), m)}
+        frame |= {name: of.reshape(m * d, *of.shape[2:]) for name, of in numbers.items()}
+        parts = {"local_mean": self.local_mean, "prediction": self.prediction}
+        return frame_of(frame | {name: np.repeat(of, d, axis=0) for name, of in parts.items()})
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for i in range(min(len(self), QUERIES_SHOWN)):
+            facts = {"prediction": _numbers(self.prediction[i]), "local mean": _numbers(self.local_mean[i])}
+            parts = (self.value, self.center, self.slope, self.term)
+            rows = [[name, *(_numbers(of[i, a]) for of in parts)] for a, name in enumerate(self.columns)]
+            table = columns_of_text(["column", "value", "mean of rows", "slope", "term"], rows)
+            lines += [*[""] * (i > 0), f"query {i}", *(f"  {line}" for line in lines_of(facts)), "", *table]
+        more = len(self) - QUERIES_SHOWN
+        return "\n".join([*lines, *["", f"and {more} more queries"] * (more > 0)])
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals(PrintedResult):
+    """Nearest training rows with another answer, and how they differ from the queries.
+
+    Made by ``model.get_prediction(X).counterfactuals(...)``.
+
+    Parameters
+    ----------
+    answer : ndarray of shape (m,)
+        Prediction of each query; of a classifier the predicted class.
+    row : ndarray of int64, shape (m,)
+        Nearest training row with another answer, numbered as in the fit; -1 if there is none with a positive kernel
+        weight, as where categories share nothing.
+    output : ndarray of shape (m,)
+        Output or class of this row; NaN or None if there is none.
+    distance : ndarray of shape (m,)
+        Distance in bandwidths; infinite if there is no such row. Beyond 2 or 3 the row hardly counts as near.
+    changes : tuple of m str
+        The columns in which the row differs, from the value of the query to that of the row.
+    names : ndarray of shape (n,) or None
+        Names of the rows, if they were given.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "high"]
+    >>> model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y)
+    >>> print(model.get_prediction([[1.5], [4.5]]).counterfactuals())
+    queries   2
+    <BLANKLINE>
+      query  answer  row  output  distance  changes
+      0      low     3    high    3.5       0: 1.5 -> 5
+      1      high    2    low     2.5       0: 4.5 -> 2
+    """
+
+    answer: NDArray[Any]
+    row: Integers
+    output: NDArray[Any]
+    distance: Array
+    changes: tuple[str, ...]
+    names: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def _names(self) -> NDArray[Any]:
+        return self.row if self.names is None else np.where(self.row >= 0, self.names.astype(object)[self.row], -1)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line per query.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {"answer": self.answer, "row": self._names(), "output": self.output, "distance": self.distance}
+        return frame_of(columns | {"changes": np.array(self.changes, dtype=object)})
+
+    def __str__(self) -> str:
+        rows, names = [], self._names()
+        for i in range(min(len(self), ROWS)):
+            answer, output = (
+                f"{x:.4g}" if isinstance(x, float | np.floating) else f"{x}" for x in (self.answer[i], self.output[i])
+            )
+            rows.append([f"{i}", answer, f"{names[i]}", output, f"{self.distance[i]:.3g}", self.changes[i]])
+        head = ["query", "answer", "row", "output", "distance", "changes"]
+        return printed_table({"queries": f"{len(self)}"}, head, rows, more=len(self) > len(rows))
 
 
 def as_count(name: str, count: Any) -> int:
@@ -371,3 +523,41 @@ def _fit_without(smoother: Smoother, problem: Problem, query: NDArray[np.intp], 
         fit = smoother.solve(part, smoother.sums(part))
         found[rows] = np.where(fit.occupied[:, None], fit.intercept, np.nan)
     return found
+
+
+def nearest_rows(smoother: Smoother, places: EvaluationPoints, allowed: NDArray[np.bool_]) -> tuple[Integers, Array]:
+    """Return the nearest of some rows of a smoother at each query, and its distance in bandwidths.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Its rows in memory.
+    places : EvaluationPoints
+        The queries.
+    allowed : ndarray of bool, shape (n,)
+        Which rows; those of weight zero are left out. Of equally near rows the first is taken.
+
+    Returns
+    -------
+    row : ndarray of int64, shape (m,)
+        -1 if there is none, or none whose categories have a weight.
+    distance : ndarray of shape (m,)
+        Infinite then.
+    """
+    (kept,) = np.nonzero(allowed & (smoother.weight > 0))
+    m = len(places.query)
+    if not kept.size:
+        return np.full(m, -1, dtype=np.int64), np.full(m, np.inf)
+    recipe = replace(smoother.recipe, kernel=get_kernel("gaussian"), composition="radial", degree=0, algorithm="auto")
+    key = smoother.keys.rows.array[kept]
+    code = None if smoother.key_code is None else smoother.key_code[kept]
+    metric = replace(smoother, keys=Keys.read(key, np.zeros(len(key))), recipe=recipe, key_code=code)
+    fitted = metric.fit(places)
+    found = largest_weights(metric, fitted, places, 1)[0][:, 0]
+    squared = np.sum(((key[found] - places.query) / fitted.problem.similarity.bandwidth) ** 2, axis=1)
+    factors = fitted.problem.factors
+    if factors is not None:
+        columns = zip(factors.log_tables, factors.query_code.T, factors.key_code[found].T, strict=True)
+        for table, query, other in columns:
+            squared += 2.0 * (table[query].max(axis=1) - table[query, other])
+    return np.where(found >= 0, kept[found], -1), np.where(found >= 0, np.sqrt(squared), np.inf)
