@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ClassSetDisplay,
         CoverageDisplay,
         CurveComparisonDisplay,
+        ExplanationDisplay,
         KernelCurveDisplay,
         KernelDisplay,
         PartialDisplay,
@@ -84,6 +85,7 @@ __all__ = [
     "DensityRatio",
     "EmptyWindowWarning",
     "Explanation",
+    "ExplanationDisplay",
     "Explorer",
     "ExtrapolationWarning",
     "InferenceWarning",
@@ -218,6 +220,7 @@ _LAZY = {
     "Counterfactuals": "kernpool.inference",
     "RowDiagnostics": "kernpool.inference",
     "row_diagnostics": "kernpool.estimators",
+    "ExplanationDisplay": "kernpool.displays",
 }
 
 
