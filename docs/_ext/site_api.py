@@ -25,13 +25,14 @@ GROUPS = {
     "LearnedPoolingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
     "slope_map SlopeMap InferenceWarning",
+    "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
     "PredictionSet distribution_bandwidth density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
     "BandwidthPathDisplay TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
-    "CoverageDisplay ClassSetDisplay",
+    "CoverageDisplay ClassSetDisplay ExplanationDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
     "SuspectColumnWarning RepeatedRowsWarning ExtrapolationWarning",

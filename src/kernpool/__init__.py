@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ClassSetDisplay,
         CoverageDisplay,
         CurveComparisonDisplay,
+        ExplanationDisplay,
         KernelCurveDisplay,
         KernelDisplay,
         PartialDisplay,
@@ -43,17 +44,22 @@ if TYPE_CHECKING:
         NadarayaWatsonRegressor,
         Prediction,
         distribution_bandwidth,
+        row_diagnostics,
         slope_map,
     )
     from kernpool.estimators.persistence import load_model, save_model
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
+        AdditiveTerms,
         ClassSummary,
+        Counterfactuals,
+        Explanation,
         ExtrapolationWarning,
         InferenceWarning,
         Interval,
         ProbabilityInterval,
         Residuals,
+        RowDiagnostics,
         SlopeMap,
         Summary,
         TestResult,
@@ -66,16 +72,20 @@ if TYPE_CHECKING:
     from kernpool.pooling.pool import pool
 
 __all__ = [
+    "AdditiveTerms",
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassPrediction",
     "ClassSetDisplay",
     "ClassSummary",
     "ConditionalDistribution",
+    "Counterfactuals",
     "CoverageDisplay",
     "CurveComparisonDisplay",
     "DensityRatio",
     "EmptyWindowWarning",
+    "Explanation",
+    "ExplanationDisplay",
     "Explorer",
     "ExtrapolationWarning",
     "InferenceWarning",
@@ -102,6 +112,7 @@ __all__ = [
     "RepeatedRowsWarning",
     "ResidualDisplay",
     "Residuals",
+    "RowDiagnostics",
     "RunningPool",
     "SiZerDisplay",
     "SlopeMap",
@@ -130,6 +141,7 @@ __all__ = [
     "pool_state",
     "pooling_weights",
     "register_kernel",
+    "row_diagnostics",
     "save_model",
     "slope_map",
     "specification_test",
@@ -203,6 +215,12 @@ _LAZY = {
     "save_model": "kernpool.estimators.persistence",
     "slope_map": "kernpool.estimators",
     "specification_test": "kernpool.inference",
+    "Explanation": "kernpool.inference",
+    "AdditiveTerms": "kernpool.inference",
+    "Counterfactuals": "kernpool.inference",
+    "RowDiagnostics": "kernpool.inference",
+    "row_diagnostics": "kernpool.estimators",
+    "ExplanationDisplay": "kernpool.displays",
 }
 
 

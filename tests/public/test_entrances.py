@@ -83,6 +83,7 @@ LEFT_OUT = {
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
     r"\w*Interval|\w*Prediction|PredictionSet|Residuals|SlopeMap|\w*Summary|TestResult|DensityRatio": "results",
+    r"Explanation|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|save_model": "arguments are names",

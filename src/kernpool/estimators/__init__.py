@@ -18,6 +18,7 @@ from kernpool.estimators.methods.classification import ClassPrediction
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
 from kernpool.estimators.methods.distribution import distribution_bandwidth
 from kernpool.estimators.methods.inference import Prediction, slope_map
+from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Prediction",
     "distribution_bandwidth",
+    "row_diagnostics",
     "slope_map",
 ]

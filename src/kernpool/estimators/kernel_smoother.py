@@ -21,7 +21,7 @@ from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted_model import RankNotes, left_out_problem, new_scale, recipe_of, refuse_unable
-from kernpool.estimators.methods.inference import PredictionBase, prediction_at
+from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import record_of, restored

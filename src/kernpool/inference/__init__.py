@@ -1,19 +1,21 @@
 """Statistical inference for kernel fits: standard errors, intervals and bands, tests, bootstrap, summaries.
 
-Read `model_summary.py` first: effective parameters, R2 and residual diagnostics of a fit. Then the folders: `variance`
-has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands, `resampling`
-random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled sums over clusters.
+Read `model_summary.py` first: effective parameters, R2, residuals and roles of training rows. Then the folders:
+`variance` has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands,
+`resampling` random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled loops.
 `class_probabilities.py` has standard errors and intervals of a classifier, `sizer.py` the SiZer map of significant
-slopes. Variances are sums over squared linear weights; the subpackage `smoother` computes them.
+slopes, `explanation.py` the training rows and columns behind predictions. Variances are sums over squared linear
+weights; the subpackage `smoother` computes them.
 """
 
 from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
 from kernpool.inference.confidence.intervals import Interval, as_level, interval
+from kernpool.inference.explanation import AdditiveTerms, Counterfactuals, Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
 from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
 from kernpool.inference.hypothesis_tests.specification import specification_test
-from kernpool.inference.model_summary import ClassSummary, Residuals, Summary, summarise
+from kernpool.inference.model_summary import ClassSummary, Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.inference.sizer import SlopeMap
@@ -22,14 +24,18 @@ from kernpool.inference.variance.residuals import Training, fit_training, local_
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
 
 __all__ = [
+    "AdditiveTerms",
     "ClassSummary",
     "Clusters",
+    "Counterfactuals",
+    "Explanation",
     "ExtrapolationWarning",
     "InferenceWarning",
     "Interval",
     "Probabilities",
     "ProbabilityInterval",
     "Residuals",
+    "RowDiagnostics",
     "SlopeMap",
     "Summary",
     "TestResult",

@@ -1,4 +1,4 @@
-"""Model summary (effective parameters, residual sd, R2, AICc, GCV) and residual diagnostics by row.
+"""Model summary (effective parameters, residual sd, R2, AICc, GCV), residuals, and roles of training rows.
 
 ================================ ====================================================================================
 effective parameters             tr H and tr H'H, of the hat matrix H
@@ -11,6 +11,14 @@ AICc, GCV                        as in `kernpool.bandwidth.criteria`
 ================================ ====================================================================================
 
 The residual standard error that np prints divides by the number of rows, and is smaller.
+
+The attention that a unit of row j receives from all other rows, with frequencies w, kernel weights K and the
+leave-one-out sums of weights D_i::
+
+    A_j = sum_{i != j} w_i K_ij / D_i
+
+is a kernel sum again: with rows as queries, and w_i / D_i as weights of the keys. So it costs one more pass, and no
+table of pairs. Where D_i underflows, because row i is far from all others, its weights are computed one by one.
 """
 
 from __future__ import annotations
@@ -28,10 +36,12 @@ from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
 from kernpool.kernels import square
-from kernpool.smoother import Smoother, value_shares
+from kernpool.pooling.weights import weight_rows
+from kernpool.smoother import Smoother, log_mass, value_shares
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 FEW = 10.0  # effective rows
 MOST_CLASSES = 10  # printed
@@ -467,3 +477,159 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
         training.weight.copy(),
         None if clusters is None else clusters.code.copy(),
     )
+
+
+FAR = 300.0  # log of a sum of weights, below that of a row at distance zero, beyond which weights are kept apart
+ISOLATED = 0.1  # attention, of that of an average row, below which a row is hardly used
+
+
+def attention_received(smoother: Smoother, code: Integers | None = None) -> Array:
+    """Return the attention that one unit of each row receives in leave-one-out predictions of the other rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Its rows in memory; only kernel weights matter, not the degree.
+    code : ndarray of int64, shape (n,), optional
+        Clusters: then of predictions of the rows of all other clusters.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        One is that of an average row. Two passes over pairs of rows.
+    """
+    smoother = smoother.of_degree(0).with_values(np.zeros((len(smoother.weight), 1)))
+    problem, weight = smoother.left_out_problem(code), smoother.weight
+    mass = log_mass(smoother.sums(problem))
+    peak = problem.similarity.log_peak
+    near = (weight > 0) & (mass > peak - FAR)
+    attention = np.zeros(len(weight))
+    if near.any():
+        unit = float(mass[near].min())
+        share = np.where(near, weight * np.exp(unit - np.where(near, mass, unit)), 0.0)
+        largest = float(share.max())  # so that the largest weight is one unit, and a row is left out as a whole
+        received = replace(problem, key_weight=share / largest, weight_unit=1.0, prepared=None)
+        state = smoother.sums(received)
+        attention += np.where(state.denominator > 0, largest * np.exp(log_mass(state) - unit), 0.0)
+    (far,) = np.nonzero((weight > 0) & ~near & (mass > -np.inf))
+    for rows, alpha in weight_rows(problem.block(far)) if far.size else ():
+        alpha[np.arange(len(alpha)), far[rows]] = 0.0
+        attention += weight[far[rows]] @ np.divide(alpha, weight, where=weight > 0, out=np.zeros_like(alpha))
+    return np.where(weight > 0, attention, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RowDiagnostics(PrintedResult):
+    """Roles of training rows in a fit: attention received, and leave-one-out residuals in units of the noise.
+
+    Made by `row_diagnostics`.
+
+    Parameters
+    ----------
+    attention : ndarray of shape (n,)
+        Attention that one unit of each row receives from the other rows, in units of an average row: the pooling
+        weight in leave-one-out predictions of the others, summed over these.
+    residual : ndarray of shape (n,) or (n, c)
+        Output minus leave-one-out prediction; of a classifier one minus the leave-one-out probability of the row's own
+        class.
+    standardized : ndarray of the same shape
+        Residual over the local standard deviation of an observation; of a classifier :math:`((1 - p)/p)^{1/2}`, the
+        Pearson residual of the own class.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    label : ndarray of shape (n,) or None
+        Class of each row, of a classifier.
+    names : ndarray of shape (n,) or None
+        Names of the rows, if they were given.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor, row_diagnostics
+    >>> x, y = [[0.0], [1.0], [1.2], [1.5], [2.0], [9.0]], [0.0, 1.0, 6.0, 1.3, 2.2, 3.0]
+    >>> found = row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.5).fit(x, y))
+    >>> found.prototypes(2), found.outliers(1), found.isolated()
+    (array([1, 4]), array([2]), array([5]))
+    """
+
+    attention: Array
+    residual: Array
+    standardized: Array
+    weight: Array
+    label: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
+
+    def prototypes(self, k: int = 5, *, label: Any = None) -> Integers:
+        """Return the k rows that receive most attention, the first of them the most.
+
+        Parameters
+        ----------
+        k : int, default=5
+            How many.
+        label : optional
+            Of a classifier: only rows of this class.
+
+        Returns
+        -------
+        ndarray of int64
+            Numbers of rows, fewer if there are fewer.
+
+        Raises
+        ------
+        ValueError
+            If no row has this label.
+        """
+        allowed = self.weight > 0
+        if label is not None:
+            if self.label is None or not np.any(self.label == label):
+                raise ValueError(f"label must be a class of the training rows of a classifier, got {label!r}")
+            allowed = allowed & (self.label == label)
+        return self._first(-self.attention, allowed, k)
+
+    def outliers(self, k: int = 5) -> Integers:
+        """Return the k rows of largest absolute standardized residual, of any output; the first is the farthest off."""
+        size = np.abs(self.standardized).reshape(len(self.weight), -1).max(axis=1)
+        return self._first(-size, (self.weight > 0) & np.isfinite(size), k)
+
+    def isolated(self, below: float = ISOLATED) -> Integers:
+        """Return the rows that receive less attention than `below`, of an average row; the first receives the least."""
+        return self._first(self.attention, (self.weight > 0) & (self.attention < below), len(self.weight))
+
+    @staticmethod
+    def _first(order: Array, allowed: NDArray[np.bool_], k: int) -> Integers:
+        (rows,) = np.nonzero(allowed)
+        return rows[np.argsort(order[rows], kind="stable")[:k]].astype(np.int64)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line per training row.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        frame: dict[str, NDArray[Any]] = {} if self.names is None else {"row": self.names}
+        frame |= {} if self.label is None else {"class": self.label}
+        numbers = {"attention": self.attention, "residual": self.residual, "standardized": self.standardized}
+        return frame_of(frame | numbers | {"weight": self.weight})
+
+    def __str__(self) -> str:
+        names = ["row", *["class"] * (self.label is not None), "attention", "residual", "standardized"]
+        isolated = self.isolated()
+        tables = {
+            "prototypes": ("rows of most attention; that of an average row is 1", self.prototypes(ROWS)),
+            "outliers": ("rows of largest standardized residual", self.outliers(ROWS)),
+            "isolated": (f"{len(isolated)} rows of attention below {ISOLATED:g}", isolated[:ROWS]),
+        }
+        return "\n\n".join(
+            printed_table({title: what}, names, [self._cells(int(row)) for row in rows])
+            for title, (what, rows) in tables.items()
+        )
+
+    def _cells(self, row: int) -> list[str]:
+        name = f"{row if self.names is None else self.names[row]}"
+        label = [] if self.label is None else [f"{self.label[row]}"]
+        numbers = (
+            ", ".join(f"{number:.3g}" for number in np.atleast_1d(of[row]))
+            for of in (self.attention, self.residual, self.standardized)
+        )
+        return [name, *label, *numbers]

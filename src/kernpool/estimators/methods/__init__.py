@@ -1,8 +1,8 @@
 """Answers of fitted estimators: predictions as objects, inference, intervals, distributions, bootstrap, class sets.
 
-Read `inference.py` first: the predictions that a model gives as objects, standard errors, intervals and diagnostics of
-regressors. Most other classes are mixins of a public estimator. `distribution.py` has conditional quantiles and
-distribution functions, `prediction_intervals.py` prediction intervals, calibrated by the rows that `calibration.py`
-reads, `bootstrap.py` resampling and significance tests, and `classification.py` probabilities and prediction sets of
-classifiers.
+Read `prediction.py` first, the predictions that a model gives as objects and their explanations; then `inference.py`:
+standard errors, intervals and diagnostics of regressors. Most other classes are mixins of a public estimator.
+`distribution.py` has conditional quantiles and distribution functions, `prediction_intervals.py` prediction intervals,
+calibrated by the rows that `calibration.py` reads, `bootstrap.py` resampling and significance tests, and
+`classification.py` probabilities and prediction sets of classifiers.
 """

@@ -19,7 +19,7 @@ from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets import SET_METHODS, ClassRows, PredictionSet, SetSetting, find_sets
 from kernpool.estimators.fitted_model import need_rows, places_of, printed_columns, smoother_of, training_fit_key
 from kernpool.estimators.methods.calibration import check_rows, origin_of
-from kernpool.estimators.methods.inference import PredictionBase, computed_once, prediction_at
+from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, class_prior, mixed
@@ -32,6 +32,7 @@ from kernpool.inference.class_probabilities import (
     standard_errors,
     wilson_interval,
 )
+from kernpool.inference.explanation import Counterfactuals
 from kernpool.kernels import get_kernel
 from kernpool.smoother.linear_smoother import EvaluationPoints
 
@@ -125,6 +126,53 @@ class ClassPrediction(PredictionBase):
         center, rows = self._frequencies
         lower, upper = wilson_interval(center, rows[:, None], level)
         return ProbabilityInterval(center, lower, upper, rows, self.model.classes_.copy(), level)
+
+    def counterfactuals(self, label: Any = None, *, labels: ArrayLike | None = None) -> Counterfactuals:
+        """Find the nearest training row of another class than the predicted one, for each query.
+
+        Parameters
+        ----------
+        label : optional
+            The class of the row; by default any other than the predicted class.
+        labels : array_like of shape (n,), optional
+            Names of the training rows, as for `explain`.
+
+        Returns
+        -------
+        Counterfactuals
+            With `row`, `distance` in bandwidths and `changes`.
+
+        Raises
+        ------
+        ValueError
+            If `label` is no class of the fit, or there is not one of `labels` per training row.
+        TypeError
+            If the model was fitted to chunks.
+
+        Notes
+        -----
+        The class is the one that was observed in the row, which may be an exception among its neighbours.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonClassifier
+        >>> X, y = [[0.0], [1.0], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "high"]
+        >>> prediction = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).get_prediction([[1.5]])
+        >>> prediction.counterfactuals().changes
+        ('0: 1.5 -> 5',)
+        """
+        need_rows(self.model, "counterfactuals need")
+        classes = self.model.classes_
+        own = np.asarray(self.model.value_).argmax(axis=1)
+        predicted = self.probability.argmax(axis=1)
+        if label is None:
+            return self._counterfactuals(classes[predicted], classes[own], predicted, lambda c: own != c, labels)
+        (found,) = np.nonzero(classes == label)
+        if not found.size:
+            raise ValueError(f"label must be one of the classes {abbreviate(list(classes))}, got {abbreviate(label)}")
+        return self._counterfactuals(
+            classes[predicted], classes[own], np.full(len(self), found[0]), lambda c: own == c, labels
+        )
 
 
 class ClassProbabilities(FittedClassifier):

@@ -1,214 +1,61 @@
 """Inference for fitted regressors: predictions as objects, confidence intervals, summary, residuals, slope maps.
 
-A `Prediction` has mean, standard errors, intervals, slopes and weights at given rows, each computed once; the sums of
-one pass over the training rows serve several of them. `PredictionBase`, which classifiers share, has the sums and the
-weights. `Inference` has the methods of regressors. The numbers are those of `kernpool.inference` and
-`kernpool.pooling`.
+A `Prediction` has mean, standard errors, intervals and slopes at given rows, in addition to the sums, weights and
+explanations of `PredictionBase`. `Inference` has the methods of regressors. The numbers are those of
+`kernpool.inference` and `kernpool.pooling`.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, Self, TypeVar, overload
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import RULES
-from kernpool.core import MOST_COLUMNS, LocalFit, Prepared, Problem, fill_empty
+from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
 from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
+    has_one_output,
     inference_smoother,
     need_rows,
-    pairs_of,
     per_unit,
-    pooled_from,
     printed_columns,
     rank_reporter,
     read_query,
-    recipe_of,
     scale_of,
     shaped,
     smoother_of,
-    sums_at,
     training_of,
     training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
+from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, source_of
-from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.training_rows import snapshot, unshared
+from kernpool.estimators.training_rows import snapshot
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import Clusters, Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
+from kernpool.inference.explanation import AdditiveTerms, Counterfactuals
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.sizer import SlopeMap, sizer_map
 from kernpool.inference.variance import standard_errors
 from kernpool.kernels import get_kernel
-from kernpool.pooling import Recipe, Sums, choose, weight_tables
+from kernpool.pooling import choose
 from kernpool.smoother import Estimate, EvaluationPoints, MeanSlopes, Smoother, estimates, mean_slopes
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-Found = TypeVar("Found")
-Kind = TypeVar("Kind", bound="PredictionBase")
 
 QUANTITIES = ("fit", "derivative")
-
-
-class computed_once(cached_property[Found]):
-    """Property that is computed once; its array is read-only, because all who ask share it.
-
-    Two threads may compute it at the same time, and get equal arrays. `functools.cached_property` itself would be the
-    place in the code that warnings name, and does not let small weights underflow, as `NamedCalls` does.
-    """
-
-    @overload
-    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
-
-    @overload
-    def __get__(self, instance: object, owner: type[Any] | None = None) -> Found: ...
-
-    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Found:
-        """Compute the value, and store it in the instance, where it is found the next time."""
-        if instance is None:
-            return self
-        with np.errstate(under="ignore"):
-            found = self.func(instance)
-        if isinstance(found, np.ndarray):
-            found.flags.writeable = False
-        vars(instance)[self.attrname or ""] = found
-        return found
-
-
-def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options: Any) -> Kind:
-    """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
-    check_is_fitted(model)
-    taken = snapshot(model)
-    query, code = read_query(taken, X)
-    return kind(taken, unshared(query), None if code is None else unshared(code), **options)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PredictionBase(NamedCalls):
-    """Base class of predictions at given rows: kernel sums over the training rows, and their weights.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted, as it was when the prediction was made.
-    query : ndarray of shape (m, d)
-        Numeric columns of the rows.
-    code : ndarray of int64, shape (m, k), or None
-        Category codes of the rows, if the model has an encoding.
-    """
-
-    model: FittedModel
-    query: Array
-    code: Codes | None
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def __getstate__(self) -> dict[str, Any]:  # without sums, which hold callbacks, and are summed again when needed
-        names = {each.name for each in fields(self)}
-        return {name: value for name, value in vars(self).items() if name in names or not name.startswith("_")}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__} at {len(self)} rows"
-
-    @computed_once
-    def _recipe(self) -> Recipe:
-        return recipe_of(self.model)
-
-    @computed_once
-    def _sums(self) -> Sums:
-        return sums_at(self.model, self._recipe, self.query, self.code)
-
-    @computed_once
-    def _problem(self) -> Problem:
-        scaled = scale_of(self.model).apply(self.query)
-        return pairs_of(self.model, self.code).problem(self._recipe, scaled)
-
-    @computed_once
-    def _places(self) -> EvaluationPoints:
-        return EvaluationPoints(np.asarray(scale_of(self.model).apply(self.query), dtype=np.float64), self.code)
-
-    @computed_once
-    def _planes(self) -> LocalFit:
-        """The local planes; constant where the sums lose the precision that a plane needs."""
-        return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
-
-    def _pooled(self) -> NDArray[Any]:
-        return pooled_from(self.model, self._recipe, self.query, self._sums, self.model._report_rank)
-
-    @computed_once
-    def has_support(self) -> NDArray[np.bool_]:
-        """Whether any training row is within the kernel's support, of shape (m,).
-
-        False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
-        support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
-        """
-        return np.asarray(self._sums.state.denominator > 0)
-
-    @computed_once
-    def effective_sample_size(self) -> Array:
-        r"""Effective number of training rows averaged by each prediction (Kish), of shape (m,).
-
-        .. math:: n_{\text{eff}}(q) = \Big(\sum_j w_j K_j\Big)^2 \Big/ \sum_j w_j K_j^2
-
-        Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
-        outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
-        """
-        return inference_smoother(self.model).effective_rows(self._places)
-
-    def weights(self, *, max_bytes: int = 1 << 30) -> Array:
-        r"""Compute the weight of every training output in each prediction: the equivalent kernel.
-
-        .. math:: \omega_{ij} = \alpha_{ij} \qquad \text{or, of planes,} \qquad
-                  \alpha_{ij}\, (b_i + \tau_i \cdot (x_j - x_i)/h)
-
-        Parameters
-        ----------
-        max_bytes : int, default=2**30
-            The largest result allowed, since it has one entry per row and training row; it is not kept.
-
-        Returns
-        -------
-        ndarray of shape (m, n)
-            Rows sum to one, and their product with the training outputs is the prediction; for a classifier, before the
-            priors are mixed in. Those of local planes may be negative: a plane extrapolates from one side to the other.
-
-        Raises
-        ------
-        ValueError
-            If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
-        TypeError
-            If the model was fitted to chunks.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If there is no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
-        """
-        need_rows(self.model, "weights need")
-        problem = self._problem
-        share: Array = weight_tables(lambda _: problem, empty=self._recipe.empty, max_bytes=max_bytes, warn=True)[0]
-        if not problem.degree:
-            return share
-        fit = self._planes
-        tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
-        for a in range(problem.key.shape[1]):
-            tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
-        return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -379,6 +226,119 @@ class Prediction(PrintedResult, PredictionBase):
             slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), slopes[0].size))
         )
         return flat.reshape(slopes.shape)
+
+    def additive_terms(self) -> AdditiveTerms:
+        r"""Split each prediction of a local plane into the mean of the rows around it and a term of each column.
+
+        .. math:: \hat y(x) = \bar y(x) + \sum_a \hat\beta_a(x)\, (x_a - \bar x_a(x))
+
+        where means are by the pooling weights of the query.
+
+        Returns
+        -------
+        AdditiveTerms
+            With `local_mean`, `value`, `center`, `slope` and `term`; numbers are NaN where the window is empty.
+
+        Raises
+        ------
+        TypeError
+            If the model is a weighted mean, which has no slopes.
+
+        Notes
+        -----
+        Exact, but for the rounding of sums. With ``extrapolate="clip"`` it is the prediction before it is clipped. The
+        terms are about the neighbourhood of the query: they say how it differs from the rows around it, not from the
+        mean of all rows. Nothing is summed that the mean has not summed, so models of chunks have it, too.
+
+        Examples
+        --------
+        >>> from kernpool import LocalLinearRegressor
+        >>> model = LocalLinearRegressor(bandwidth=1.0, ridge=0.0).fit([[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0])
+        >>> found = model.get_prediction([[0.0]]).additive_terms()
+        >>> found.local_mean.round(3), found.term.round(3)
+        (array([1.007]), array([[-1.007]]))
+        """
+        if not self._recipe.degree:
+            raise TypeError(
+                f"a {type(self.model).__name__} predicts weighted means, which have no terms of columns; use "
+                "LocalLinearRegressor, or explain() for the rows behind a prediction"
+            )
+        fit, sums, bandwidth = self._planes, self._sums, self._recipe.bandwidth
+        known, mean = fit.occupied[:, None], sums.state.finalize(empty="zero")
+        local = np.where(known, mean[:, sums.layout.value] + (0.0 if sums.center is None else sums.center), np.nan)
+        away = np.where(known, mean[:, sums.layout.first], np.nan)
+        scale = scale_of(self.model)
+        ranked = scale.ranked if any(scale.ranked) else (False,) * away.shape[1]
+        names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
+        term = -away[:, :, None] * fit.slope
+        predicted = np.where(known, fit.intercept, np.nan)
+        flat = has_one_output(self.model)
+        return AdditiveTerms(
+            names,
+            predicted[:, 0] if flat else predicted,
+            local[:, 0] if flat else local,
+            self.query,
+            np.where(ranked, np.nan, self.query + away * bandwidth),
+            self.slope,
+            term[:, :, 0] if flat else term,
+        )
+
+    def counterfactuals(
+        self,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        output: int = 0,
+        labels: ArrayLike | None = None,
+    ) -> Counterfactuals:
+        """Find the nearest training row with an output above or below a value, for each query.
+
+        Parameters
+        ----------
+        above, below : float, optional
+            The row has an output of at least `above`, or of at most `below`; of both, one is enough.
+        output : int, default=0
+            Which output, if there are several.
+        labels : array_like of shape (n,), optional
+            Names of the training rows, as for `explain`.
+
+        Returns
+        -------
+        Counterfactuals
+            With `row`, `distance` in bandwidths and `changes`.
+
+        Raises
+        ------
+        ValueError
+            If neither `above` nor `below` is given, `output` is out of range, or there is not one of `labels` per
+            training row.
+        TypeError
+            If the model was fitted to chunks.
+
+        Notes
+        -----
+        The output is the one that was observed in the row, its noise included.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> X, y = [[0.0, 2.0], [1.0, 2.0], [2.0, 2.0], [3.0, 2.5]], [0.0, 1.0, 2.0, 3.0]
+        >>> prediction = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).get_prediction([[0.5, 2.0]])
+        >>> prediction.counterfactuals(above=2.5).changes
+        ('0: 0.5 -> 3, 1: 2 -> 2.5',)
+        """
+        need_rows(self.model, "counterfactuals need")
+        if above is None and below is None:
+            raise ValueError("counterfactuals need above= or below=, the output that the nearest row should have")
+        value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
+        if not 0 <= output < value.shape[1]:
+            raise ValueError(f"output must lie in [0, {value.shape[1] - 1}], got {output}")
+        column = value[:, output]
+        is_other = np.zeros(len(column), dtype=bool)
+        is_other |= False if above is None else column >= above
+        is_other |= False if below is None else column <= below
+        answer = np.asarray(self.mean, dtype=np.float64).reshape(len(self), -1)[:, output]
+        return self._counterfactuals(answer, column, np.zeros(len(self)), lambda _: is_other, labels)
 
     def confidence_interval(
         self,

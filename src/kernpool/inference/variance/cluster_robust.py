@@ -220,7 +220,7 @@ def _sum_by_loops(
         read_only(residual.T),
         read_only(ends),
     )
-    query_level, level, factors = _levels(problem, [share.problem for share in shares], tables.kept)
+    query_level, level, factors = category_tables(problem, [share.problem for share in shares], tables.kept)
     kernel = read_only(np.stack([share.problem.similarity.bandwidth for share in shares])), *kernel_of(problem)[1:]
     log_mass, base = (np.stack([getattr(share, name) for share in shares]) for name in ("log_mass", "base"))
     tilt, coefficient = np.stack([share.tilt for share in shares]), np.array([factor for factor, _ in tables.terms])
@@ -237,7 +237,7 @@ def _sum_by_loops(
     run_blocks(work, cut(len(variance), at_once), resolve_n_jobs(n_jobs), None)
 
 
-def _levels(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
+def category_tables(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
     """Return category codes of queries and keys, and tables of categorical kernel values for each local fit.
 
     Tables have a last row for unseen categories.

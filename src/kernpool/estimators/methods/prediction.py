@@ -1,0 +1,385 @@
+"""Predictions at given rows as objects: kernel sums over the training rows, their weights, and explanations.
+
+`PredictionBase` is what predictions of regressors and classifiers share. Each property is computed once, and the sums
+of one pass over the training rows serve several of them. `row_diagnostics` finds the roles of training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.core import LocalFit, Problem
+from kernpool.data.dates import in_words
+from kernpool.estimators.fitted_model import (
+    has_one_output,
+    inference_smoother,
+    need_rows,
+    pairs_of,
+    pooled_from,
+    read_query,
+    recipe_of,
+    scale_of,
+    smoother_of,
+    sums_at,
+)
+from kernpool.estimators.model import FittedModel, names_of
+from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.training_rows import snapshot, unshared
+from kernpool.execution.error_messages import explain_calls
+from kernpool.execution.warnings import underflow_is_zero
+from kernpool.inference.explanation import Counterfactuals, Explanation, as_count, explain, nearest_rows, row_labels
+from kernpool.inference.model_summary import RowDiagnostics, attention_received
+from kernpool.pooling import Recipe, Sums, weight_tables
+from kernpool.smoother import EvaluationPoints, Fitted
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Found = TypeVar("Found")
+Kind = TypeVar("Kind", bound="PredictionBase")
+Other = Callable[[Any], NDArray[np.bool_]]
+
+
+class computed_once(cached_property[Found]):
+    """Property that is computed once; its array is read-only, because all who ask share it.
+
+    Two threads may compute it at the same time, and get equal arrays. `functools.cached_property` itself would be the
+    place in the code that warnings name, and does not let small weights underflow, as `NamedCalls` does.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Found: ...
+
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Found:
+        """Compute the value, and store it in the instance, where it is found the next time."""
+        if instance is None:
+            return self
+        with np.errstate(under="ignore"):
+            found = self.func(instance)
+        if isinstance(found, np.ndarray):
+            found.flags.writeable = False
+        vars(instance)[self.attrname or ""] = found
+        return found
+
+
+def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options: Any) -> Kind:
+    """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
+    check_is_fitted(model)
+    taken = snapshot(model)
+    query, code = read_query(taken, X)
+    return kind(taken, unshared(query), None if code is None else unshared(code), **options)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionBase(NamedCalls):
+    """Base class of predictions at given rows: kernel sums over the training rows, and their weights.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, as it was when the prediction was made.
+    query : ndarray of shape (m, d)
+        Numeric columns of the rows.
+    code : ndarray of int64, shape (m, k), or None
+        Category codes of the rows, if the model has an encoding.
+    """
+
+    model: FittedModel
+    query: Array
+    code: Codes | None
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __getstate__(self) -> dict[str, Any]:  # without sums, which hold callbacks, and are summed again when needed
+        names = {each.name for each in fields(self)}
+        return {name: value for name, value in vars(self).items() if name in names or not name.startswith("_")}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} at {len(self)} rows"
+
+    @computed_once
+    def _recipe(self) -> Recipe:
+        return recipe_of(self.model)
+
+    @computed_once
+    def _sums(self) -> Sums:
+        return sums_at(self.model, self._recipe, self.query, self.code)
+
+    @computed_once
+    def _problem(self) -> Problem:
+        scaled = scale_of(self.model).apply(self.query)
+        return pairs_of(self.model, self.code).problem(self._recipe, scaled)
+
+    @computed_once
+    def _places(self) -> EvaluationPoints:
+        return EvaluationPoints(np.asarray(scale_of(self.model).apply(self.query), dtype=np.float64), self.code)
+
+    @computed_once
+    def _planes(self) -> LocalFit:
+        """The local planes; constant where the sums lose the precision that a plane needs."""
+        return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
+
+    def _pooled(self) -> NDArray[Any]:
+        return pooled_from(self.model, self._recipe, self.query, self._sums, self.model._report_rank)
+
+    @computed_once
+    def has_support(self) -> NDArray[np.bool_]:
+        """Whether any training row is within the kernel's support, of shape (m,).
+
+        False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
+        support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
+        """
+        return np.asarray(self._sums.state.denominator > 0)
+
+    @computed_once
+    def effective_sample_size(self) -> Array:
+        r"""Effective number of training rows averaged by each prediction (Kish), of shape (m,).
+
+        .. math:: n_{\text{eff}}(q) = \Big(\sum_j w_j K_j\Big)^2 \Big/ \sum_j w_j K_j^2
+
+        Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
+        outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
+        """
+        return inference_smoother(self.model).effective_rows(self._places)
+
+    def weights(self, *, max_bytes: int = 1 << 30) -> Array:
+        r"""Compute the weight of every training output in each prediction: the equivalent kernel.
+
+        .. math:: \omega_{ij} = \alpha_{ij} \qquad \text{or, of planes,} \qquad
+                  \alpha_{ij}\, (b_i + \tau_i \cdot (x_j - x_i)/h)
+
+        Parameters
+        ----------
+        max_bytes : int, default=2**30
+            The largest result allowed, since it has one entry per row and training row; it is not kept.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            Rows sum to one, and their product with the training outputs is the prediction; for a classifier, before the
+            priors are mixed in. Those of local planes may be negative: a plane extrapolates from one side to the other.
+
+        Raises
+        ------
+        ValueError
+            If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
+        TypeError
+            If the model was fitted to chunks.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If there is no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
+        """
+        need_rows(self.model, "weights need")
+        problem = self._problem
+        share: Array = weight_tables(lambda _: problem, empty=self._recipe.empty, max_bytes=max_bytes, warn=True)[0]
+        if not problem.degree:
+            return share
+        fit = self._planes
+        tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
+        for a in range(problem.key.shape[1]):
+            tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
+        return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
+
+    @computed_once
+    def _fitted(self) -> Fitted:
+        """The local fits as those of a linear smoother; reports empty windows and planes that rows do not determine."""
+        fitted = smoother_of(self.model).fit(self._places)
+        fitted.smoother.recipe.report_empty(fitted.fit.occupied)
+        if fitted.problem.degree:
+            self.model._report_rank(fitted.fit.rank, fitted.fit.occupied, fitted.smoother.columns)
+        return fitted
+
+    def explain(self, k: int = 5, *, labels: ArrayLike | None = None) -> Explanation:
+        r"""Explain each prediction by the training rows of largest weight.
+
+        .. math:: \hat y(x) - \bar y = \sum_j l_j(x)\, (y_j - \bar y), \qquad
+                  \hat y_{-j}(x) - \hat y(x) = \frac{l_j(x)\, (p(x_j) - y_j)}{1 - h_j(x)}
+
+        The first sum has the contributions of the rows, with the linear weights of `weights`. The second is the
+        influence of row j: how the prediction changes if it is deleted, at the same bandwidth. Here p is the local
+        plane around x, and h the leverage of the row in it; of a weighted mean p is the prediction, and h the weight.
+
+        Parameters
+        ----------
+        k : int, default=5
+            How many rows to each prediction.
+        labels : array_like of shape (n,), optional
+            Names of the training rows, such as ``frame.index`` of the data frame of the fit; by default their numbers.
+
+        Returns
+        -------
+        Explanation
+            With `row`, `weight`, `output`, `contribution`, `influence` and `effective_rows`.
+
+        Raises
+        ------
+        ValueError
+            If `k` is no positive integer, or there is not one label per training row; or a window is empty, and
+            `empty` is ``"raise"``.
+        TypeError
+            If the model was fitted to chunks.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If there is no training row within the kernel's support: no row explains the prediction there, and the
+            numbers are NaN, whatever `empty` says.
+
+        Notes
+        -----
+        Of a classifier, what is explained are the pooled labels: probabilities before the priors are mixed in and
+        before `recalibrate`. With ``extrapolate="clip"`` it is the prediction before it is clipped. A row of weight 3
+        is deleted with all of its weight. Two passes over rows and queries, in O(n + m k) memory; no table of all
+        weights is made.
+
+        Examples
+        --------
+        >>> from kernpool import LocalLinearRegressor
+        >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 5.0, 3.0, 4.0]
+        >>> model = LocalLinearRegressor(bandwidth=0.7, ridge=0.5).fit(x, y)
+        >>> found = model.get_prediction([[1.2]]).explain(k=1)
+        >>> found.row.tolist(), found.influence.round(3)
+        ([[1]], array([[0.937]]))
+        >>> without = LocalLinearRegressor(bandwidth=0.7, ridge=0.5).fit(x[:1] + x[2:], y[:1] + y[2:])
+        >>> (without.predict([[1.2]]) - found.prediction).round(3)
+        array([0.937])
+        """
+        need_rows(self.model, "explanations need")
+        k, fitted = as_count("k", k), self._fitted
+        value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
+        names = None if labels is None else row_labels(labels, len(value))
+        found = explain(fitted.smoother, fitted, self._places, value, k, names)
+        found = replace(found, classes=vars(self.model).get("classes_"))
+        if not has_one_output(self.model):
+            return found
+        several = ("prediction", "average", "output", "contribution", "influence")
+        return replace(found, **{name: getattr(found, name)[..., 0] for name in several})
+
+    def _counterfactuals(
+        self,
+        answer: NDArray[Any],
+        output: NDArray[Any],
+        wanted: NDArray[Any],
+        is_other: Other,
+        labels: ArrayLike | None,
+    ) -> Counterfactuals:
+        """Return the nearest rows with another answer.
+
+        `is_other` says, given an entry of `wanted`, which training rows have another answer; `output` has the outputs
+        or classes of these rows.
+        """
+        need_rows(self.model, "counterfactuals need")
+        smoother = smoother_of(self.model)
+        names = None if labels is None else row_labels(labels, len(output))
+        row, distance = np.empty(len(self), dtype=np.int64), np.empty(len(self))
+        kinds, number = np.unique(wanted, return_inverse=True)
+        for i, kind in enumerate(kinds):
+            (queries,) = np.nonzero(number == i)
+            row[queries], distance[queries] = nearest_rows(smoother, self._places.rows(queries), is_other(kind))
+        found = output[row]
+        if np.any(row < 0):
+            found = found.astype(np.float64 if output.dtype.kind == "f" else object)
+            found[row < 0] = np.nan if output.dtype.kind == "f" else None
+        changes = tuple(self._changes(i, int(j)) if j >= 0 else "" for i, j in enumerate(row))
+        return Counterfactuals(answer, row, found, distance, changes, names)
+
+    def _changes(self, i: int, row: int) -> str:
+        """Return the columns in which a training row differs from query i, with both values, as text."""
+        model, changes = self.model, dict[int, tuple[str, str]]()
+        encoding, names = model.encoding_, names_of(model)
+        numeric = range(self.query.shape[1]) if encoding is None else encoding.numeric
+        binary = [] if encoding is None else [at for at in numeric if encoding.kinds[at] == "binary"]
+        for a, at in enumerate(numeric):
+            kind = "numeric" if encoding is None else encoding.kinds[at]
+            here, there = float(self.query[i, a]), float(model.key_[row, a])
+            if here != there and encoding is not None and kind == "binary":
+                levels = encoding.pairs[binary.index(at)]
+                changes[at] = f"{levels[int(here)]}", f"{levels[int(there)]}"
+            elif here != there:
+                changes[at] = in_words(here, kind), in_words(there, kind)
+        if encoding is not None and self.code is not None:
+            for a, at in enumerate(encoding.categorical):
+                here, there = int(self.code[i, a]), int(model.key_code_[row, a])
+                if here != there:
+                    changes[at] = (
+                        f"{encoding.levels[a][here]}" if here >= 0 else "unseen",
+                        f"{encoding.levels[a][there]}",
+                    )
+        return ", ".join(f"{at if names is None else names[at]}: {' -> '.join(changes[at])}" for at in sorted(changes))
+
+
+@underflow_is_zero
+@explain_calls
+def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagnostics:
+    r"""Find the roles of training rows: prototypes, which carry many predictions, outliers, and isolated rows.
+
+    Parameters
+    ----------
+    model : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
+        Fitted to arrays.
+    labels : array_like of shape (n,), optional
+        Names of the rows, such as the index of the data frame of the fit; by default their numbers.
+
+    Returns
+    -------
+    RowDiagnostics
+        With `attention`, `residual` and `standardized`, and `prototypes`, `outliers` and `isolated`.
+
+    Raises
+    ------
+    TypeError
+        If the model is no such estimator, or was fitted to chunks.
+    ValueError
+        If there is not one label per row; of a regressor if there are fewer than five rows, or the fit takes all
+        degrees of freedom.
+
+    Notes
+    -----
+    .. math:: A_j = \sum_{i \ne j} w_i\, \frac{K_{ij}}{\sum_{l \ne i} w_l K_{il}}
+
+    is the attention of one unit of row j: the sum of its pooling weights in the leave-one-out predictions of all other
+    rows, one on average. Of planes, too, it is that of pooling weights, which are not negative. After a fit with
+    `groups` predictions leave out whole clusters, and a row receives no attention from its own. Two passes over pairs
+    of rows beyond those of residuals, in O(n) memory.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonClassifier, row_diagnostics
+    >>> X, y = [[0.0], [1.0], [1.5], [1.7], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "low", "high", "high"]
+    >>> found = row_diagnostics(NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y), labels=list("abcdefg"))
+    >>> found.attention.round(2)
+    array([0.11, 1.45, 1.37, 1.28, 0.78, 1.  , 1.  ])
+    >>> found.names[found.outliers(1)]
+    array(['d'], dtype='<U1')
+    """
+    if not isinstance(model, FittedModel):
+        raise TypeError(
+            "model must be a NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier, got "
+            f"{type(model).__name__}"
+        )
+    check_is_fitted(model)
+    need_rows(model, "diagnostics of rows need")
+    model = snapshot(model)
+    smoother = smoother_of(model)
+    names = None if labels is None else row_labels(labels, len(smoother.weight))
+    attention = attention_received(smoother, model.key_group_)
+    if "classes_" not in vars(model):
+        found = model.residuals()
+        return RowDiagnostics(attention, found.residual, found.standardized, smoother.weight, None, names)
+    own = np.asarray(model.value_, dtype=np.float64).argmax(axis=1)
+    probability = model.leave_one_out().probability[np.arange(len(own)), own]
+    with np.errstate(divide="ignore"):
+        pearson = np.sqrt((1.0 - probability) / probability)
+    return RowDiagnostics(attention, 1.0 - probability, pearson, smoother.weight, model.classes_[own], names)

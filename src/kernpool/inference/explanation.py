@@ -1,0 +1,563 @@
+r"""Explanations of predictions: by training rows, by columns, and by the nearest row with another answer.
+
+**Rows.** A prediction is a weighted sum of outputs, :math:`\hat y(x) = \sum_j l_j(x)\, y_j` with weights that sum to
+one. So each row contributes :math:`l_j (y_j - \bar y)` to the difference of the prediction from the mean output.
+Without row j the prediction of a weighted mean changes by :math:`l_j (\hat y - y_j) / (1 - l_j)`. Of a plane it
+changes by
+
+.. math:: l_j\, \frac{p(x_j) - y_j}{1 - h_j}, \qquad
+          h_j = \alpha_j \big(1 + (t_j - \bar t)' (C + R)^{-1} (t_j - \bar t)\big)
+
+where p is the plane around x, h the leverage of the row in this plane, alpha the pooling weights, t the offsets in
+bandwidths, C their weighted covariance, and R the ridge: least squares without one row (Cook and Weisberg, "Residuals
+and influence in regression", 1982, section 2.2). Both are exact, because weights, bandwidths and ridge of the other
+rows stay as they are. Where the row carries nearly all of the weight, or rows do not determine the plane, the fit is
+computed anew without it.
+
+**Columns.** A local plane goes through the weighted mean of the rows, :math:`(\bar x, \bar y)` with the pooling weights
+of the query. So the prediction is :math:`\bar y(x) + \sum_a \hat\beta_a(x)\, (x_a - \bar x_a(x))`, exactly, with or
+without a ridge: where the query differs from the rows around it, and what that is worth.
+
+**Counterfactuals.** The distance of a query and a row is that in bandwidths, so that columns that matter little count
+little. A category adds -2 times the logarithm of its weight, relative to that of the query's own category, to the
+squared distance: of a Gaussian kernel the nearest row is the one of largest kernel weight. Other kernels have the same
+metric, without an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.algorithms.reference import may_underflow
+from kernpool.core import Keys, Problem
+from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, frame_of, lines_of, printed_table
+from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
+from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
+from kernpool.kernels import get_kernel, is_compiled
+from kernpool.smoother import EvaluationPoints, Fitted, LinearWeights, Smoother, WeightTables, value_shares
+from kernpool.smoother.bias_correction import inverse_designs
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FEW_ROWS = 10.0  # effective rows below which a printed explanation has a warning
+LEAST_LEFT = 1e-3  # 1 - leverage, below which the formula of deletion loses more than three digits
+QUERIES_SHOWN = 3
+
+
+def _numbers(values: Array) -> str:
+    return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
+
+
+@explain_calls
+@dataclass(frozen=True, eq=False)
+class Explanation(PrintedResult):
+    r"""Training rows behind predictions: the largest weights, their contributions, and the effect of deleting a row.
+
+    Made by ``model.get_prediction(X).explain()``. Arrays of rows have the shape (m, k), and (m, k, c) where there are
+    several outputs or classes.
+
+    Parameters
+    ----------
+    prediction : ndarray of shape (m,) or (m, c)
+        Predictions that are explained: pooled outputs or labels; NaN where the window is empty.
+    average : ndarray of shape () or (c,)
+        Mean output of all training rows.
+    effective_rows : ndarray of shape (m,)
+        Effective number of training rows averaged by each prediction (Kish): a prediction of few is not reliable.
+    row : ndarray of int64, shape (m, k)
+        Training rows of largest absolute weight, the largest first, numbered from 0 as in the fit; -1 where fewer have
+        a weight.
+    weight : ndarray of shape (m, k)
+        Linear weights of these rows. Those of all rows sum to one; those of planes may be negative.
+    output : ndarray
+        Outputs of these rows; of a classifier 1 in the column of their class, else 0. NaN where there is no row.
+    contribution : ndarray
+        Weight times (output - average). The contributions of all rows sum to prediction - average.
+    influence : ndarray
+        Change of the prediction if the row were deleted from the training rows at the same bandwidth; NaN if no other
+        row is in the window.
+    labels : ndarray of shape (n,) or None
+        Names of the training rows, if they were given.
+    classes : ndarray or None
+        Labels of the classes, of a classifier.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 5.0, 3.0, 4.0]
+    >>> print(NadarayaWatsonRegressor(bandwidth=0.7).fit(x, y).get_prediction([[1.2]]).explain(k=2))
+    average         2.6
+    <BLANKLINE>
+    query 0
+      prediction      2.102
+      effective rows  2.45, few: not reliable
+    <BLANKLINE>
+      row     weight  output  contribution  influence
+      1       0.5494  1       -0.879        1.344
+      2       0.2978  5       0.7148        -1.229
+      others  0.1528          -0.3336
+    """
+
+    prediction: Array
+    average: Array
+    effective_rows: Array
+    row: Integers
+    weight: Array
+    output: Array
+    contribution: Array
+    influence: Array
+    labels: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def other_weight(self) -> Array:
+        """Weight of all other rows together, of shape (m,)."""
+        return np.asarray(1.0 - self.weight.sum(axis=1))
+
+    @property
+    def other_contribution(self) -> Array:
+        """Contributions of all other rows together, of the shape of `prediction`."""
+        return np.asarray(self.prediction - self.average - self.contribution.sum(axis=1))
+
+    @property
+    def label(self) -> NDArray[Any]:
+        """Names of the rows if `labels` were given, else their numbers; of shape (m, k), -1 where there is none."""
+        if self.labels is None:
+            return self.row
+        return np.where(self.row >= 0, self.labels.astype(object)[self.row], -1)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line per query and row, in the order of `row`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``query``, ``row``, ``weight``, ``output``, ``contribution``, ``influence``, and
+            ``prediction`` and ``effective_rows`` of the query. Of several outputs or classes names end with their
+            number, as in ``contribution_0``; of a classifier ``output`` is the class of the row.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from kernpool import NadarayaWatsonRegressor
+        >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 5.0, 3.0, 4.0]
+        >>> prediction = NadarayaWatsonRegressor(bandwidth=0.7).fit(x, y).get_prediction([[1.2], [3.0]])
+        >>> frame = prediction.explain(k=2, labels=list("abcde")).to_frame()
+        >>> frame["row"].tolist(), frame["query"].tolist()
+        (['b', 'c', 'd', 'c'], [0, 0, 1, 1])
+        """
+        at, place = np.nonzero(self.row >= 0)
+        output = self.output if self.classes is None else self.classes[self.output.argmax(axis=2)]
+        columns = {"weight": self.weight, "output": output}
+        columns |= {"contribution": self.contribution, "influence": self.influence}
+        frame = {"query": at, "row": self.label[at, place]} | {name: of[at, place] for name, of in columns.items()}
+        return frame_of(frame | {"prediction": self.prediction[at], "effective_rows": self.effective_rows[at]})
+
+    def __str__(self) -> str:
+        shown = range(min(len(self), QUERIES_SHOWN))
+        lines = lines_of({"average": self._text(self.average)}, 14)
+        for i in shown:
+            lines += ["", f"query {i}", *(f"  {line}".rstrip() for line in self._lines(i))]
+        return "\n".join([*lines, *["", f"and {len(self) - len(shown)} more queries"] * (len(self) > len(shown))])
+
+    def _text(self, values: Array) -> str:
+        """Return numbers of one query or row as text; of a classifier with the class of each."""
+        if self.classes is None:
+            return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
+        return ", ".join(f"{label} {value:.4g}" for label, value in zip(self.classes, values, strict=True))
+
+    def _lines(self, i: int) -> list[str]:
+        """Return the printed explanation of a query; contributions to its most probable class, of a classifier."""
+        effective, prediction = self.effective_rows[i], self.prediction[i]
+        few = ", few: not reliable" if effective < FEW_ROWS else ""
+        lines = lines_of({"prediction": self._text(prediction), "effective rows": f"{effective:.3g}{few}"}, 14)
+        chosen: Any = ... if self.classes is None else slice(c := int(np.argmax(prediction)), c + 1)
+        if self.classes is not None:
+            lines += lines_of({"explained": f"probability of {self.classes[chosen][0]}"}, 14)
+        names, rows = ["row", "weight", "output", "contribution", "influence"], []
+        for place in np.flatnonzero(self.row[i] >= 0):
+            output = self.output[i, place]
+            cell = f"{self.classes[output.argmax()]}" if self.classes is not None else _numbers(output)
+            further = (_numbers(of[i, place][chosen]) for of in (self.contribution, self.influence))
+            rows.append([f"{self.label[i, place]}", f"{self.weight[i, place]:.4g}", cell, *further])
+        others = _numbers(self.other_contribution[i][chosen])
+        rows.append(["others", f"{self.other_weight[i]:.4g}", "", others, ""])
+        return [*lines, "", *(line.removeprefix("  ") for line in columns_of_text(names, rows))] if rows[1:] else lines
+
+
+@explain_calls
+@dataclass(frozen=True, eq=False)
+class AdditiveTerms(PrintedResult):
+    r"""Predictions of local planes as the mean of the rows around each query plus a term of each numeric column.
+
+    Made by ``model.get_prediction(X).additive_terms()``.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of the d numeric columns.
+    prediction, local_mean : ndarray of shape (m,) or (m, c)
+        Predictions, and means of the outputs around the queries by pooling weights. The difference is the sum of the
+        terms. Categories act by the weights alone, so by the mean.
+    value, center : ndarray of shape (m, d)
+        The query, and the mean of the rows around it by pooling weights; NaN for columns compared by rank.
+    slope, term : ndarray of shape (m, d) or (m, d, c)
+        Slopes of the planes per unit of the column, and terms: slope times (value - center).
+
+    Examples
+    --------
+    >>> from kernpool import LocalLinearRegressor
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [1.0, 2.0, 5.0, 6.0]
+    >>> model = LocalLinearRegressor(kernel="constant", bandwidth=1.0).fit(X, y)  # a least-squares plane
+    >>> print(model.get_prediction([[3.0, 1.0]]).additive_terms())
+    query 0
+      prediction  7
+      local mean  3.5
+    <BLANKLINE>
+      column  value  mean of rows  slope  term
+      0       3      1.5           2      3
+      1       1      0.5           1      0.5
+    """
+
+    columns: tuple[str, ...]
+    prediction: Array
+    local_mean: Array
+    value: Array
+    center: Array
+    slope: Array
+    term: Array
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line per query and column.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        m, d = self.value.shape
+        numbers = {"value": self.value, "center": self.center, "slope": self.slope, "term": self.term}
+        frame = {"query": np.repeat(np.arange(m), d), "column": np.tile(np.array(self.columns, dtype=object), m)}
+        frame |= {name: of.reshape(m * d, *of.shape[2:]) for name, of in numbers.items()}
+        parts = {"local_mean": self.local_mean, "prediction": self.prediction}
+        return frame_of(frame | {name: np.repeat(of, d, axis=0) for name, of in parts.items()})
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for i in range(min(len(self), QUERIES_SHOWN)):
+            facts = {"prediction": _numbers(self.prediction[i]), "local mean": _numbers(self.local_mean[i])}
+            parts = (self.value, self.center, self.slope, self.term)
+            rows = [[name, *(_numbers(of[i, a]) for of in parts)] for a, name in enumerate(self.columns)]
+            table = columns_of_text(["column", "value", "mean of rows", "slope", "term"], rows)
+            lines += [*[""] * (i > 0), f"query {i}", *(f"  {line}" for line in lines_of(facts)), "", *table]
+        more = len(self) - QUERIES_SHOWN
+        return "\n".join([*lines, *["", f"and {more} more queries"] * (more > 0)])
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals(PrintedResult):
+    """Nearest training rows with another answer, and how they differ from the queries.
+
+    Made by ``model.get_prediction(X).counterfactuals(...)``.
+
+    Parameters
+    ----------
+    answer : ndarray of shape (m,)
+        Prediction of each query; of a classifier the predicted class.
+    row : ndarray of int64, shape (m,)
+        Nearest training row with another answer, numbered as in the fit; -1 if there is none with a positive kernel
+        weight, as where categories share nothing.
+    output : ndarray of shape (m,)
+        Output or class of this row; NaN or None if there is none.
+    distance : ndarray of shape (m,)
+        Distance in bandwidths; infinite if there is no such row. Beyond 2 or 3 the row hardly counts as near.
+    changes : tuple of m str
+        The columns in which the row differs, from the value of the query to that of the row.
+    names : ndarray of shape (n,) or None
+        Names of the rows, if they were given.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "high"]
+    >>> model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y)
+    >>> print(model.get_prediction([[1.5], [4.5]]).counterfactuals())
+    queries   2
+    <BLANKLINE>
+      query  answer  row  output  distance  changes
+      0      low     3    high    3.5       0: 1.5 -> 5
+      1      high    2    low     2.5       0: 4.5 -> 2
+    """
+
+    answer: NDArray[Any]
+    row: Integers
+    output: NDArray[Any]
+    distance: Array
+    changes: tuple[str, ...]
+    names: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def _names(self) -> NDArray[Any]:
+        return self.row if self.names is None else np.where(self.row >= 0, self.names.astype(object)[self.row], -1)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line per query.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {"answer": self.answer, "row": self._names(), "output": self.output, "distance": self.distance}
+        return frame_of(columns | {"changes": np.array(self.changes, dtype=object)})
+
+    def __str__(self) -> str:
+        rows, names = [], self._names()
+        for i in range(min(len(self), ROWS)):
+            answer, output = (
+                f"{x:.4g}" if isinstance(x, float | np.floating) else f"{x}" for x in (self.answer[i], self.output[i])
+            )
+            rows.append([f"{i}", answer, f"{names[i]}", output, f"{self.distance[i]:.3g}", self.changes[i]])
+        head = ["query", "answer", "row", "output", "distance", "changes"]
+        return printed_table({"queries": f"{len(self)}"}, head, rows, more=len(self) > len(rows))
+
+
+def as_count(name: str, count: Any) -> int:
+    """Return a positive integer argument; raise ValueError if it is none."""
+    try:
+        read = 0 if isinstance(count, bool) else index(count)
+    except TypeError:
+        read = 0
+    if read < 1:
+        raise ValueError(f"{name} must be an integer from 1 on, got {abbreviate(count)}")
+    return read
+
+
+def row_labels(labels: ArrayLike, n: int) -> NDArray[Any]:
+    """Return names of the training rows as an array; raise ValueError unless there is one per row."""
+    read = np.asarray(labels)
+    if read.shape != (n,):
+        raise ValueError(
+            f"labels must have one name for each of the {n} training rows, got shape {read.shape}; pass the index of "
+            "the data frame of the fit"
+        )
+    return read
+
+
+def explain(
+    smoother: Smoother,
+    fitted: Fitted,
+    places: EvaluationPoints,
+    value: Array,
+    k: int,
+    labels: NDArray[Any] | None = None,
+) -> Explanation:
+    """Explain predictions by their k training rows of largest weight.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Local constant or linear, its rows in memory.
+    fitted : Fitted
+        Its fits at the queries.
+    places : EvaluationPoints
+        The queries.
+    value : ndarray of shape (n, c)
+        Outputs of the rows, as given: those of the smoother are rounded.
+    k : int
+        How many rows, at least one.
+    labels : ndarray of shape (n,), optional
+        Names of the rows.
+
+    Returns
+    -------
+    Explanation
+        With an axis of outputs. One pass over all pairs beyond that of the fits, and memory of n + m k numbers.
+    """
+    fit, problem, weight = fitted.fit, fitted.problem, smoother.weight
+    row, effective = largest_weights(smoother, fitted, places, min(k, int(np.count_nonzero(weight > 0))))
+    pooling, offset = _pooling_weights(smoother, fitted, row)
+    linear = pooling.copy()
+    if problem.degree:
+        linear *= fit.base[:, None] + np.einsum("mkd,md->mk", offset, fit.tilt)
+    first = smoother.keys.value[int(np.argmax(weight > 0))]  # subtracted first, so that a constant has no contribution
+    centered = smoother.keys.value - first
+    mean = weighted_sum(weight, centered) / smoother.rows
+    known = row >= 0
+    output = np.where(known[:, :, None], value[row], np.nan)
+    contribution = np.where(known[:, :, None], linear[:, :, None] * (centered[row] - mean), 0.0)
+    influence = np.where(known[:, :, None], _influence(smoother, fitted, value, row, pooling, linear, offset), 0.0)
+    occupied = fit.occupied
+    return Explanation(
+        np.where(occupied[:, None], fit.intercept, np.nan),
+        smoother.keys.center + first + mean,
+        effective,
+        row,
+        np.where(occupied[:, None], np.where(known, linear, 0.0), np.nan),
+        output,
+        np.where(occupied[:, None, None], contribution, np.nan),
+        np.where(occupied[:, None, None], influence, np.nan),
+        labels,
+    )
+
+
+def largest_weights(smoother: Smoother, fitted: Fitted, places: EvaluationPoints, k: int) -> tuple[Integers, Array]:
+    """Return the k keys of largest absolute linear weight of each query, and its effective number of rows.
+
+    Of equal weights the first row comes first; -1 where fewer rows have a weight.
+    """
+    weights = value_shares(fitted)
+    problem, tables = weights.problem, WeightTables.of([(1.0, weights)])
+    row, kernel = np.full((len(problem.query), k), -1, dtype=np.int64), problem.similarity.kernel
+    loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
+    if loops and len(row) * len(tables.kept) > FEW_PAIRS:
+        effective = _search_by_loops(tables, weights, row, smoother.recipe.n_jobs)
+    else:
+        effective = smoother.effective_rows(places)
+        for rows in cut(len(row), tables.places):
+            _keep_largest(np.abs(tables.rows(rows)), row[rows])
+    return np.where(row >= 0, tables.kept[row], -1), effective
+
+
+def _keep_largest(size: Array, row: Integers) -> None:
+    """Write the columns of the largest numbers of each row of a table to `row`; zeros and NaN are left out."""
+    size = np.where(size > 0, size, 0.0)
+    k = row.shape[1]
+    least = np.partition(size, size.shape[1] - k, axis=1)[:, size.shape[1] - k]
+    at, column = np.nonzero((size >= least[:, None]) & (size > 0))
+    order = np.lexsort((column, -size[at, column], at))
+    at, column = at[order], column[order]
+    place = np.arange(len(at)) - np.searchsorted(at, at)
+    kept = place < k
+    row[at[kept], place[kept]] = column[kept]
+
+
+def _search_by_loops(tables: WeightTables, weights: LinearWeights, row: Integers, n_jobs: int | None) -> Array:
+    """Fill `row` as `largest_weights` does, by compiled loops on threads; return the effective numbers of rows."""
+    from kernpool.algorithms.brute.matrix_products import read_only
+    from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba, which small problems never do
+    from kernpool.inference.loops.largest_weights import find_largest
+
+    problem, squares = weights.problem, np.zeros(len(row))
+    query_level, level, factors = category_tables(problem, [problem], tables.kept)
+    keys = read_only(problem.key[tables.kept].T), read_only(tables.weight), read_only(1.0 / tables.weight)
+
+    def work(rows: slice) -> Iterator[None]:
+        fits = tuple(read_only(part[rows]) for part in (weights.log_mass, weights.base, weights.tilt))
+        find_largest(
+            read_only(problem.query[rows]), *keys, read_only(query_level[rows]), level, read_only(factors[0]),
+            *kernel_of(problem), *fits, row[rows], squares[rows],
+        )  # fmt: skip
+        yield
+
+    run_blocks(work, cut(len(row), max(1, PAIRS_AT_ONCE // len(tables.kept))), resolve_n_jobs(n_jobs), None)
+    return np.divide(1.0, squares, where=squares > 0, out=np.zeros(len(row)))
+
+
+def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple[Array, Array]:
+    """Return pooling weights of some rows of each query, (m, k), and their offsets in bandwidths, (m, k, d)."""
+    problem, (m, k) = fitted.problem, row.shape
+    away = problem.key[row] - problem.query[:, None]
+    logits = problem.similarity.logits(np.zeros((1, away.shape[2])), away.reshape(m * k, -1)).reshape(m, k)
+    if problem.factors is not None:
+        columns = zip(problem.factors.log_tables, problem.factors.query_code.T, problem.factors.key_code.T, strict=True)
+        for table, query, key in columns:
+            logits = logits + table[query[:, None], key[row]]
+    with np.errstate(invalid="ignore", over="ignore"):
+        pooling = smoother.weight[row] * np.exp(logits - fitted.log_mass[:, None])
+    return np.where(row >= 0, pooling, 0.0), away / problem.similarity.bandwidth
+
+
+def _influence(
+    smoother: Smoother, fitted: Fitted, value: Array, row: Integers, pooling: Array, linear: Array, offset: Array
+) -> Array:
+    """Return by how much the prediction of each query changes without each of some rows, of shape (m, k, c)."""
+    fit, problem = fitted.fit, fitted.problem
+    leverage, residual = pooling.copy(), value[row] - fit.intercept[:, None]
+    few = np.zeros(len(row), dtype=bool)
+    if problem.degree:
+        residual -= np.einsum("mkd,mdc->mkc", offset, fit.slope)
+        ridge = smoother.recipe.ridge_weight(smoother.columns)
+        inverse = inverse_designs(fitted.state, problem.layout, ridge)
+        mean = fitted.state.finalize(empty="zero")[:, problem.layout.first]
+        away = offset - mean[:, None]
+        leverage *= 1.0 + np.einsum("mkd,mde,mke->mk", away, inverse, away)
+        few = fit.rank < smoother.columns
+    left = 1.0 - leverage
+    with np.errstate(divide="ignore", invalid="ignore"):
+        influence = -linear[:, :, None] * residual / left[:, :, None]
+    at, place = np.nonzero((row >= 0) & (few[:, None] | (left < LEAST_LEFT)))
+    if at.size:
+        influence[at, place] = _fit_without(smoother, problem, at, row[at, place]) - fit.intercept[at]
+    return np.asarray(influence)
+
+
+def _fit_without(smoother: Smoother, problem: Problem, query: NDArray[np.intp], row: Integers) -> Array:
+    """Return fits at some queries, each without one row; NaN where no other row is in the window."""
+    n = len(problem.key)
+    found = np.empty((len(query), problem.value.shape[1]))
+    for rows in cut(len(query), max(1, PAIRS_AT_ONCE // n)):
+        mask = np.ones((len(query[rows]), n), dtype=bool)
+        mask[np.arange(len(mask)), row[rows]] = False
+        part = replace(problem.block(query[rows]), attn_mask=mask)
+        fit = smoother.solve(part, smoother.sums(part))
+        found[rows] = np.where(fit.occupied[:, None], fit.intercept, np.nan)
+    return found
+
+
+def nearest_rows(smoother: Smoother, places: EvaluationPoints, allowed: NDArray[np.bool_]) -> tuple[Integers, Array]:
+    """Return the nearest of some rows of a smoother at each query, and its distance in bandwidths.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Its rows in memory.
+    places : EvaluationPoints
+        The queries.
+    allowed : ndarray of bool, shape (n,)
+        Which rows; those of weight zero are left out. Of equally near rows the first is taken.
+
+    Returns
+    -------
+    row : ndarray of int64, shape (m,)
+        -1 if there is none, or none whose categories have a weight.
+    distance : ndarray of shape (m,)
+        Infinite then.
+    """
+    (kept,) = np.nonzero(allowed & (smoother.weight > 0))
+    m = len(places.query)
+    if not kept.size:
+        return np.full(m, -1, dtype=np.int64), np.full(m, np.inf)
+    recipe = replace(smoother.recipe, kernel=get_kernel("gaussian"), composition="radial", degree=0, algorithm="auto")
+    key = smoother.keys.rows.array[kept]
+    code = None if smoother.key_code is None else smoother.key_code[kept]
+    metric = replace(smoother, keys=Keys.read(key, np.zeros(len(key))), recipe=recipe, key_code=code)
+    fitted = metric.fit(places)
+    found = largest_weights(metric, fitted, places, 1)[0][:, 0]
+    squared = np.sum(((key[found] - places.query) / fitted.problem.similarity.bandwidth) ** 2, axis=1)
+    factors = fitted.problem.factors
+    if factors is not None:
+        columns = zip(factors.log_tables, factors.query_code.T, factors.key_code[found].T, strict=True)
+        for table, query, other in columns:
+            squared += 2.0 * (table[query].max(axis=1) - table[query, other])
+    return np.where(found >= 0, kept[found], -1), np.where(found >= 0, np.sqrt(squared), np.inf)

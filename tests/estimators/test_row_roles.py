@@ -1,0 +1,256 @@
+"""Roles of training rows, nearest rows with another answer, and terms of planes: compared with dense formulas."""
+
+import numpy as np
+import pytest
+
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    load_model,
+    make_kernel,
+    open_chunks,
+    pooling_weights,
+    row_diagnostics,
+    save_model,
+)
+
+N = 50
+RANDOM = np.random.default_rng(7)
+X = RANDOM.uniform(0.0, 2.0, (N, 2))
+Y = np.sin(3.0 * X[:, 0]) + X[:, 1] + RANDOM.normal(0.0, 0.2, N)
+WEIGHT = RANDOM.integers(0, 3, N).astype(float)
+ZONE = np.array(list("abc"), dtype=object)[np.arange(N) % 3]
+MIXED = np.column_stack([X.astype(object), ZONE])
+GROUP = np.arange(N) % 10
+
+
+def dense_attention(kernel, weight=None, group=None):
+    """The definition, of a table of kernel weights with a row per predicted row."""
+    weight = np.ones(N) if weight is None else weight
+    times = np.tile(weight, (N, 1))
+    np.fill_diagonal(times, np.maximum(weight - 1.0, 0.0))
+    if group is not None:
+        times = weight * (group[:, None] != group)
+    total = (kernel * times).sum(axis=1)
+    share = np.divide(kernel, total[:, None], where=total[:, None] > 0, out=np.zeros((N, N)))
+    share[group[:, None] == group if group is not None else np.eye(N, dtype=bool)] = 0.0
+    return np.where(weight > 0, weight @ share, 0.0)
+
+
+GAUSSIAN = np.exp(-0.5 * np.sum(((X[:, None] - X) / 0.4) ** 2, axis=2))
+SMOOTHING = 0.2
+CATEGORIES = np.where(ZONE[:, None] == ZONE, 1.0 - SMOOTHING, SMOOTHING / 2.0)
+
+
+@pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize(
+    ("rows", "options", "fit", "kernel"),
+    [
+        (X, {}, {}, GAUSSIAN),
+        (X, {}, {"sample_weight": WEIGHT}, GAUSSIAN),
+        (X, {}, {"groups": GROUP}, GAUSSIAN),
+        (X, {}, {"groups": GROUP, "sample_weight": WEIGHT}, GAUSSIAN),
+        (MIXED, {"unordered": [2], "smoothing": [SMOOTHING]}, {"sample_weight": WEIGHT}, GAUSSIAN * CATEGORIES),
+        (X, {"kernel": make_kernel("squared", lambda u: np.exp(-0.5 * u**2))}, {}, GAUSSIAN),
+    ],
+    ids=["plain", "weights", "groups", "groups and weights", "categories", "own kernel"],
+)
+def test_attention_is_its_definition(Regressor, rows, options, fit, kernel):
+    found = row_diagnostics(Regressor(bandwidth=0.4, **options).fit(rows, Y, **fit))
+    expected = dense_attention(kernel, fit.get("sample_weight"), fit.get("groups"))
+    np.testing.assert_allclose(found.attention, expected, rtol=1e-9, atol=1e-14)
+    weight = fit.get("sample_weight", np.ones(N))
+    if not fit:
+        assert np.average(found.attention, weights=weight) == pytest.approx(1.0)
+
+
+def test_attention_of_rows_that_are_far_from_all_others():
+    """Their sums of weights underflow: each gives all of its attention to its nearest row."""
+    x = np.array([[0.0], [0.1], [0.2], [60.0], [200.0]])
+    found = row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.5).fit(x, x[:, 0]))
+    share = pooling_weights(x, x, bandwidth=0.5, exclude_self=True)
+    np.testing.assert_allclose(found.attention, share.sum(axis=0), rtol=1e-12, atol=1e-300)
+    assert found.attention[3] == pytest.approx(1.0)
+    assert found.isolated().tolist() == [4]
+
+
+def test_diagnostics_of_a_regressor_are_those_of_its_residuals():
+    y = Y.copy()
+    y[17] += 4.0
+    model = LocalLinearRegressor(bandwidth=0.4).fit(X, y, sample_weight=np.where(np.arange(N) == 3, 0.0, 1.0))
+    found, residuals = row_diagnostics(model), model.residuals()
+    np.testing.assert_array_equal(found.residual, residuals.residual)
+    np.testing.assert_array_equal(found.standardized, residuals.standardized)
+    assert found.outliers(1).tolist() == [17]
+    order = np.argsort(-found.attention, kind="stable")
+    np.testing.assert_array_equal(found.prototypes(8), order[order != 3][:8])
+    assert 3 not in found.isolated()
+    several = row_diagnostics(LocalLinearRegressor(bandwidth=0.4).fit(X, np.column_stack([Y, y])))
+    assert several.outliers(1).tolist() == [17]
+    assert several.residual.shape == (N, 2)
+
+
+def test_diagnostics_of_a_classifier_are_left_out_probabilities():
+    label = np.where(Y > 1.0, "warm", "cold")
+    label[5] = "warm" if label[5] == "cold" else "cold"
+    model = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, label)
+    found = row_diagnostics(model)
+    own = model.leave_one_out().probability[np.arange(N), (label == "warm").astype(int)]
+    np.testing.assert_allclose(found.residual, 1.0 - own, rtol=1e-12)
+    np.testing.assert_allclose(found.standardized, np.sqrt((1.0 - own) / own), rtol=1e-12)
+    assert (label[found.prototypes(3, label="warm")] == "warm").all()
+    with pytest.raises(ValueError, match="label must be a class"):
+        found.prototypes(label="hot")
+    assert "class" in str(found)
+
+
+def test_diagnostics_print_and_become_a_frame():
+    pytest.importorskip("pandas", reason="frames need pandas")
+    names = np.array([f"house {i}" for i in range(N)])
+    found = row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, Y), labels=names)
+    frame = found.to_frame()
+    assert frame.columns.tolist() == ["row", "attention", "residual", "standardized", "weight"]
+    np.testing.assert_array_equal(frame["attention"], found.attention)
+    assert f"house {found.prototypes(1)[0]}" in str(found)
+    classes = row_diagnostics(NadarayaWatsonClassifier(bandwidth=0.3).fit(X, Y > 1)).to_frame()
+    assert classes.columns[0] == "class"
+
+
+def test_diagnostics_refuse_what_they_cannot_answer():
+    with pytest.raises(TypeError, match="got list"):
+        row_diagnostics([1.0])
+    with pytest.raises(TypeError, match="diagnostics of rows need"):
+        row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(open_chunks(X, Y)))
+    with pytest.raises(ValueError, match="one name for each of the 50"):
+        row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, Y), labels=["a"])
+
+
+AT = X[:6] + 0.05
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_counterfactuals_are_the_nearest_rows_in_bandwidths(kernel):
+    h = np.array([0.3, 0.8])
+    model = NadarayaWatsonRegressor(kernel, bandwidth=h).fit(X, Y, sample_weight=WEIGHT)
+    found = model.get_prediction(AT).counterfactuals(above=1.9, below=-0.5)
+    other = ((Y >= 1.9) | (Y <= -0.5)) & (WEIGHT > 0)
+    distance = np.sqrt(np.sum(((AT[:, None] - X) / h) ** 2, axis=2))
+    distance[:, ~other] = np.inf
+    np.testing.assert_array_equal(found.row, distance.argmin(axis=1))
+    np.testing.assert_allclose(found.distance, distance.min(axis=1), rtol=1e-12)
+    np.testing.assert_array_equal(found.output, Y[found.row])
+    np.testing.assert_array_equal(found.answer, model.predict(AT))
+
+
+def test_counterfactuals_of_classes_and_categories():
+    label = np.array(["low", "middle", "high"])[np.digitize(Y, [0.7, 1.4])]
+    model = NadarayaWatsonClassifier(bandwidth=0.4, unordered=[2], smoothing=[SMOOTHING]).fit(MIXED, label)
+    queries, prediction = MIXED[:6], model.get_prediction(MIXED[:6])
+    found = prediction.counterfactuals()
+    np.testing.assert_array_equal(found.answer, model.predict(queries))
+    assert (found.output != found.answer).all()
+    squared = np.sum(((X[:6, None] - X) / 0.4) ** 2, axis=2) - 2.0 * np.log(CATEGORIES[:6] / (1.0 - SMOOTHING))
+    squared[label == found.answer[:, None]] = np.inf
+    np.testing.assert_array_equal(found.row, squared.argmin(axis=1))
+    np.testing.assert_allclose(found.distance, np.sqrt(squared.min(axis=1)), rtol=1e-9)
+    wanted = prediction.counterfactuals("high")
+    assert (wanted.output == "high").all()
+    for i, j in enumerate(found.row):
+        assert (f"2: {ZONE[i]} -> {ZONE[j]}" in found.changes[i]) == (ZONE[i] != ZONE[j])
+    with pytest.raises(ValueError, match="label must be one of the classes"):
+        prediction.counterfactuals("none")
+
+
+def test_changes_are_in_the_words_of_the_table():
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame(
+        {
+            "day": pandas.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]),
+            "sex": ["f", "m", "f", "m"],
+            "zone": ["a", "b", "c", "c"],
+        }
+    )
+    model = LocalLinearRegressor(bandwidth=2.0, smoothing=[0.3, 0.3]).fit(frame, [1.0, 2.0, 3.0, 9.0])
+    found = model.get_prediction(frame[:1]).counterfactuals(above=5.0, labels=["p", "q", "r", "s"])
+    assert found.changes == ("day: 2024-01-01 -> 2024-01-04, sex: f -> m, zone: a -> c",)
+    assert found.to_frame()["row"].tolist() == ["s"]
+    assert "zone: a -> c" in str(found)
+    pairs = pandas.DataFrame({"size": X[:, 0], "sex": np.array(["f", "m"])[np.arange(N) % 2]})  # read as 0 and 1
+    found = LocalLinearRegressor().fit(pairs, Y).get_prediction(pairs[:6]).counterfactuals(above=2.0)
+    for i, j in enumerate(found.row):
+        assert ("sex: " in found.changes[i]) == (i % 2 != j % 2)
+
+
+def test_counterfactuals_that_do_not_exist_are_missing():
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, Y)
+    found = model.get_prediction(AT).counterfactuals(above=1e9)
+    assert found.row.tolist() == [-1] * 6
+    assert np.isinf(found.distance).all()
+    assert np.isnan(found.output).all()
+    assert found.changes == ("",) * 6
+    apart = NadarayaWatsonClassifier(bandwidth=0.4, unordered=[2], smoothing=[0.0]).fit(MIXED, ZONE == "a")
+    found = apart.get_prediction(MIXED[:3]).counterfactuals()
+    assert found.row.tolist() == [-1] * 3
+    assert found.output.tolist() == [None] * 3
+
+
+def test_counterfactuals_refuse_what_they_cannot_answer():
+    prediction = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, Y).get_prediction(AT)
+    with pytest.raises(ValueError, match="above= or below="):
+        prediction.counterfactuals()
+    with pytest.raises(ValueError, match=r"output must lie in \[0, 0\]"):
+        prediction.counterfactuals(above=1.0, output=1)
+    stored = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks(X, Y)).get_prediction(AT)
+    with pytest.raises(TypeError, match="counterfactuals need"):
+        stored.counterfactuals(above=1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"ridge": 0.0}, {"kernel": "epanechnikov", "bandwidth": 0.9}])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_terms_sum_to_the_prediction(outputs, options):
+    y = np.column_stack([Y, 100.0 + Y**2]) if outputs == 2 else Y
+    model = LocalLinearRegressor(**{"bandwidth": 0.4, **options}).fit(X, y, sample_weight=WEIGHT)
+    prediction = model.get_prediction(AT)
+    found = prediction.additive_terms()
+    np.testing.assert_allclose(found.local_mean + found.term.sum(axis=1), prediction.mean, rtol=1e-12)
+    np.testing.assert_array_equal(found.slope, prediction.slope)
+    share = pooling_weights(
+        AT, X, kernel=model.kernel, bandwidth=model.bandwidth_, key_weight=WEIGHT
+    )  # of the support convention, as the fit has it
+    np.testing.assert_allclose(found.local_mean, share @ y, rtol=1e-10)
+    np.testing.assert_allclose(found.center, share @ X, rtol=1e-10)
+    away = (AT - found.center).reshape(6, 2, *[1] * (outputs - 1))
+    np.testing.assert_allclose(found.term, found.slope * away, rtol=1e-8, atol=1e-12)
+    text = str(found)
+    assert "and 3 more queries" in text
+    assert len(found) == 6
+
+
+def test_terms_of_categories_ranks_chunks_and_files(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    frame = pandas.DataFrame({"size": X[:, 0], "zone": ZONE, "age": X[:, 1]})
+    model = LocalLinearRegressor(bandwidth=0.4, smoothing=[0.2], scale={"age": "rank"}).fit(frame, Y)
+    prediction = model.get_prediction(frame[:4])
+    found = prediction.additive_terms()
+    assert found.columns == ("size", "age")
+    np.testing.assert_allclose(found.local_mean + found.term.sum(axis=1), prediction.mean, rtol=1e-12)
+    assert np.isnan(found.center[:, 1]).all()
+    assert np.isfinite(found.center[:, 0]).all()
+    table = found.to_frame()
+    assert table["column"].tolist() == ["size", "age"] * 4
+    assert table.columns.tolist() == ["query", "column", "value", "center", "slope", "term", "local_mean", "prediction"]
+    plain = LocalLinearRegressor(bandwidth=0.4, ridge=0.5).fit(X, Y)
+    stored = LocalLinearRegressor(bandwidth=0.4, ridge=0.5).fit(open_chunks(X, Y, rows=20))
+    save_model(plain, tmp_path / "plain.kernpool")
+    for model in (stored, load_model(tmp_path / "plain.kernpool")):
+        other = model.get_prediction(AT).additive_terms()
+        for name in ("local_mean", "term", "center", "slope", "prediction"):
+            np.testing.assert_allclose(
+                getattr(other, name), getattr(plain.get_prediction(AT).additive_terms(), name), rtol=1e-9
+            )
+
+
+def test_terms_need_planes():
+    with pytest.raises(TypeError, match="NadarayaWatsonRegressor predicts weighted means"):
+        NadarayaWatsonRegressor(bandwidth=0.4).fit(X, Y).get_prediction(AT).additive_terms()
