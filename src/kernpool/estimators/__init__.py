@@ -9,7 +9,7 @@ the error on new rows. `serialization.py` has the contents of model files and `p
 `compile_ahead.py` fills the cache of compiled loops.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; in `learned` the
-similarity is learned.
+similarity is learned; `stacking` averages local fits and a kernel ridge regression.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
