@@ -105,7 +105,9 @@ def test_what_no_pair_needs_is_exhaustive(marks):
     items = cube(*marks)
     mark_what_is_covered(items)
     kept = [item for item in items if not item.get_closest_marker("exhaustive")]
-    assert together([list(item.callspec.params.values()) for item in kept], 2) == together(product(range(4), repeat=3), 2)
+    assert together([list(item.callspec.params.values()) for item in kept], 2) == together(
+        product(range(4), repeat=3), 2
+    )
     assert 16 <= len(kept) <= 24
     assert all(item.is_slow() for item in items if item not in kept)
     assert sum(not item.is_slow() for item in items) == (0 if marks else 4)

@@ -19,16 +19,20 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.methods.distribution import distribution_bandwidth
 from kernpool.estimators.methods.inference import Prediction, slope_map
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.stacking.inference import StackingSummary
+from kernpool.estimators.stacking.regressor import KernelStackingRegressor
 
 __all__ = [
     "ClassPrediction",
     "ConditionalDistribution",
+    "KernelStackingRegressor",
     "LearnedPoolingClassifier",
     "LearnedPoolingRegressor",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Prediction",
+    "StackingSummary",
     "distribution_bandwidth",
     "slope_map",
 ]

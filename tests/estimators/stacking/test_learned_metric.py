@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from kernpool.estimators.stacking import metric as metrics
-from kernpool.estimators.stacking.metric import StandardColumns, fit_metric_and_ridge, fit_table, metric_of
+from kernpool.estimators.stacking import kernel_ridge
+from kernpool.estimators.stacking.kernel_ridge import fit_metric_and_ridge, fit_table, metric_of
+from kernpool.estimators.stacking.stack import StandardColumns
 
 
 def line(generator, n=120, d=6):
@@ -21,7 +22,7 @@ def test_the_metric_is_the_root_of_the_average_gradient_outer_product(kernel, ge
     weight = generator.integers(1, 3, len(columns)).astype(float)
     fit = fit_metric_and_ridge(kernel, columns, value, weight, rounds=0)
     transform = metric_of(fit, columns, value, weight)
-    gradients = fit.gradients(columns) / metrics.spread_of(value, weight)
+    gradients = fit.gradients(columns) / kernel_ridge.spread_of(value, weight)
     outer = np.einsum("i,iac,ibc->ab", weight, gradients, gradients)
     root = transform @ transform.T
     np.testing.assert_allclose(root @ root, outer * np.trace(root @ root) / np.trace(outer), atol=1e-10)
@@ -66,8 +67,8 @@ def test_columns_are_standardised_with_weights_as_copies(generator):
 def test_many_rows_have_landmarks(monkeypatch, generator):
     columns, value, _ = line(generator, n=400)
     whole = fit_table("laplace", columns, value, np.ones(400), generator=np.random.default_rng(0))
-    monkeypatch.setattr(metrics, "MOST_LANDMARKS", 150)
-    monkeypatch.setattr(metrics, "SEARCH_ROWS", 100)
+    monkeypatch.setattr(kernel_ridge, "MOST_LANDMARKS", 150)
+    monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 100)
     group = np.arange(400) // 4
     for clusters in (None, group):
         found = fit_table("laplace", columns, value, np.ones(400), clusters, generator=np.random.default_rng(0))
