@@ -1,14 +1,16 @@
 r"""Inference for a stack of linear smoothers: confidence and prediction intervals, summary, expected error.
 
-With the linear weights l(x) of the stack, and its hat matrix H, the correction fits the residuals and adds what it
-finds (twicing [1]_), a second time as well, because a smoother that predicts best has a bias as large as its standard
-error [2]_:
+A smoother that predicts best has a bias as large as its standard error, so intervals are centred at a corrected fit and
+have its standard error [2]_. With the linear weights l(x) of the stack, and its hat matrix H, the correction fits the
+residuals and adds what it finds (twicing [1]_):
 
-.. math:: l_c = l\, (I + (I - H) + (I - H)^2), \qquad
-          \widehat{\mathrm{se}}^2(x) = \sum_j l_{c,j}(x)^2\, \hat\sigma_j^2 / w_j
+.. math:: l_c = l\, (I + (I - H)), \qquad
+          \widehat{\mathrm{se}}^2(x) = \sum_j l_{c,j}(x)^2\, \hat\sigma_j^2 / w_j + \hat b^2
 
-with the local noise :math:`\hat\sigma_j^2` of leave-one-out residuals, or for clusters
-:math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2` of leave-cluster-out residuals. Weights of members, metric, lengths and
+The bias that remains is taken to be as large as the correction: :math:`\hat b^2` is its mean square at the training
+rows, so that coverage holds on average over the curve [3]_. The noise :math:`\hat\sigma_j^2` is a local mean of squared
+leave-one-out residuals; for clusters the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with leave-cluster-out
+residuals. Weights of members, metric, lengths and
 ridges are taken as given.
 
 References
@@ -16,6 +18,7 @@ References
 .. [1] J. W. Tukey, "Exploratory Data Analysis", Addison-Wesley (1977), section 16A.
 .. [2] S. Calonico, M. D. Cattaneo and M. H. Farrell, "On the effect of bias estimation on coverage accuracy in
    nonparametric inference", JASA 113 (2018), 767-779.
+.. [3] D. Nychka, "Bayesian confidence intervals for smoothing splines", JASA 83 (1988), 1134-1143.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ from kernpool.estimators.expected_error import FEWEST, folds_of
 from kernpool.estimators.fitted_model import places_of, scale_of, smoother_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import check_rows, read_outputs
-from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered
+from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
 from kernpool.estimators.stacking.stack import FitRidge, FittedStack, Queries, row_weights, squared_error, values_of
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, lines_of, listed
 from kernpool.inference import Interval, local_noise, number_clusters
 from kernpool.smoother import EvaluationPoints
 
-CORRECTIONS = {"robust": 2, "naive": 0}  # of the bias, by the name of the method
+METHODS = ("robust", "naive")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +95,11 @@ def noise_of(stack: FittedStack) -> Array:
     return local_noise(smoother, smoother.training, squared).variance[stack.kept]
 
 
-def corrected_weights(stack: FittedStack, queries: Queries, method: str) -> Array:
-    """Return the linear weights of the training rows after the corrections of the bias, of shape (m, n)."""
-    found = correction = stack.weights(queries)
-    for _ in range(CORRECTIONS[method]):
-        smooth = np.zeros_like(correction)
-        for rows, hat in stack.hat_rows():
-            smooth += correction[:, rows] @ hat
-        correction = correction - smooth
-        found = found + correction
+def smoothed(stack: FittedStack, weights: Array) -> Array:
+    """Return linear weights (m, n) times the hat matrix: those of a fit to fitted values."""
+    found = np.zeros_like(weights)
+    for rows, hat in stack.hat_rows():
+        found += weights[:, rows] @ hat
     return found
 
 
@@ -123,15 +122,17 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
     ValueError
         If there are fewer than five clusters, or the fit takes all degrees of freedom.
     """
-    freedom = HatSummary.of(stack).freedom
-    if not freedom > 1.0:
+    hat = HatSummary.of(stack)
+    if not hat.freedom > 1.0:
         raise ValueError(
-            f"the fit leaves {freedom:.3g} degrees of freedom of {stack.weight.sum():g} rows to estimate the noise "
-            "from; fit more rows"
+            f"the fit leaves {hat.freedom:.3g} degrees of freedom of {hat.rows:g} rows to estimate the noise from; fit "
+            "more rows"
         )
-    weights = corrected_weights(stack, queries, method)
+    weights, plain = stack.weights(queries), stack.weights(queries[:ROWS])
+    if method == "robust":
+        weights = 2.0 * weights - smoothed(stack, weights)
     if stack.group is None:
-        variance, df = weights**2 @ (noise_of(stack) / stack.weight[:, None]), np.full(len(queries), freedom)
+        variance, df = weights**2 @ (noise_of(stack) / stack.weight[:, None]), np.full(len(queries), hat.freedom)
     else:
         code = number_clusters(stack.group, stack.weight)
         of_cluster = (code[:, None] == np.unique(code)).astype(np.float64)
@@ -139,9 +140,13 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
         variance = np.stack([np.sum(((weights * r) @ of_cluster) ** 2, axis=1) for r in residual.T], axis=1)
         size = (weights**2 / stack.weight) @ of_cluster
         df = np.maximum(size.sum(axis=1) ** 2 / np.sum(size**2, axis=1) - 1.0, 1.0)
+    if method == "robust":
+        residual = stack.value - hat.fitted
+        correction = np.concatenate([block @ residual for _, block in stack.hat_rows()])
+        variance += mean_of(correction**2, stack.weight)
     center, error = weights @ stack.value, np.sqrt(variance)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
-    effective = 1.0 / (stack.weights(queries[:ROWS]) ** 2 @ (1.0 / stack.weight))
+    effective = 1.0 / (plain**2 @ (1.0 / stack.weight))
     return Interval(center, center - half, center + half, error, df, level, method, effective_rows=effective)
 
 

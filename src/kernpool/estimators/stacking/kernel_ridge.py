@@ -205,6 +205,8 @@ class KernelRidge:
         Linear map T before distances are taken: the metric is :math:`M = T T'`.
     landmarks : ndarray of shape (p, k)
         Transformed rows whose kernels are combined.
+    landmark_rows : ndarray of int, shape (p,), or None
+        Which rows they are; None for all.
     spectrum : Spectrum
         Of the kernel matrix of the rows.
     center : ndarray of shape (c,)
@@ -222,6 +224,7 @@ class KernelRidge:
     ridge: float
     transform: Array
     landmarks: Array
+    landmark_rows: NDArray[np.intp] | None
     spectrum: Spectrum
     center: Array
     coefficients: Array
@@ -311,7 +314,7 @@ def fit_kernel_ridge(
             error = float(np.sum(mean_of((left_out / unit) ** 2, weight)))
             if best is None or error < best.error:
                 best = KernelRidge(
-                    kernel, ridge, transform, some, spectrum, mean_of(value, weight), np.empty(0),
+                    kernel, ridge, transform, some, landmarks, spectrum, mean_of(value, weight), np.empty(0),
                     value - residual, value - left_out, error,
                 )  # fmt: skip
     assert best is not None, "there are kernels to choose from"

@@ -14,17 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal import PredictionInterval
 from kernpool.data.chunks.base import Chunks
+from kernpool.data.model_format import Record, plain
 from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.regressors import KernelRegressor, LocalLinearRegressor
+from kernpool.estimators.regressors import KernelRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, fit_table
+from kernpool.estimators.stacking.serialization import KERNELS, restored_stack, stack_record
 from kernpool.estimators.stacking.stack import FittedStack
 from kernpool.estimators.training_rows import LABELS, NAMES, Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, Residuals, as_level, as_random
 
-KERNELS = ("laplace", "gaussian")
+PARAMETERS = ("kernel", "learn_metric", "random_state")
 METHODS = ("adaptive", "split")
 
 
@@ -149,7 +151,12 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
                 "LocalLinearRegressor, which reads files"
             )
         local = self._new_local().fit(X, y, sample_weight, groups)
-        stack = FittedStack.of(local, self._fit_ridge)
+        self._keep(FittedStack.of(local, self._fit_ridge))
+        return self
+
+    def _keep(self, stack: FittedStack) -> None:
+        """Replace all fitted attributes by those of a stack."""
+        local = stack.local
         for name in (NAMES, LABELS, "_expected_error"):
             self.__dict__.pop(name, None)
         self.__dict__ |= {name: vars(local)[name] for name in ("n_features_in_", NAMES, LABELS) if name in vars(local)}
@@ -157,7 +164,23 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
         self.members_ = stack.members
         self.member_weights_ = dict(zip(stack.members, stack.mixing.tolist(), strict=True))
         self.loo_error_ = stack.error
-        return self
+
+    def _to_record(self) -> Record:
+        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
+        check_is_fitted(self)
+        self._new_local()  # which checks the parameters
+        return stack_record(self._stack, {name: plain(getattr(self, name)) for name in PARAMETERS})
+
+    @classmethod
+    def _from_record(cls, record: Record) -> Self:
+        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
+        model = cls(**{name: record.header["parameters"][name] for name in PARAMETERS})
+        model._new_local()
+        stack = restored_stack(record, (LocalLinearRegressor, NadarayaWatsonRegressor), set(PARAMETERS))
+        model.local = clone(stack.local)
+        model._new_local()
+        model._keep(stack)
+        return model
 
     def _new_local(self) -> KernelRegressor:
         """Return the local member, not fitted, after checking all parameters."""
@@ -320,8 +343,8 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
         level : float, default=0.95
             Coverage of each interval.
         method : {"robust", "naive"}, default="robust"
-            ``"robust"`` corrects the bias by smoothing the residuals twice, and its standard error is that of the
-            corrected fit; ``"naive"`` is centred at `predict`.
+            ``"robust"`` corrects the bias by smoothing the residuals, and its standard error is that of the corrected
+            fit, with a term for the bias that remains; ``"naive"`` is centred at `predict`.
 
         Returns
         -------
@@ -335,7 +358,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
             If an argument is out of its range, the fit leaves no degrees of freedom, or groups are fewer than five.
         """
         check_is_fitted(self)
-        check_choice("method", method, inference.CORRECTIONS)
+        check_choice("method", method, inference.METHODS)
         queries = self._stack.read(X)
         found = inference.confidence_interval(self._stack, queries, as_level(level), method)
         predictions = self._stack.predict(queries)
