@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool.estimators.stacking import kernel_ridge
-from kernpool.estimators.stacking.kernel_ridge import fit_metric_and_ridge, fit_table, metric_of
-from kernpool.estimators.stacking.stack import StandardColumns
+from kernpool.estimators.stacking.kernel_ridge import StandardColumns, fit_metric_and_ridge, fit_table, metric_of
 
 
 def line(generator, n=120, d=6):

@@ -146,8 +146,10 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
         variance += mean_of(correction**2, stack.weight)
     center, error = weights @ stack.value, np.sqrt(variance)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
-    effective = 1.0 / (plain**2 @ (1.0 / stack.weight))
-    return Interval(center, center - half, center + half, error, df, level, method, effective_rows=effective)
+    return Interval(
+        center, center - half, center + half, error, df, level, method,
+        effective_rows=1.0 / (plain**2 @ (1.0 / stack.weight)), first_predictions=plain @ stack.value,
+    )  # fmt: skip
 
 
 def conformal_interval(

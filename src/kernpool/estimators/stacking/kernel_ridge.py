@@ -192,6 +192,44 @@ def centered(value: Array, weight: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class StandardColumns:
+    """Columns of a table as a matrix: numbers in standard deviations from their mean, categories as 0 and 1.
+
+    Parameters
+    ----------
+    center, spread : ndarray of shape (d,)
+        Weighted means and standard deviations of the numeric columns.
+    levels : tuple of int
+        Number of categories of each categorical column.
+
+    Examples
+    --------
+    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,))
+    >>> columns.matrix(np.array([[5.0], [2.0]]), np.array([[1], [-1]]))
+    array([[3., 0., 1.],
+           [0., 0., 0.]])
+    """
+
+    center: Array
+    spread: Array
+    levels: tuple[int, ...]
+
+    @classmethod
+    def of(cls, key: NDArray[np.floating], weight: Array, levels: tuple[int, ...]) -> StandardColumns:
+        """Measure the numeric columns of weighted rows."""
+        numbers: Array = key.astype(np.float64)
+        spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), np.inf)
+        return cls(mean_of(numbers, weight), spread, levels)
+
+    def matrix(self, key: NDArray[np.floating], code: Codes | None) -> Array:
+        """Return the columns of given rows; a constant column is zero, and an unseen category is none of the others."""
+        parts = [(key - self.center) / self.spread]
+        for column, levels in zip([] if code is None else code.T, self.levels, strict=True):
+            parts.append((column[:, None] == np.arange(levels)).astype(np.float64))
+        return np.hstack(parts)
+
+
+@dataclass(frozen=True, eq=False)
 class KernelRidge:
     r"""Kernel ridge regression of several outputs, fitted to weighted rows.
 
@@ -209,8 +247,8 @@ class KernelRidge:
         Which rows they are; None for all.
     spectrum : Spectrum
         Of the kernel matrix of the rows.
-    center : ndarray of shape (c,)
-        Weighted mean of the outputs.
+    center, unit : ndarray of shape (c,)
+        Weighted mean and standard deviation of the outputs; the unit is one where an output is constant.
     coefficients : ndarray of shape (p, c)
         Of the landmarks.
     fitted, left_out : ndarray of shape (n, c)
@@ -227,6 +265,7 @@ class KernelRidge:
     landmark_rows: NDArray[np.intp] | None
     spectrum: Spectrum
     center: Array
+    unit: Array
     coefficients: Array
     fitted: Array
     left_out: Array
@@ -314,7 +353,7 @@ def fit_kernel_ridge(
             error = float(np.sum(mean_of((left_out / unit) ** 2, weight)))
             if best is None or error < best.error:
                 best = KernelRidge(
-                    kernel, ridge, transform, some, landmarks, spectrum, mean_of(value, weight), np.empty(0),
+                    kernel, ridge, transform, some, landmarks, spectrum, mean_of(value, weight), unit, np.empty(0),
                     value - residual, value - left_out, error,
                 )  # fmt: skip
     assert best is not None, "there are kernels to choose from"

@@ -19,13 +19,12 @@ from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.regressors import KernelRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, fit_table
-from kernpool.estimators.stacking.serialization import KERNELS, restored_stack, stack_record
-from kernpool.estimators.stacking.stack import FittedStack
+from kernpool.estimators.stacking.stack import FittedStack, restored_stack, stack_record
 from kernpool.estimators.training_rows import LABELS, NAMES, Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
-from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, Residuals, as_level, as_random
 
+KERNELS = ("laplace", "gaussian")
 PARAMETERS = ("kernel", "learn_metric", "random_state")
 METHODS = ("adaptive", "split")
 
@@ -205,7 +204,8 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
             generator=as_random(self.random_state),
         )  # fmt: skip
 
-    def _shaped(self, values: Array) -> Array:
+    def _shaped(self, values: Array | None) -> Array:
+        assert values is not None
         return values[:, 0] if self._stack.local.value_.ndim == 1 else values
 
     def predict(self, X: ArrayLike) -> Array:
@@ -359,15 +359,11 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
         """
         check_is_fitted(self)
         check_choice("method", method, inference.METHODS)
-        queries = self._stack.read(X)
-        found = inference.confidence_interval(self._stack, queries, as_level(level), method)
-        predictions = self._stack.predict(queries)
+        found = inference.confidence_interval(self._stack, self._stack.read(X), as_level(level), method)
         center, lower, upper, error, first = map(
-            self._shaped, (found.center, found.lower, found.upper, found.standard_error, predictions)
+            self._shaped, (found.center, found.lower, found.upper, found.standard_error, found.first_predictions)
         )
-        return replace(
-            found, center=center, lower=lower, upper=upper, standard_error=error, first_predictions=first[:ROWS]
-        )
+        return replace(found, center=center, lower=lower, upper=upper, standard_error=error, first_predictions=first)
 
     def prediction_interval(
         self,

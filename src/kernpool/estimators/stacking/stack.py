@@ -2,64 +2,36 @@
 
 Every member is a linear smoother of the same training rows, and so is their average: its linear weights are the
 averages of theirs, and so are its leave-one-out predictions.
+
+A model file holds the local member as it saves itself, and kernel and metric of the ridge. Everything else follows
+without a search: loading solves the kernel ridge once, and finds the same weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.data.model_format import Record, check_array
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.averaging import stacking_weights
-from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, mean_of, spread_of
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, StandardColumns, fit_kernel_ridge
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 LOCAL, RIDGE = "local", "kernel_ridge"
+TRANSFORM, LANDMARKS = "transform_", "landmarks_"
+Local = TypeVar("Local", bound=KernelSmoother)
 HAT_ROWS = 1000  # of a hat matrix at once
 FitRidge = Callable[[Array, Array, Array, Codes | None], KernelRidge]
-
-
-@dataclass(frozen=True, eq=False)
-class StandardColumns:
-    """Columns of a table as a matrix: numbers in standard deviations from their mean, categories as 0 and 1.
-
-    Parameters
-    ----------
-    center, spread : ndarray of shape (d,)
-        Weighted means and standard deviations of the numeric columns.
-    levels : tuple of int
-        Number of categories of each categorical column.
-
-    Examples
-    --------
-    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,))
-    >>> columns.matrix(np.array([[5.0], [2.0]]), np.array([[1], [-1]]))
-    array([[3., 0., 1.],
-           [0., 0., 0.]])
-    """
-
-    center: Array
-    spread: Array
-    levels: tuple[int, ...]
-
-    @classmethod
-    def of(cls, key: NDArray[np.floating], weight: Array, levels: tuple[int, ...]) -> StandardColumns:
-        """Measure the numeric columns of weighted rows."""
-        numbers: Array = key.astype(np.float64)
-        spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), np.inf)
-        return cls(mean_of(numbers, weight), spread, levels)
-
-    def matrix(self, key: NDArray[np.floating], code: Codes | None) -> Array:
-        """Return the columns of given rows; a constant column is zero, and an unseen category is none of the others."""
-        parts = [(key - self.center) / self.spread]
-        for column, levels in zip([] if code is None else code.T, self.levels, strict=True):
-            parts.append((column[:, None] == np.arange(levels)).astype(np.float64))
-        return np.hstack(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +94,7 @@ class FittedStack:
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         ridge = fit(matrix, value, weight, None if group is None else group[kept])
         left_out = local.leave_one_out().prediction[kept]
-        residuals = [(value - each) / spread_of(value, weight) for each in (left_out, ridge.left_out)]
+        residuals = [(value - each) / ridge.unit for each in (left_out, ridge.left_out)]
         return cls(local, columns, ridge, left_out, stacking_weights(residuals, weight))
 
     @property
@@ -211,3 +183,61 @@ def values_of(local: KernelSmoother) -> Array:
 def squared_error(residual: Array, weight: Array) -> float:
     """Return the weighted mean over rows of squared residuals, summed over outputs."""
     return float(weight @ np.sum(residual**2, axis=1) / weight.sum())
+
+
+def stack_record(stack: FittedStack, parameters: dict[str, object]) -> Record:
+    """Convert a fitted stack to a `Record` of JSON and arrays."""
+    local, ridge = stack.local._to_record(), stack.ridge
+    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform}
+    if ridge.landmark_rows is not None:
+        arrays[LANDMARKS] = ridge.landmark_rows
+    header = {
+        "parameters": parameters,
+        "local": {"estimator": type(stack.local).__name__, **local.header},
+        "length": ridge.kernel.length,
+    }
+    return Record(header, arrays)
+
+
+def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: set[str]) -> FittedStack:
+    """Rebuild a stack from an untrusted record; raise ValueError or ModelFileError if a part of it is invalid.
+
+    Parameters
+    ----------
+    record : Record
+        As read.
+    kinds : tuple of type
+        Classes that the local member may be of.
+    parameters : set of str
+        Names of the parameters of the model.
+    """
+    header, arrays = record.header, dict(record.arrays)
+    if set(header) != {"parameters", "local", "length"} or set(header["parameters"]) != parameters:
+        raise ValueError("it does not have the entries of a stacked model")
+    found, length = dict(header["local"]), header["length"]
+    name = found.pop("estimator", None)
+    kind = next((kind for kind in kinds if kind.__name__ == name), None)
+    if kind is None or "chunks" in found:
+        raise ValueError("its local member is no estimator of rows in memory")
+    if type(length) is not float or not 0.0 < length < np.inf:
+        raise ValueError("length must be a positive number")
+    transform, landmarks = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None)
+    local = kind._from_record(replace(record, header=found, arrays=arrays))
+    kernel = RidgeKernel(header["parameters"]["kernel"], length)
+
+    def fit(columns: Array, value: Array, weight: Array, group: Codes | None) -> KernelRidge:
+        check_array(TRANSFORM, transform, "f", (columns.shape[1], *transform.shape[1:2]))
+        if not np.all(np.isfinite(transform)):
+            raise ValueError(f"{TRANSFORM} is not finite")
+        _check_landmarks(landmarks, len(columns))
+        return fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
+
+    return FittedStack.of(local, fit)
+
+
+def _check_landmarks(landmarks: NDArray[np.intp] | None, rows: int) -> None:
+    if landmarks is None:
+        return
+    check_array(LANDMARKS, landmarks, "i", (len(landmarks),))
+    if not (landmarks.min() >= 0 and landmarks.max() < rows and len(np.unique(landmarks)) == len(landmarks)):
+        raise ValueError(f"{LANDMARKS} does not hold numbers of different rows")
