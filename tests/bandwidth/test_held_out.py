@@ -7,8 +7,14 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth.criteria import LOG_LOSS
-from kernpool.bandwidth.search import SearchOptions, TrainingRows, adjust_to_all_rows, affordable_rows, held_out
-from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, hold_out
+from kernpool.bandwidth.search import SearchOptions, TrainingRows, held_out
+from kernpool.bandwidth.search.held_out import (
+    PRIOR_SPREAD,
+    HeldOutRows,
+    adjust_to_all_rows,
+    affordable_rows,
+    hold_out,
+)
 from kernpool.core import NO_CATEGORIES
 from kernpool.pooling import Recipe
 

@@ -3,11 +3,18 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import (
+    EmptyWindowWarning,
+    KernelStackingRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
 
-QUICK = [
-    NadarayaWatsonRegressor(bandwidth="scott")
-]  # each check fits several times, so a search takes ten times as long
+QUICK = [  # each check fits several times, so a search takes ten times as long
+    NadarayaWatsonRegressor(bandwidth="scott"),
+    KernelStackingRegressor(LocalLinearRegressor(bandwidth="scott")),
+]
 VARIANTS = [
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),

@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.data.encoding import group_codes
-from kernpool.estimators.expected_error import _folds
+from kernpool.estimators.expected_error import folds_of
 from tests.support.dense_groups import left_out, mean_of_others
 from tests.support.searches import canonical_rows
 
@@ -93,7 +93,7 @@ def test_the_error_to_expect_holds_whole_groups_out():
     X, y, school = make_schools(n=40, groups=8)
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
     rows = canonical_rows(X, y[:, None], group=model.key_group_)
-    folds, (met, promised) = list(_folds(rows)), (0.0, 0.0)
+    folds, (met, promised) = list(folds_of(rows)), (0.0, 0.0)
     np.testing.assert_array_equal(np.sum(folds, axis=0), np.ones(40))
     for held in folds:
         out, kept = np.isin(model.key_group_, rows.group[held > 0]), rows.group[held == 0]

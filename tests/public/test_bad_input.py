@@ -113,6 +113,7 @@ ESTIMATORS = [
     kernpool.NadarayaWatsonRegressor,
     kernpool.LocalLinearRegressor,
     kernpool.NadarayaWatsonClassifier,
+    kernpool.KernelStackingRegressor,
     kernpool.LearnedPoolingRegressor,
     kernpool.LearnedPoolingClassifier,
 ]

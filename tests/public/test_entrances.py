@@ -18,7 +18,13 @@ import pytest
 from scipy.sparse import csr_array
 
 import kernpool
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, RunningPool
+from kernpool import (
+    KernelStackingRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    RunningPool,
+)
 
 N = 40
 RANDOM = np.random.default_rng(7)
@@ -44,6 +50,7 @@ ESTIMATORS = {
     "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
+    "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),
 }
 
 

@@ -9,7 +9,7 @@ the error on new rows. `serialization.py` has the contents of model files and `p
 `compile_ahead.py` fills the cache of compiled loops.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; in `learned` the
-similarity is learned.
+similarity is learned; `stacking` averages local fits and a kernel ridge regression.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
@@ -20,16 +20,20 @@ from kernpool.estimators.methods.distribution import distribution_bandwidth
 from kernpool.estimators.methods.inference import Prediction, slope_map
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.stacking.inference import StackingSummary
+from kernpool.estimators.stacking.regressor import KernelStackingRegressor
 
 __all__ = [
     "ClassPrediction",
     "ConditionalDistribution",
+    "KernelStackingRegressor",
     "LearnedPoolingClassifier",
     "LearnedPoolingRegressor",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Prediction",
+    "StackingSummary",
     "distribution_bandwidth",
     "row_diagnostics",
     "slope_map",

@@ -18,15 +18,8 @@ from sklearn.utils import check_random_state
 from kernpool.bandwidth import plugin_bandwidth, warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups
 from kernpool.bandwidth.rules_of_thumb import RULES, bring_to_rows, rule_of_thumb
-from kernpool.bandwidth.search import (
-    BandwidthSearch,
-    SearchOptions,
-    TrainingRows,
-    adjust_to_all_rows,
-    affordable_rows,
-    canonical_rows,
-    search_bandwidth,
-)
+from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
+from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_rows
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample

@@ -82,7 +82,7 @@ def expected_error(model: FittedModel) -> float:
     if rows.number < FEWEST:
         raise ValueError(f"expected_error needs at least four rows to search without some of them, got {rows.number:g}")
     met = promised = held_out = 0.0
-    folds = [*_folds(rows, together=copies)]
+    folds = [*folds_of(rows, together=copies)]
     for k, held in enumerate(folds):
         fold, there = (_reweighted(rows, weight) for weight in (rows.weight - held, held))
         if not (len(fold.X) > 1 and len(there.X)):
@@ -139,7 +139,7 @@ def _progress_of(part: int, parts: int) -> Iterator[None]:
     listener(STEPS * (part + 1), STEPS * parts)
 
 
-def _folds(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
+def folds_of(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
     """Yield, for each fold, the held-out weight of every row; a row of weight 3 is split like three equal rows.
 
     Groups are held out as a whole, and so are rows with all of their copies if these are to stay together.

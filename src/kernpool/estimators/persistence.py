@@ -10,6 +10,7 @@ from kernpool.data.model_format import read_record, write_record
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.stacking.regressor import KernelStackingRegressor
 from kernpool.execution.error_messages import explain_calls
 from kernpool.pooling.streaming import RunningPool
 
@@ -17,6 +18,7 @@ MODELS = (
     NadarayaWatsonRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
+    KernelStackingRegressor,
     LearnedPoolingRegressor,
     LearnedPoolingClassifier,
     RunningPool,

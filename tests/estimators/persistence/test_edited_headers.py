@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kernpool import (
+    KernelStackingRegressor,
     LearnedPoolingClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -225,9 +226,23 @@ def running_pools(folder, generator):
     return RunningPool.load, lambda pool: pool.values().reshape(5, 1), may_be_here
 
 
+def stacked_regressors(folder, generator):
+    X = generator.normal(size=(20, 2))
+    save_model(KernelStackingRegressor(NadarayaWatsonRegressor(bandwidth=1.0)).fit(X, X[:, 0]), folder)
+
+    def may_be_here(path, value):
+        if path == ("length",):
+            return isinstance(value, float) and 0 < value < np.inf
+        if path == ("parameters", "learn_metric"):
+            return isinstance(value, bool)
+        return may_be(path[1:] if path[0] == "local" else path, value)
+
+    return load_model, lambda model: model.predict(X), may_be_here
+
+
 KINDS = [
-    regressors, local_linear_regressors, classifiers, categorical_columns, models_on_chunks, learned_classifiers,
-    running_pools,
+    regressors, local_linear_regressors, classifiers, categorical_columns, models_on_chunks, stacked_regressors,
+    learned_classifiers, running_pools,
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernpool import (
+    KernelStackingRegressor,
     LearnedPoolingClassifier,
     LearnedPoolingRegressor,
     LocalLinearRegressor,
@@ -29,6 +30,12 @@ def categorical():
     pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"b": X[:, 1], "city": ["oslo", "bergen", "tromso"] * 10, "a": X[:, 0]})
     return LocalLinearRegressor(bandwidth=1.0, smoothing=0.1).fit(frame, X[:, 0])
+
+
+def stacked_categories():
+    frame = np.array([["oslo", 0.5], ["bergen", 1.0], ["oslo", 0.25]] * 4, dtype=object)
+    local = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1, unordered=[0], unseen="unlike")
+    return KernelStackingRegressor(local).fit(frame, X[:12, 0], np.arange(12) % 3, np.arange(12) // 2)
 
 
 def levels_alone():
@@ -55,6 +62,8 @@ MAKERS = {
     "levels alone": lambda _: levels_alone(),
     "on chunks": on_chunks,
     "several on chunks": lambda folder: on_chunks(folder, ["1", "2"]),
+    "stacked": lambda _: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.5), kernel="gaussian").fit(X, X),
+    "stacked categories": lambda _: stacked_categories(),
     "learned regressor": lambda _: learned(LearnedPoolingRegressor, X),
     "learned classifier": lambda _: learned(LearnedPoolingClassifier, LABELS),
     "running pool": lambda _: RunningPool(X[:5], bandwidth=[1.0, 2.0], degree=1).update(X, X),

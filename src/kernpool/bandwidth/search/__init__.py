@@ -8,16 +8,7 @@ probabilities. `held_out.py` makes bandwidths of a sample those of all rows. `st
 limit of a search.
 """
 
-from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_rows
 from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, canonical_rows
 
-__all__ = [
-    "BandwidthSearch",
-    "SearchOptions",
-    "TrainingRows",
-    "adjust_to_all_rows",
-    "affordable_rows",
-    "canonical_rows",
-    "search_bandwidth",
-]
+__all__ = ["BandwidthSearch", "SearchOptions", "TrainingRows", "canonical_rows", "search_bandwidth"]

@@ -135,8 +135,8 @@ class BandwidthSearch(PrintedResult):
 # Up to this many rows all starts run on all of them; beyond, on a sample of this size, and the best goes on. The
 # first is for a common factor, for classes, and where the criterion has a faster objective than the engine's.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
-# Fewer rows for planes of many columns were tried: of 1000 rows in 50 columns 381 take half the time, and miss a product
-# of two columns.
+# Fewer rows for planes of many columns were tried: of 1000 rows in 50 columns 381 take half the time, and a product of
+# two columns is missed.
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 
 

@@ -1,0 +1,347 @@
+r"""Inference for a stack of linear smoothers: confidence and prediction intervals, summary, expected error.
+
+A smoother that predicts best has a bias as large as its standard error, so intervals are centred at a corrected fit and
+have its standard error [2]_. With the linear weights l(x) of the stack, and its hat matrix H, the correction fits the
+residuals and adds what it finds (twicing [1]_):
+
+.. math:: l_c = l\, (I + (I - H)), \qquad
+          \widehat{\mathrm{se}}^2(x) = \sum_j l_{c,j}(x)^2\, \hat\sigma_j^2 / w_j + \hat b^2
+
+The bias that remains is taken to be as large as the correction: :math:`\hat b^2` is its mean square at the training
+rows, so that coverage holds on average over the curve [3]_. The noise :math:`\hat\sigma_j^2` is a local mean of squared
+leave-one-out residuals; for clusters the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with leave-cluster-out
+residuals. Weights of members, metric, lengths and
+ridges are taken as given.
+
+References
+----------
+.. [1] J. W. Tukey, "Exploratory Data Analysis", Addison-Wesley (1977), section 16A.
+.. [2] S. Calonico, M. D. Cattaneo and M. H. Farrell, "On the effect of bias estimation on coverage accuracy in
+   nonparametric inference", JASA 113 (2018), 767-779.
+.. [3] D. Nychka, "Bayesian confidence intervals for smoothing splines", JASA 83 (1988), 1134-1143.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+from sklearn.base import clone
+
+from kernpool import conformal
+from kernpool.bandwidth import TrainingRows, canonical_rows, count_copies
+from kernpool.estimators.expected_error import FEWEST, folds_of
+from kernpool.estimators.fitted_model import places_of, scale_of, smoother_of
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.methods.calibration import check_rows, read_outputs
+from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
+from kernpool.estimators.stacking.stack import FitRidge, FittedStack, Queries, row_weights, squared_error, values_of
+from kernpool.estimators.training_rows import ReadRows
+from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, lines_of, listed
+from kernpool.inference import Interval, local_noise, number_clusters
+from kernpool.smoother import EvaluationPoints
+
+METHODS = ("robust", "naive")
+
+
+@dataclass(frozen=True, eq=False)
+class HatSummary:
+    """What the hat matrix of a stack says of its training rows.
+
+    Parameters
+    ----------
+    fitted : ndarray of shape (n, c)
+        Fitted values.
+    leverage : ndarray of shape (n,)
+        Linear weight of one unit of each row in its own fit.
+    norm : ndarray of shape (n,)
+        Squared norm of the linear weights of each fit; one over the effective number of rows of it.
+    rows, trace, trace_squared : float
+        Number of rows, tr H and tr H'H.
+    """
+
+    fitted: Array
+    leverage: Array
+    norm: Array
+    rows: float
+    trace: float
+    trace_squared: float
+
+    @classmethod
+    def of(cls, stack: FittedStack) -> HatSummary:
+        """Sum the hat matrix in blocks of rows."""
+        weight = stack.weight
+        fitted, own, norm = np.empty_like(stack.value), np.empty(len(weight)), np.empty(len(weight))
+        for rows, hat in stack.hat_rows():
+            fitted[rows], norm[rows] = hat @ stack.value, hat**2 @ (1.0 / weight)
+            own[rows] = hat[:, rows].diagonal()
+        leverage = own / np.maximum(weight, 1.0)
+        return cls(fitted, leverage, norm, float(weight.sum()), float(own.sum()), float(weight @ norm))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the residuals, rows - 2 tr H + tr H'H."""
+        return self.rows - 2.0 * self.trace + self.trace_squared
+
+
+def noise_of(stack: FittedStack) -> Array:
+    """Return the local noise variance at the training rows, of leave-one-out or leave-cluster-out residuals."""
+    smoother = smoother_of(stack.local)
+    squared = np.zeros_like(smoother.value)
+    squared[stack.kept] = (stack.value - stack.left_out) ** 2
+    return local_noise(smoother, smoother.training, squared).variance[stack.kept]
+
+
+def smoothed(stack: FittedStack, weights: Array) -> Array:
+    """Return linear weights (m, n) times the hat matrix: those of a fit to fitted values."""
+    found = np.zeros_like(weights)
+    for rows, hat in stack.hat_rows():
+        found += weights[:, rows] @ hat
+    return found
+
+
+def confidence_interval(stack: FittedStack, queries: Queries, level: float, method: str) -> Interval:
+    """Compute pointwise confidence intervals for the curve.
+
+    Parameters
+    ----------
+    stack : FittedStack
+        The fit.
+    queries : Queries
+        Evaluation points.
+    level : float
+        Confidence level.
+    method : {"robust", "naive"}
+        Whether to correct the bias.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than five clusters, or the fit takes all degrees of freedom.
+    """
+    hat = HatSummary.of(stack)
+    if not hat.freedom > 1.0:
+        raise ValueError(
+            f"the fit leaves {hat.freedom:.3g} degrees of freedom of {hat.rows:g} rows to estimate the noise from; fit "
+            "more rows"
+        )
+    weights, plain = stack.weights(queries), stack.weights(queries[:ROWS])
+    if method == "robust":
+        weights = 2.0 * weights - smoothed(stack, weights)
+    if stack.group is None:
+        variance, df = weights**2 @ (noise_of(stack) / stack.weight[:, None]), np.full(len(queries), hat.freedom)
+    else:
+        code = number_clusters(stack.group, stack.weight)
+        of_cluster = (code[:, None] == np.unique(code)).astype(np.float64)
+        residual = stack.value - stack.left_out
+        variance = np.stack([np.sum(((weights * r) @ of_cluster) ** 2, axis=1) for r in residual.T], axis=1)
+        size = (weights**2 / stack.weight) @ of_cluster
+        df = np.maximum(size.sum(axis=1) ** 2 / np.sum(size**2, axis=1) - 1.0, 1.0)
+    if method == "robust":
+        residual = stack.value - hat.fitted
+        correction = np.concatenate([block @ residual for _, block in stack.hat_rows()])
+        variance += mean_of(correction**2, stack.weight)
+    center, error = weights @ stack.value, np.sqrt(variance)
+    half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
+    return Interval(
+        center, center - half, center + half, error, df, level, method,
+        effective_rows=1.0 / (plain**2 @ (1.0 / stack.weight)), first_predictions=plain @ stack.value,
+    )  # fmt: skip
+
+
+def conformal_interval(
+    stack: FittedStack,
+    X: ArrayLike,
+    level: float,
+    method: str,
+    X_calibration: ArrayLike | None,
+    y_calibration: ArrayLike | None,
+) -> conformal.PredictionInterval:
+    """Compute prediction intervals from leave-one-out residuals of the stack, or from calibration rows.
+
+    The scale of the noise is the kernel mean of absolute leave-one-out residuals in the windows of the local member.
+    """
+    others = check_rows(X_calibration, y_calibration, None)
+    conformal.check_method(method, not others, stack.group is not None)
+    local, queries = stack.local, stack.read(X)
+    smoother, places = smoother_of(local), places_of(local, X, warn=False)
+    known = np.full_like(smoother.value, np.nan)
+    known[stack.kept] = stack.left_out
+    if X_calibration is None:
+        calibration = conformal.Calibration(
+            smoother.training.rows(stack.kept), stack.value, stack.left_out, stack.weight, which=stack.kept,
+            group=stack.group,
+        )  # fmt: skip
+    else:
+        there: EvaluationPoints = places_of(local, X_calibration, warn=False)
+        value = read_outputs(y_calibration, (len(there.query), *local.value_.shape[1:]))
+        predicted = stack.predict(stack.read(X_calibration, warn=False))
+        calibration = conformal.Calibration(there, value, predicted, np.ones(len(value)))
+    setting = conformal.ConformalProblem(
+        smoother, places, conformal.as_fraction(level), calibration, np.random.default_rng(0), "found",
+        any(scale_of(local).ranked), known, stack.predict(queries),
+    )  # fmt: skip
+    return conformal.prediction_interval(setting, method)
+
+
+@dataclass(frozen=True)
+class MemberSummary:
+    """Summary of one member of a stack: its weight in the average and its leave-one-out R2.
+
+    Parameters
+    ----------
+    name, description : str
+        Name in `members_`, and what it is.
+    weight : float
+        Weight in the average.
+    loo_r2 : float
+        Leave-one-out R2 of the member alone, of all outputs together.
+    """
+
+    name: str
+    description: str
+    weight: float
+    loo_r2: float
+
+
+@dataclass(frozen=True, eq=False)
+class StackingSummary(PrintedResult):
+    """Summary of a stacked regression.
+
+    Parameters
+    ----------
+    title : str
+        Name of the model.
+    columns, outputs : int
+        Numbers of input columns and outputs.
+    members : tuple of MemberSummary
+        Members with their weights.
+    rows : float
+        Sum of the weights of the rows.
+    trace, trace_squared : float
+        tr H and tr H'H of the hat matrix of the average.
+    residual_sd, r2, loo_r2 : ndarray of shape (c,)
+        Residual standard deviation, R2, and leave-one-out R2; leave-cluster-out after a fit with groups.
+    loo_error : float
+        Mean squared leave-one-out error, summed over outputs.
+    left_out : {"row", "cluster"}
+        Unit held out for each prediction.
+    """
+
+    title: str
+    columns: int
+    outputs: int
+    members: tuple[MemberSummary, ...]
+    rows: float
+    trace: float
+    trace_squared: float
+    residual_sd: Array
+    r2: Array
+    loo_r2: Array
+    loo_error: float
+    left_out: str
+
+    def __str__(self) -> str:
+        d, c = self.columns, self.outputs
+        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
+        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d != 1)}, {c} output{'s' * (c != 1)}"
+        table = [[m.name, f"{m.weight:.3f}", f"{m.loo_r2:.4g}", m.description] for m in self.members]
+        facts = {
+            "effective parameters": f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)",
+            "residual sd": listed(self.residual_sd),
+            "R2": f"{listed(self.r2)}, {without} {listed(self.loo_r2)}",
+            f"{without} error": f"{self.loo_error:.4g}",
+        }
+        members = columns_of_text(["member", "weight", f"{without} R2", "fit"], table)
+        return "\n".join([head, "", *members, "", *(f"  {line}" for line in lines_of(facts, 22))])
+
+
+def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSummary:
+    """Compute the `StackingSummary` of a fitted stack."""
+    hat, weight = HatSummary.of(stack), stack.weight
+    away = centered(stack.value, weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total, each = squared_error(away, weight), weight @ away**2
+        members = tuple(
+            MemberSummary(
+                name, _description(member), mixing, 1.0 - squared_error(stack.value - left_out, weight) / total
+            )
+            for (name, member), mixing, left_out in zip(
+                stack.members.items(), stack.mixing.tolist(), stack.left_out_of_members, strict=True
+            )
+        )
+        return StackingSummary(
+            title, columns, stack.value.shape[1], members, hat.rows, hat.trace, hat.trace_squared,
+            residual_sd=np.sqrt(weight @ (stack.value - hat.fitted) ** 2 / max(hat.freedom, 0.0)),
+            r2=1.0 - weight @ (stack.value - hat.fitted) ** 2 / each,
+            loo_r2=1.0 - weight @ (stack.value - stack.left_out) ** 2 / each,
+            loo_error=stack.error, left_out="row" if stack.group is None else "cluster",
+        )  # fmt: skip
+
+
+def _description(member: object) -> str:
+    if not isinstance(member, KernelRidge):
+        return type(member).__name__
+    learned = np.ptp(np.diagonal(member.metric)) > 0
+    metric = ", learned metric" if learned else ""
+    return f"{member.kernel.name} kernel, length {member.kernel.length:.3g}, ridge {member.ridge:.3g}{metric}"
+
+
+def expected_error(stack: FittedStack, fit: FitRidge) -> float:
+    """Estimate the mean squared error of a stack on new rows, summed over outputs.
+
+    Parameters
+    ----------
+    stack : FittedStack
+        The fit.
+    fit : callable
+        Fits the global member, as of `FittedStack.of`.
+
+    Returns
+    -------
+    float
+        The leave-one-out error, times held-out over leave-one-out error of fits without each fold
+        (`kernpool.estimators.expected_error`). Where rows are copies of others, the held-out error alone.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than four rows or groups.
+    """
+    local = stack.local
+    rows = canonical_rows(
+        TrainingRows.from_arrays(local.key_, values_of(local), row_weights(local), local.key_code_, local.key_group_)
+    )
+    number = rows.number if rows.group is None else rows.groups
+    if number < FEWEST:
+        unit = "rows" if rows.group is None else "groups"
+        raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
+    copies = rows.group is None and count_copies(rows, rows.weight) > 0
+    met = promised = held_out = 0.0
+    for held in folds_of(rows, together=copies):
+        there = held > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the fit of all rows has said already
+            without = FittedStack.of(_refitted(local, rows, rows.weight - held), fit)
+            key, code = rows.X[there], None if local.encoding_ is None else rows.code[there]
+            found = without.predict(Queries(key, code, without.columns.matrix(key, code)))
+        total = float(held.sum())
+        met += total * squared_error(rows.value[there] - found, held[there])
+        promised += total * without.error
+        held_out += total
+    if copies:
+        return met / held_out
+    return stack.error * (met / promised if promised > 0 else 1.0)
+
+
+def _refitted(local: KernelSmoother, rows: TrainingRows, weight: Array) -> KernelSmoother:
+    """Return an estimator like a fitted one, fitted to its rows with other frequencies."""
+    kept = weight > 0
+    again: KernelSmoother = clone(local)
+    read = ReadRows(rows.X[kept], rows.code[kept], rows.value[kept], local.encoding_, None)
+    again.n_features_in_ = local.n_features_in_
+    again._fit_pairs(read, read.output, weight[kept], None if rows.group is None else rows.group[kept])
+    return again

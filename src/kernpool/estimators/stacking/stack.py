@@ -1,0 +1,243 @@
+"""A fitted stack of members as one linear smoother: predictions, linear weights and leave-one-out predictions.
+
+Every member is a linear smoother of the same training rows, and so is their average: its linear weights are the
+averages of theirs, and so are its leave-one-out predictions.
+
+A model file holds the local member as it saves itself, and kernel and metric of the ridge. Everything else follows
+without a search: loading solves the kernel ridge once, and finds the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.data.model_format import Record, check_array
+from kernpool.estimators.fitted_model import read_query
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.methods.inference import Prediction
+from kernpool.estimators.stacking.averaging import stacking_weights
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, StandardColumns, fit_kernel_ridge
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+LOCAL, RIDGE = "local", "kernel_ridge"
+TRANSFORM, LANDMARKS = "transform_", "landmarks_"
+Local = TypeVar("Local", bound=KernelSmoother)
+HAT_ROWS = 1000  # of a hat matrix at once
+FitRidge = Callable[[Array, Array, Array, Codes | None], KernelRidge]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Rows at which a stack predicts: numeric columns, category codes, and both as standardised columns."""
+
+    key: Array
+    code: Codes | None
+    columns: Array
+
+    def __getitem__(self, rows: slice) -> Queries:
+        return Queries(self.key[rows], None if self.code is None else self.code[rows], self.columns[rows])
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStack:
+    """Members of a stacked regression, fitted to the same rows, and their weights.
+
+    Parameters
+    ----------
+    local : KernelSmoother
+        The fitted local estimator, which holds the training rows.
+    columns : StandardColumns
+        How rows become columns of the other members.
+    ridge : KernelRidge
+        The global member, fitted to the rows of positive weight.
+    local_left_out : ndarray of shape (n, c)
+        Leave-one-out predictions of the local estimator at the rows of positive weight.
+    mixing : ndarray of shape (2,)
+        Weights of the members.
+    """
+
+    local: KernelSmoother
+    columns: StandardColumns
+    ridge: KernelRidge
+    local_left_out: Array
+    mixing: Array
+
+    @classmethod
+    def of(cls, local: KernelSmoother, fit: FitRidge) -> FittedStack:
+        """Fit the global member to the rows of a fitted local estimator, and find the weights of both.
+
+        Parameters
+        ----------
+        local : KernelSmoother
+            Fitted to arrays.
+        fit : callable
+            Takes standardised columns, outputs, frequencies and clusters of rows; returns the global member.
+        """
+        weight = row_weights(local)
+        kept, encoding, group = weight > 0, local.encoding_, local.key_group_
+        if not weight.sum() > 1.0:
+            raise ValueError(f"leave-one-out predictions need at least two rows, got {weight.sum():g} sample")
+        weight, value = weight[kept], values_of(local)[kept]
+        levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
+        columns = StandardColumns.of(local.key_[kept], weight, levels)
+        matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
+        ridge = fit(matrix, value, weight, None if group is None else group[kept])
+        left_out = local.leave_one_out().prediction[kept]
+        residuals = [(value - each) / ridge.unit for each in (left_out, ridge.left_out)]
+        return cls(local, columns, ridge, left_out, stacking_weights(residuals, weight))
+
+    @property
+    def members(self) -> dict[str, KernelSmoother | KernelRidge]:
+        """The fitted members by name."""
+        return {LOCAL: self.local, RIDGE: self.ridge}
+
+    @cached_property
+    def kept(self) -> NDArray[np.intp]:
+        """Indices of the training rows of positive weight."""
+        return np.flatnonzero(row_weights(self.local) > 0)
+
+    @cached_property
+    def weight(self) -> Array:
+        """Frequencies of the training rows of positive weight."""
+        return row_weights(self.local)[self.kept]
+
+    @cached_property
+    def value(self) -> Array:
+        """Outputs of the training rows of positive weight, of shape (n, c)."""
+        return values_of(self.local)[self.kept]
+
+    @property
+    def group(self) -> Codes | None:
+        """Cluster of each training row of positive weight; None without groups."""
+        return None if self.local.key_group_ is None else self.local.key_group_[self.kept]
+
+    @property
+    def error(self) -> float:
+        """Weighted mean squared leave-one-out error, summed over outputs."""
+        return squared_error(self.value - self.left_out, self.weight)
+
+    @property
+    def left_out_of_members(self) -> tuple[Array, Array]:
+        """Leave-one-out, or leave-cluster-out, predictions of each member at the rows of positive weight."""
+        return self.local_left_out, self.ridge.left_out
+
+    @cached_property
+    def left_out(self) -> Array:
+        """Leave-one-out, or leave-cluster-out, predictions of the average."""
+        local, ridge = self.left_out_of_members
+        return np.asarray(self.mixing[0] * local + self.mixing[1] * ridge)
+
+    @cached_property
+    def training(self) -> Queries:
+        """The training rows of positive weight as queries."""
+        key, code = self.local.key_[self.kept], self.local.key_code_[self.kept]
+        code = None if self.local.encoding_ is None else code
+        return Queries(key, code, self.columns.matrix(key, code))
+
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Queries:
+        """Convert X to queries as the local estimator does; warn of extrapolation if `warn`."""
+        key, code = read_query(self.local, X, warn=warn)
+        return Queries(key, code, self.columns.matrix(key, code))
+
+    def _of_local(self, queries: Queries) -> Prediction:
+        return Prediction(self.local, queries.key, queries.code)
+
+    def predict(self, queries: Queries) -> Array:
+        """Return predictions of shape (m, c)."""
+        local = self._of_local(queries).mean.reshape(len(queries), -1)
+        return np.asarray(self.mixing[0] * local + self.mixing[1] * self.ridge.predict(queries.columns))
+
+    def weights(self, queries: Queries) -> Array:
+        """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
+        local = self._of_local(queries).weights()[:, self.kept]
+        return np.asarray(self.mixing[0] * local + self.mixing[1] * self.ridge.weights(queries.columns))
+
+    def hat_rows(self) -> Iterator[tuple[slice, Array]]:
+        """Yield the hat matrix in blocks of rows, which are fits at training rows."""
+        for start in range(0, len(self.weight), HAT_ROWS):
+            rows = slice(start, start + HAT_ROWS)
+            yield rows, self.weights(self.training[rows])
+
+
+def row_weights(local: KernelSmoother) -> Array:
+    """Return the frequencies of all training rows of a fitted estimator, of shape (n,)."""
+    return np.ones(len(local.key_)) if local.key_weight_ is None else local.key_weight_
+
+
+def values_of(local: KernelSmoother) -> Array:
+    """Return the outputs of a fitted estimator as float64 of shape (n, c)."""
+    return np.asarray(local.value_, dtype=np.float64).reshape(len(local.value_), -1)
+
+
+def squared_error(residual: Array, weight: Array) -> float:
+    """Return the weighted mean over rows of squared residuals, summed over outputs."""
+    return float(weight @ np.sum(residual**2, axis=1) / weight.sum())
+
+
+def stack_record(stack: FittedStack, parameters: dict[str, object]) -> Record:
+    """Convert a fitted stack to a `Record` of JSON and arrays."""
+    local, ridge = stack.local._to_record(), stack.ridge
+    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform}
+    if ridge.landmark_rows is not None:
+        arrays[LANDMARKS] = ridge.landmark_rows
+    header = {
+        "parameters": parameters,
+        "local": {"estimator": type(stack.local).__name__, **local.header},
+        "length": ridge.kernel.length,
+    }
+    return Record(header, arrays)
+
+
+def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: set[str]) -> FittedStack:
+    """Rebuild a stack from an untrusted record; raise ValueError or ModelFileError if a part of it is invalid.
+
+    Parameters
+    ----------
+    record : Record
+        As read.
+    kinds : tuple of type
+        Classes that the local member may be of.
+    parameters : set of str
+        Names of the parameters of the model.
+    """
+    header, arrays = record.header, dict(record.arrays)
+    if set(header) != {"parameters", "local", "length"} or set(header["parameters"]) != parameters:
+        raise ValueError("it does not have the entries of a stacked model")
+    found, length = dict(header["local"]), header["length"]
+    name = found.pop("estimator", None)
+    kind = next((kind for kind in kinds if kind.__name__ == name), None)
+    if kind is None or "chunks" in found:
+        raise ValueError("its local member is no estimator of rows in memory")
+    if type(length) is not float or not 0.0 < length < np.inf:
+        raise ValueError("length must be a positive number")
+    transform, landmarks = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None)
+    local = kind._from_record(replace(record, header=found, arrays=arrays))
+    kernel = RidgeKernel(header["parameters"]["kernel"], length)
+
+    def fit(columns: Array, value: Array, weight: Array, group: Codes | None) -> KernelRidge:
+        check_array(TRANSFORM, transform, "f", (columns.shape[1], *transform.shape[1:2]))
+        if not np.all(np.isfinite(transform)):
+            raise ValueError(f"{TRANSFORM} is not finite")
+        _check_landmarks(landmarks, len(columns))
+        return fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
+
+    return FittedStack.of(local, fit)
+
+
+def _check_landmarks(landmarks: NDArray[np.intp] | None, rows: int) -> None:
+    if landmarks is None:
+        return
+    check_array(LANDMARKS, landmarks, "i", (len(landmarks),))
+    if not (landmarks.min() >= 0 and landmarks.max() < rows and len(np.unique(landmarks)) == len(landmarks)):
+        raise ValueError(f"{LANDMARKS} does not hold numbers of different rows")

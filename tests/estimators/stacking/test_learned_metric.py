@@ -1,0 +1,76 @@
+"""The learned metric of the global member, and the columns that it is of."""
+
+import numpy as np
+import pytest
+
+from kernpool.estimators.stacking import kernel_ridge
+from kernpool.estimators.stacking.kernel_ridge import StandardColumns, fit_metric_and_ridge, fit_table, metric_of
+
+
+def line(generator, n=120, d=6):
+    """Rows whose output depends on one direction of many."""
+    columns = generator.normal(size=(n, d))
+    direction = np.array([1.0, -1.0, *np.zeros(d - 2)]) / np.sqrt(2.0)
+    return columns, np.sin(2.0 * columns @ direction)[:, None] + 0.1 * generator.normal(size=(n, 1)), direction
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_the_metric_is_the_root_of_the_average_gradient_outer_product(kernel, generator):
+    columns, value, _ = line(generator)
+    value = np.hstack([value, -3.0 * value, np.cos(columns[:, :1])])
+    weight = generator.integers(1, 3, len(columns)).astype(float)
+    fit = fit_metric_and_ridge(kernel, columns, value, weight, rounds=0)
+    transform = metric_of(fit, columns, value, weight)
+    gradients = fit.gradients(columns) / kernel_ridge.spread_of(value, weight)
+    outer = np.einsum("i,iac,ibc->ab", weight, gradients, gradients)
+    root = transform @ transform.T
+    np.testing.assert_allclose(root @ root, outer * np.trace(root @ root) / np.trace(outer), atol=1e-10)
+    assert np.trace(root) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_it_finds_the_direction_that_matters(kernel, generator):
+    columns, value, direction = line(generator)
+    plain = fit_metric_and_ridge(kernel, columns, value, np.ones(120), rounds=0)
+    learned = fit_metric_and_ridge(kernel, columns, value, np.ones(120))
+    assert learned.error < 0.5 * plain.error
+    assert np.trace(learned.metric) == pytest.approx(1.0)
+    assert direction @ learned.metric @ direction > 0.7
+
+
+def test_a_flat_fit_keeps_the_metric(generator):
+    columns = generator.normal(size=(20, 3))
+    found = fit_metric_and_ridge("laplace", columns, np.ones((20, 1)), np.ones(20))
+    np.testing.assert_allclose(found.metric, np.eye(3) / 3.0)
+
+
+def test_more_columns_than_rows(generator):
+    columns = generator.normal(size=(8, 30))
+    found = fit_metric_and_ridge("laplace", columns, columns[:, :1], np.ones(8))
+    assert np.isfinite(found.predict(columns + 0.1)).all()
+    assert found.transform.shape[1] <= 30
+
+
+def test_columns_are_standardised_with_weights_as_copies(generator):
+    key, code, weight = generator.normal(5.0, 3.0, size=(9, 2)), generator.integers(0, 3, (9, 1)), np.arange(1.0, 10.0)
+    key[:, 1] = 0.1
+    columns = StandardColumns.of(key, weight, (3,))
+    copied = np.repeat(key, weight.astype(int), axis=0)
+    expected = np.column_stack(
+        [(key[:, 0] - copied[:, 0].mean()) / copied[:, 0].std(), np.zeros(9), np.eye(3)[code[:, 0]]]
+    )
+    np.testing.assert_allclose(columns.matrix(key, code), expected, atol=1e-12)
+    assert columns.matrix(np.array([[0.0, 99.0]]), np.array([[-1]]))[0, 1:].tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_many_rows_have_landmarks(monkeypatch, generator):
+    columns, value, _ = line(generator, n=400)
+    whole = fit_table("laplace", columns, value, np.ones(400), generator=np.random.default_rng(0))
+    monkeypatch.setattr(kernel_ridge, "MOST_LANDMARKS", 150)
+    monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 100)
+    group = np.arange(400) // 4
+    for clusters in (None, group):
+        found = fit_table("laplace", columns, value, np.ones(400), clusters, generator=np.random.default_rng(0))
+        assert found.landmarks.shape[0] == 150
+        assert len(found.fitted) == 400
+        assert whole.error < found.error < 4 * whole.error

@@ -1,0 +1,248 @@
+"""Stacked kernel regression: a linear smoother as a whole, with leave-one-out predictions that are refits."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernpool import KernelStackingRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.stacking import kernel_ridge, stack
+from kernpool.estimators.stacking.kernel_ridge import fit_kernel_ridge
+from kernpool.estimators.stacking.stack import FittedStack
+
+LOCALS = {
+    "planes": LocalLinearRegressor(bandwidth=0.7),
+    "constants": NadarayaWatsonRegressor(bandwidth=0.5),
+    "compact": NadarayaWatsonRegressor("epanechnikov", 1.5),
+}
+N = 50
+
+
+@pytest.fixture
+def rows(generator):
+    X = generator.uniform(-1, 1, size=(N, 3))
+    y = np.column_stack([np.sin(3 * X[:, 0]) + X[:, 1], 100 * X[:, 2] ** 2]) + 0.1 * generator.normal(size=(N, 2))
+    return X, y
+
+
+def model(local="planes", **options):
+    return KernelStackingRegressor(LOCALS[local], **options)
+
+
+@pytest.mark.parametrize("local", LOCALS)
+@pytest.mark.parametrize("kernel", ["laplace", "gaussian"])
+def test_weights_times_outputs_are_the_predictions(local, kernel, rows, generator):
+    X, y = rows
+    weight = generator.integers(0, 3, N).astype(float)
+    fitted = model(local, kernel=kernel).fit(X, y, weight)
+    at = generator.uniform(-1, 1, size=(20, 3))
+    weights = fitted.attention_weights(at)
+    np.testing.assert_allclose(weights @ y, fitted.predict(at), atol=1e-8)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-10)
+    assert (weights[:, weight == 0] == 0.0).all()
+    np.testing.assert_allclose(fitted.residuals().fitted, fitted.predict(X[weight > 0]), atol=1e-8)
+
+
+def test_the_average_is_that_of_the_members(rows):
+    X, y = rows
+    fitted = model().fit(X, y)
+    local, ridge = fitted.members_.values()
+    columns = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = fitted.member_weights_["local"] * local.predict(X)
+    expected += fitted.member_weights_["kernel_ridge"] * ridge.predict(columns)
+    np.testing.assert_allclose(fitted.predict(X), expected)
+    assert sum(fitted.member_weights_.values()) == pytest.approx(1.0)
+    assert min(fitted.member_weights_.values()) >= 0.25
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_leave_one_out_is_a_refit_with_the_choices_of_all_rows(clustered, rows):
+    X, y = rows
+    group = np.arange(N) // 3 if clustered else None
+    fitted = model().fit(X, y, groups=group)
+    local, ridge = fitted.members_.values()
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    for g in range(0, N // 3 if clustered else N, 4):
+        out = np.arange(N) // 3 == g if clustered else np.arange(N) == g
+        without = clone(local).fit(X[~out], y[~out])
+        again = fit_kernel_ridge(
+            [ridge.kernel], (X[~out] - mean) / spread, y[~out], np.ones((~out).sum()), transform=ridge.transform
+        )
+        coefficients = again.spectrum.coefficients(y[~out], ridge.ridge)
+        kernel = (
+            ridge.kernel.at((X[out] - mean) / spread @ ridge.transform, again.landmarks) - again.spectrum.mean_kernel
+        )
+        expected = fitted.member_weights_["local"] * without.predict(X[out])
+        expected += fitted.member_weights_["kernel_ridge"] * (y[~out].mean(axis=0) + kernel @ coefficients)
+        np.testing.assert_allclose(fitted.leave_one_out().prediction[out], expected, atol=1e-7)
+    assert fitted.loo_error_ == pytest.approx(np.mean(np.sum((fitted.leave_one_out().prediction - y) ** 2, axis=1)))
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+def test_weights_are_copies(rows, generator):
+    X, y = rows
+    times = generator.integers(0, 3, N)
+    weighted = model().fit(X, y[:, 0], times)
+    copied = model().fit(np.repeat(X, times, axis=0), np.repeat(y[:, 0], times))
+    np.testing.assert_allclose(weighted.predict(X), copied.predict(X), atol=1e-7)
+    assert weighted.loo_error_ == pytest.approx(copied.loo_error_)
+    one, other = weighted.confidence_interval(X[:5]), copied.confidence_interval(X[:5])
+    np.testing.assert_allclose(one.lower, other.lower, atol=1e-6)
+    np.testing.assert_allclose(np.repeat(weighted.residuals().leverage, times[times > 0]), copied.residuals().leverage)
+
+
+def test_outputs_have_no_order_and_no_unit(rows):
+    X, y = rows
+    both = model().fit(X, y)
+    swapped = model().fit(X, y[:, ::-1] * [3.0, -0.01] + [1.0, 7.0])
+    np.testing.assert_allclose(swapped.predict(X)[:, ::-1], both.predict(X) * [-0.01, 3.0] + [7.0, 1.0], atol=1e-7)
+    np.testing.assert_allclose(list(both.member_weights_.values()), list(swapped.member_weights_.values()))
+    column, flat = model().fit(X, y[:, :1]), model().fit(X, y[:, 0])
+    assert column.predict(X).shape == (N, 1)
+    np.testing.assert_allclose(column.predict(X)[:, 0], flat.predict(X))
+
+
+def test_categories_are_columns_of_zero_and_one(rows):
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
+    X, _ = rows
+    city = np.array(["oslo", "bergen", "tromso"])[np.arange(N) % 3]
+    y = X[:, 0] + (city == "oslo")
+    frame = pandas.DataFrame({"a": X[:, 0], "city": city})
+    fitted = KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.7, smoothing=0.1, unseen="unlike")).fit(frame, y)
+    assert fitted.feature_names_in_.tolist() == ["a", "city"]
+    assert fitted.members_["kernel_ridge"].transform.shape[0] == 4
+    np.testing.assert_allclose(fitted.attention_weights(frame) @ y, fitted.predict(frame), atol=1e-10)
+    assert np.isfinite(fitted.predict(pandas.DataFrame({"a": [0.0], "city": ["paris"]}))).all()
+
+
+def test_the_summary_has_the_members_and_their_weights(rows):
+    X, y = rows
+    fitted = model().fit(X, y[:, 0])
+    summary, hat = fitted.summary(), fitted.attention_weights(X)
+    assert summary.trace == pytest.approx(np.trace(hat))
+    assert summary.trace_squared == pytest.approx(np.sum(hat**2))
+    assert [member.weight for member in summary.members] == list(fitted.member_weights_.values())
+    assert summary.loo_r2[0] == pytest.approx(1.0 - fitted.loo_error_ / np.var(y[:, 0]))
+    text = str(summary)
+    for name, weight in fitted.member_weights_.items():
+        assert f"{name}" in text
+        assert f"{weight:.3f}" in text
+    assert "leave-cluster-out" in str(model().fit(X, y, groups=np.arange(N) // 5).summary())
+
+
+def test_residuals_are_left_out(rows):
+    X, y = rows
+    found = model().fit(X, y).residuals()
+    np.testing.assert_allclose(found.residual, y - model().fit(X, y).leave_one_out().prediction)
+    assert found.leverage.shape == (N,)
+    assert (found.noise > 0).all()
+
+
+def test_many_rows_are_predicted_with_landmarks(monkeypatch, rows):
+    X, y = rows
+    monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 30)
+    searched = model().fit(X, y)
+    assert len(searched.members_["kernel_ridge"].landmarks) == N
+    monkeypatch.setattr(kernel_ridge, "MOST_LANDMARKS", 20)
+    fitted = model().fit(X, y)
+    assert len(fitted.members_["kernel_ridge"].landmarks) == 20
+    np.testing.assert_allclose(fitted.attention_weights(X) @ y, fitted.predict(X), atol=1e-8)
+    np.testing.assert_array_equal(fitted.predict(X), model().fit(X, y).predict(X))
+
+
+def test_hat_matrices_are_summed_in_blocks(monkeypatch, rows):
+    X, y = rows
+    fitted = model().fit(X, y)
+    whole = fitted.confidence_interval(X[:4])
+    monkeypatch.setattr(stack, "HAT_ROWS", 7)
+    np.testing.assert_allclose(fitted.confidence_interval(X[:4]).lower, whole.lower)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+def test_the_expected_error_is_of_the_whole_fit(rows):
+    X, y = rows
+    fitted = model().fit(X, y)
+    error = fitted.expected_error()
+    assert 0.5 * fitted.loo_error_ < error < 2.0 * fitted.loo_error_
+    assert fitted.expected_error() == error
+    assert "_expected_error" not in vars(fitted.fit(X, y))
+    assert model().fit(X, y, groups=np.arange(N) // 5).expected_error() > 0
+    copies = model().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2, axis=0))
+    assert copies.expected_error() > 2 * copies.loo_error_
+
+
+# --- bad input: works, or says what is wrong
+
+
+@pytest.mark.parametrize("learn_metric", [True, False])
+@pytest.mark.filterwarnings("ignore:column.* do not vary")
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+def test_hard_inputs_are_answered(learn_metric, generator):
+    X, y = generator.normal(size=(12, 2)), generator.normal(size=12)
+    cases = {
+        "constant column": (np.column_stack([X, np.full(12, 0.1)]), y),
+        "twice the same column": (X[:, [0, 0, 1]], y),
+        "constant output": (X, np.full(12, 0.1)),
+        "three rows": (X[:3], y[:3]),
+        "two rows": (X[:2], y[:2]),
+        "more columns than rows": (generator.normal(size=(6, 20)), y[:6]),
+        "copies of rows": (X[np.arange(12) % 3], y),
+        "all rows the same": (np.ones((12, 2)), y),
+        "far from zero": (X + 1e9, y + 1e9),
+        "huge outputs": (X, y * 1e140),
+    }
+    for name, (columns, output) in cases.items():
+        fitted = KernelStackingRegressor(LocalLinearRegressor(bandwidth=2.0), learn_metric=learn_metric)
+        fitted.fit(columns, output)
+        assert np.isfinite(fitted.predict(columns)).all(), name
+        assert np.isfinite(fitted.loo_error_), name
+        np.testing.assert_allclose(fitted.attention_weights(columns).sum(axis=1), 1.0, err_msg=name)
+    np.testing.assert_array_equal(model().fit(X[:, [0, 1, 1]], np.full(12, 0.1)).predict(X[:, [0, 1, 1]]), 0.1)
+
+
+def test_one_category_per_row_is_answered(generator):
+    labels = np.array([[f"name {i}"] for i in range(8)], dtype=object)
+    fitted = KernelStackingRegressor(LocalLinearRegressor(unordered=[0])).fit(labels, generator.normal(size=8))
+    assert np.isfinite(fitted.predict(labels)).all()
+
+
+def test_refusals_name_the_argument(rows, tmp_path):
+    X, y = rows
+    with pytest.raises(ValueError, match="at least two rows, got 1 sample"):
+        KernelStackingRegressor(LocalLinearRegressor(bandwidth=1.0)).fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match="kernel must be 'laplace' or 'gaussian', got 'cubic'"):
+        model(kernel="cubic").fit(X, y)
+    with pytest.raises(TypeError, match="learn_metric must be True or False"):
+        model(learn_metric="yes").fit(X, y)
+    with pytest.raises(ValueError, match="random_state must be"):
+        model(random_state="seven").fit(X, y)
+    with pytest.raises(TypeError, match=r"local must be None, or a LocalLinearRegressor .* got str"):
+        KernelStackingRegressor("planes").fit(X, y)
+    with pytest.raises(ValueError, match="extrapolate='plane'"):
+        KernelStackingRegressor(LocalLinearRegressor(extrapolate="clip")).fit(X, y)
+    with pytest.raises(TypeError, match="rows in memory, got str"):
+        model().fit("rows.parquet", "y")
+    with pytest.raises(ValueError, match="NaN"):
+        model().fit(np.where(X > 0.9, np.nan, X), y)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model().fit(X, y, np.zeros(N))
+    with pytest.raises(ValueError, match="max_bytes must be at least"):
+        model().fit(X, y).attention_weights(X, max_bytes=10)
+    with pytest.raises(ValueError, match="at least four rows"):
+        model().fit(X[:3], y[:3]).expected_error()
+
+
+def test_a_failed_fit_leaves_the_earlier_one(rows):
+    X, y = rows
+    fitted = model().fit(X, y)
+    before = fitted.predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.fit(np.full_like(X, np.nan), y)
+    np.testing.assert_array_equal(fitted.predict(X), before)
+
+
+def test_members_are_those_of_the_stack(rows):
+    X, y = rows
+    fitted = model().fit(X, y)
+    assert isinstance(fitted._stack, FittedStack)
+    assert list(fitted.members_) == list(fitted.member_weights_) == ["local", "kernel_ridge"]
