@@ -26,7 +26,16 @@ from kernpool.cli.terminal import Parser, stream_name
 
 Options = dict[str, str]  # declarations of options, and their help
 
+EXPLAINED = 3  # training rows of a prediction, by default
+
+
+def number_of_rows(text: str) -> int:
+    """Read a number of training rows; without text it is the default."""
+    return int(text) if text else EXPLAINED
+
+
 TYPES: dict[str, Callable[[str], Any]] = {"N": int, "K": int, "R": float, "LEVEL": float}
+TYPES["ROWS"] = number_of_rows
 TYPES |= dict.fromkeys(("DATA", "FILE"), stream_name)
 
 READING = {
@@ -197,6 +206,9 @@ OPTIONS: dict[str, Options] = {
         "different from all others (default: the model's setting)",
         "--keep [A,B]": "copy these columns of DATA to the output; without names: all columns",
         "--proba": "for classifiers, add the probability of each class: columns Y_p_CLASS",
+        "--explain [ROWS]": "add the training rows of largest weight behind each prediction (default: 3): columns "
+        "Y_n_eff (effective rows; a prediction of few is not reliable) and Y_row_1, Y_weight_1, Y_contribution_1, "
+        "Y_influence_1, ...; rows are numbered from 0 as the fit read them; for classifiers, of the predicted class",
         "--cluster ADDRESS": "compute on the Dask cluster of this scheduler: tcp://host:port",
         **CHUNKS,
         **CURVE,
@@ -291,6 +303,7 @@ examples:
   kernpool sort big.parquet --by time --out sorted.parquet
   kernpool predict engel-model new-households.csv --interval 0.95 > confidence.csv
   kernpool predict engel-model new-households.csv --interval 0.9 --method full > prediction-intervals.csv
+  kernpool predict engel-model new-households.csv --explain > explained.csv
   kernpool predict engel-model new-households.csv --quantiles 0.1,0.5,0.9 > quantiles.csv
   kernpool fit visits.csv --target y --features dose --groups patient --model visits-model
   kernpool info engel-model --summary

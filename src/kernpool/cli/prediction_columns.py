@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ INPUTS = Advice("correct or drop such rows", "calibration rows have numbers in t
 OUTPUTS = Advice("correct or drop such rows", "calibration rows need their outputs, as numbers")
 # The method of a model that answers an option.
 ANSWERS = {
+    "explain": "get_prediction",
     "se": "confidence_interval",
     "interval": "confidence_interval",
     "quantiles": "quantile",
@@ -42,6 +43,10 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
     curve, new = interval and method is None, sets or (interval and method is not None)
     asked = [f"--{name}" for name in ANSWERS if vars(options)[name] not in (None, False) and name != "proba"]
     for wrong, text in (
+        (
+            options.explain is not None and options.explain < 1,
+            f"--explain must be a number of training rows from 1 on, got {options.explain}",
+        ),
         (sets and interval, "--interval is for regressors, and --sets for classifiers; ask for one of them"),
         (method and not new, "--method is for prediction intervals and sets: say --interval 0.9 or --sets 0.9 too"),
         (
@@ -121,7 +126,7 @@ class PredictionColumns:
         predict : callable
             Prediction function of the model, here or on a cluster.
         """
-        added = self._curve(query) | self._observation(query)
+        added = self._curve(query) | self._observation(query) | self._explanation(query)
         predicted = predict(query)
         if predicted.ndim == 1:
             return {self.target: predicted} | {f"{self.target}_{end}": column for end, column in added.items()}
@@ -168,6 +173,25 @@ class PredictionColumns:
             columns |= {f"in_{label}": one for label, one in zip(chosen.classes, inside, strict=True)}
             self._note(chosen.guarantee)
         return columns
+
+    def _explanation(self, query: Array) -> Columns:
+        """Return the training rows of largest weight, with their contributions and influence."""
+        if self.options.explain is None:
+            return {}
+        prediction = self.model.get_prediction(query)
+        found = prediction.explain(self.options.explain)
+        if found.classes is not None:
+            at = np.arange(len(found)), slice(None), prediction.probability.argmax(axis=1)
+            found = replace(found, contribution=found.contribution[at], influence=found.influence[at])
+        shape = (len(found), *found.contribution.shape[2:])
+        columns = {"n_eff": found.effective_rows}
+        for place in range(found.row.shape[1]):
+            parts = {"row": found.row, "weight": found.weight}
+            parts |= {"contribution": found.contribution, "influence": found.influence}
+            columns |= {f"{name}_{place + 1}": of[:, place].astype(np.float64) for name, of in parts.items()}
+        if len(shape) == 1:
+            return columns
+        return {name: of if of.ndim > 1 else np.repeat(of[:, None], shape[1], axis=1) for name, of in columns.items()}
 
     def _note(self, guarantee: str) -> None:
         text = in_options(self.options, guarantee)

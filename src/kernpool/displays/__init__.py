@@ -3,11 +3,11 @@
 Data is in the constructor, style is in `plot`, and no statistics are computed here. Read `drawing.py` first: colors and
 axes; `inputs.py`: training rows and the evaluation points along a column; then `curve.py` as an example:
 `from_estimator` and `from_predictions` make a display, `plot` draws it. `partial.py` draws a fit over each of its
-columns, `explanation.py` the rows or columns behind a prediction. Uncertainty of a curve: `curve.py` (with its bands),
-`residuals.py`, `curve_comparison.py` (curves of groups), `sizer.py`. Distribution of a new observation:
-`quantile_fan.py`, `coverage.py`, `class_sets.py`. `kernels_and_weights.py` draws kernels and attention weights,
-`search_and_training.py` the course of searches and of training; it also writes animations, as a GIF or with the
-template `training.html`.
+columns, also as accumulated local effects (`accumulated_effects.py`), `explanation.py` the rows or columns behind a
+prediction. Uncertainty of a curve: `curve.py` (with its bands), `residuals.py`, `curve_comparison.py` (curves of
+groups), `sizer.py`. Distribution of a new observation: `quantile_fan.py`, `coverage.py`, `class_sets.py`.
+`kernels_and_weights.py` draws kernels and attention weights, `search_and_training.py` the course of searches and of
+training; it also writes animations, as a GIF or with the template `training.html`.
 """
 
 from kernpool.displays.class_sets import ClassSetDisplay
