@@ -50,6 +50,22 @@ def test_fit_reports_what_it_did(fitted):
         assert line in report
 
 
+def test_fit_says_that_it_searched_on_some_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernpool.bandwidth.search.held_out.FEWEST_ROWS", 120)
+    monkeypatch.setattr("kernpool.bandwidth.search.held_out.AFFORDABLE_SUMS", 1.0)
+    X = np.random.default_rng(0).random((600, 2))
+    np.savetxt(tmp_path / "t.csv", np.c_[X, np.sin(6 * X[:, 0])], delimiter=",", header="a,b,y", comments="")
+    done = kernpool("fit", tmp_path / "t.csv", "--target", "y", "--json")
+    report = json.loads(done.stdout)
+    assert "on a sample of 120 of 600 rows (random_state=0), then times" in report["note"]
+    model = NadarayaWatsonRegressor().fit(X, np.sin(6 * X[:, 0]))
+    assert report["loo_error"] == pytest.approx(model.loo_error_, rel=1e-6)
+    said = kernpool("fit", tmp_path / "t.csv", "--target", "y").stderr.decode()
+    assert "on a sample of 120 of 600 rows" in said
+    assert "(of the rows held out)" in said
+    assert "read in chunks" not in said
+
+
 def test_ranks_and_clipped_planes(tmp_path):
     income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
     data, model = ("fit", DATA / "engel.csv", "--target", "foodexp"), tmp_path / "model"

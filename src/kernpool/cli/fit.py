@@ -155,7 +155,19 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
     y = training.target
     if y is None:  # rows in a file, of which a sample was left out one by one, if any
         return report | {"loo_error": vars(model).get("loo_error_"), "note": model.bandwidth_note_}
-    result, plan = model.leave_one_out(), choose(problem_of(model, None), model.algorithm, reuse=True)
+    plan = choose(problem_of(model, None), model.algorithm, reuse=True)
+    report |= {"algorithm": plan.algorithm, "reason": plan.reason}
+    spread = 0.0 if training.classes else float(((y - y.mean()) ** 2).mean())
+    if "bandwidth_note_" in vars(model):  # a pass over all pairs of many rows may take minutes
+        report["note"] = model.bandwidth_note_
+        if not training.classes:
+            error = float(model.loo_error_)
+            return report | {
+                "loo_error": error,
+                "loo_r2": 1 - error / spread if spread else None,
+                "empty_windows": int(model.loo_empty_windows_),
+            }
+    result = model.leave_one_out()
     if training.classes:
         probability = result.probability
         true = np.searchsorted(model.classes_, y)
@@ -163,19 +175,14 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
         report["loo_log_loss"] = float(-np.log(said).mean())
         report["loo_wrong"] = float((probability.argmax(axis=1) != true).mean())
     else:
-        spread = float(((y - y.mean()) ** 2).mean())
         report["loo_error"] = float(result.error)
         report["loo_r2"] = 1 - float(result.error) / spread if spread else None
-    return report | {
-        "empty_windows": int(result.empty_windows),
-        "algorithm": plan.algorithm,
-        "reason": plan.reason,
-    }
+    return report | {"empty_windows": int(result.empty_windows)}
 
 
 def say_report(report: Report) -> None:
     """Print the report of a fit as text on standard error."""
-    chunks, dates, ranks = "note" in report, report.get("dates", ()), report["scale"] == "rank"
+    chunks, dates, ranks = "algorithm" not in report, report.get("dates", ()), report["scale"] == "rank"
     facts = {"rows": f"{report['rows']}{', read in chunks' * chunks}", "columns": ", ".join(report["columns"])}
     if dates:
         facts["dates"] = f"{', '.join(dates)}, in days since 1970-01-01"
@@ -194,7 +201,7 @@ def say_report(report: Report) -> None:
     widths = [f"{name} {h:.6g}{' days' * (name in dates and not ranks)}" for name, h in report["bandwidth"].items()]
     if widths:
         facts["bandwidth"] = f"{', '.join(widths)}{' (in ranks, from 0 to 1)' * ranks}"
-    if chunks:
+    if "note" in report:
         facts[""] = report["note"]
     if "smoothing" in report:
         levels = report["levels"]
@@ -208,7 +215,7 @@ def say_report(report: Report) -> None:
         errors[f"{left} log loss"] = f"{report['loo_log_loss']:.6g}"
         errors[f"{left} rows in the wrong class"] = f"{report['loo_wrong']:.4%}"
     elif report["loo_error"] is not None:
-        searched = " (of the rows searched on)" * chunks
+        searched = " (of the rows searched on)" * chunks or " (of the rows held out)" * ("note" in report)
         errors[f"{left} mean squared error"] = f"{report['loo_error']:.6g}{searched}"
     if report.get("loo_r2") is not None:
         errors[f"{left} R^2"] = f"{report['loo_r2']:.6g}"
