@@ -1,9 +1,12 @@
 """Explanations of predictions by training rows: compared with tables of all weights, and with fits without a row."""
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, make_kernel, open_chunks
 from kernpool.core import EmptyWindowWarning
@@ -20,7 +23,7 @@ def rows(columns=2, *, outputs=0, seed=0):
     return X, np.column_stack([y, 5.0 + y**2])[:, :outputs] if outputs else y
 
 
-def settings():
+def cases():
     X, y = rows()
     weight = np.random.default_rng(1).integers(0, 4, N).astype(float)
     zone = np.array(list("abc"), dtype=object)[np.arange(N) % 3]
@@ -39,7 +42,7 @@ def settings():
     }
 
 
-CASES = settings()
+CASES = cases()
 
 
 def fitted(Regressor, case):
@@ -218,3 +221,39 @@ def test_labels_are_one_per_row_and_rows_are_in_memory():
     with pytest.raises(TypeError, match="explanations need"):
         stored.get_prediction(X[:1]).explain()
     assert model.get_prediction(X[:1]).explain(k=1000).row.shape == (1, N)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10_000), k=st.integers(1, 6), linear=st.booleans(), width=st.floats(0.2, 3.0))
+def test_explanations_of_any_rows_add_up(seed, k, linear, width):
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(15, 2)), random.normal(size=15) * 10.0 ** random.integers(-3, 4)
+    weight = random.integers(0, 3, 15) + (np.arange(15) < 4)
+    options = {"bandwidth": width} | ({"ridge": 0.5} if linear else {})
+    make = LocalLinearRegressor if linear else NadarayaWatsonRegressor
+    model, at = make(**options).fit(X, y, sample_weight=weight), 0.9 * X[:2]
+    found = model.get_prediction(at).explain(k)
+    size = np.abs(y).max()
+    total = found.contribution.sum(axis=1) + found.other_contribution
+    np.testing.assert_allclose(total, found.prediction - found.average, atol=1e-10 * size)
+    assert (np.diff(np.abs(found.weight), axis=1) <= 1e-12).all()
+    j = found.row[0, 0]
+    without = make(**options).fit(X, y, sample_weight=np.where(np.arange(15) == j, 0, weight)).predict(at[:1])[0]
+    np.testing.assert_allclose(found.influence[0, 0], without - found.prediction[0], rtol=1e-5, atol=1e-8 * size)
+
+
+def test_no_table_of_all_weights_is_made():
+    """Two thousand queries among twenty thousand rows have 320 MB of weights."""
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(20_000, 2))
+    model = LocalLinearRegressor(bandwidth=0.1, ridge=0.1).fit(X, X[:, 0])
+    prediction = model.get_prediction(random.uniform(size=(2000, 2)))
+    prediction.explain()  # what is compiled or kept
+    tracemalloc.start()
+    try:
+        dataclasses.replace(prediction).explain()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6

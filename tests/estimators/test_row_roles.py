@@ -254,3 +254,7 @@ def test_terms_of_categories_ranks_chunks_and_files(tmp_path):
 def test_terms_need_planes():
     with pytest.raises(TypeError, match="NadarayaWatsonRegressor predicts weighted means"):
         NadarayaWatsonRegressor(bandwidth=0.4).fit(X, Y).get_prediction(AT).additive_terms()
+    alone = LocalLinearRegressor(bandwidth=1.0, smoothing=[0.2], unordered=[0]).fit(ZONE[:, None], Y)
+    with pytest.raises(TypeError, match="no numeric columns"):
+        alone.get_prediction(ZONE[:2, None]).additive_terms()
+    assert alone.get_prediction(ZONE[:2, None]).explain(k=2).row.tolist() == [[0, 3], [1, 4]]

@@ -198,13 +198,14 @@ def _nufft(kernel: str, d: int) -> None:
 
 
 def _estimators(kernel: str, d: int) -> None:
-    """Compile the loops of estimators: fit them, predict, and compute derivatives, quantiles and intervals."""
+    """Compile the loops of estimators: fit them, predict, explain, and compute slopes, quantiles and intervals."""
     from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
     X, y = _arrays(d, 600)
     for model in (NadarayaWatsonRegressor(kernel=kernel), LocalLinearRegressor(kernel=kernel)):
         model.fit(X, y)
         model.predict(X[:FEW])
+        model.get_prediction(X).explain()
         if get_kernel(kernel).log_slope is not None:
             _ = model.get_prediction(X[:FEW]).slope
         if d <= 3:

@@ -242,7 +242,7 @@ class Prediction(PrintedResult, PredictionBase):
         Raises
         ------
         TypeError
-            If the model is a weighted mean, which has no slopes.
+            If the model is a weighted mean, which has no slopes, or has no numeric columns.
 
         Notes
         -----
@@ -263,13 +263,15 @@ class Prediction(PrintedResult, PredictionBase):
                 f"a {type(self.model).__name__} predicts weighted means, which have no terms of columns; use "
                 "LocalLinearRegressor, or explain() for the rows behind a prediction"
             )
+        names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
+        if not names:
+            raise TypeError("this model has no numeric columns, and so no terms; use explain() for the rows behind it")
         fit, sums, bandwidth = self._planes, self._sums, self._recipe.bandwidth
         known, mean = fit.occupied[:, None], sums.state.finalize(empty="zero")
         local = np.where(known, mean[:, sums.layout.value] + (0.0 if sums.center is None else sums.center), np.nan)
         away = np.where(known, mean[:, sums.layout.first], np.nan)
         scale = scale_of(self.model)
         ranked = scale.ranked if any(scale.ranked) else (False,) * away.shape[1]
-        names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
         term = -away[:, :, None] * fit.slope
         predicted = np.where(known, fit.intercept, np.nan)
         flat = has_one_output(self.model)
