@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernpool import (
     EmptyWindowWarning,
+    KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -16,6 +17,7 @@ QUICK = [  # each check fits several times, so a search takes ten times as long
     KernelStackingRegressor(LocalLinearRegressor(bandwidth="scott")),
 ]
 VARIANTS = [
+    KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth="scott")),
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),
     NadarayaWatsonClassifier(),

@@ -114,6 +114,7 @@ ESTIMATORS = [
     kernpool.LocalLinearRegressor,
     kernpool.NadarayaWatsonClassifier,
     kernpool.KernelStackingRegressor,
+    kernpool.KernelStackingClassifier,
     kernpool.LearnedPoolingRegressor,
     kernpool.LearnedPoolingClassifier,
 ]

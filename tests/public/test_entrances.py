@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 import kernpool
 from kernpool import (
+    KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -50,6 +51,7 @@ ESTIMATORS = {
     "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
+    "KernelStackingClassifier": lambda: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.75)),
     "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),
 }
 

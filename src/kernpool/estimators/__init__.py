@@ -20,12 +20,14 @@ from kernpool.estimators.methods.distribution import distribution_bandwidth
 from kernpool.estimators.methods.inference import Prediction, slope_map
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.stacking.inference import StackingSummary
-from kernpool.estimators.stacking.regressor import KernelStackingRegressor
+from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
+from kernpool.estimators.stacking.inference import ClassStackingSummary, StackingSummary
 
 __all__ = [
     "ClassPrediction",
+    "ClassStackingSummary",
     "ConditionalDistribution",
+    "KernelStackingClassifier",
     "KernelStackingRegressor",
     "LearnedPoolingClassifier",
     "LearnedPoolingRegressor",

@@ -10,7 +10,7 @@ from kernpool.data.model_format import read_record, write_record
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.stacking.regressor import KernelStackingRegressor
+from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.execution.error_messages import explain_calls
 from kernpool.pooling.streaming import RunningPool
 
@@ -19,6 +19,7 @@ MODELS = (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     KernelStackingRegressor,
+    KernelStackingClassifier,
     LearnedPoolingRegressor,
     LearnedPoolingClassifier,
     RunningPool,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernpool import (
+    KernelStackingClassifier,
     KernelStackingRegressor,
     LearnedPoolingClassifier,
     LearnedPoolingRegressor,
@@ -64,6 +65,7 @@ MAKERS = {
     "several on chunks": lambda folder: on_chunks(folder, ["1", "2"]),
     "stacked": lambda _: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.5), kernel="gaussian").fit(X, X),
     "stacked categories": lambda _: stacked_categories(),
+    "stacked classifier": lambda _: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.5)).fit(X, LABELS),
     "learned regressor": lambda _: learned(LearnedPoolingRegressor, X),
     "learned classifier": lambda _: learned(LearnedPoolingClassifier, LABELS),
     "running pool": lambda _: RunningPool(X[:5], bandwidth=[1.0, 2.0], degree=1).update(X, X),

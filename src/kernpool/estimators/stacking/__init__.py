@@ -2,5 +2,5 @@
 
 Read `kernel_ridge.py` first: the global member, a kernel ridge regression with learned distances and exact
 leave-one-out predictions. `averaging.py` finds the weights of the members, `stack.py` joins them to one linear
-smoother, `inference.py` has its intervals, summary and expected error, and `regressor.py` the public estimator.
+smoother, `inference.py` has its intervals, summary and expected error, and `estimators.py` the public estimators.
 """

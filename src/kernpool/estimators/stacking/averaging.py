@@ -6,11 +6,16 @@ r"""Weights of the members of an average, by their leave-one-out predictions: st
 is stacking [1]_ with weights that are non-negative [2]_ and sum to one [3]_. Weights fit the noise of the leave-one-out
 errors too, so they go half way to equal weights.
 
+For class probabilities the criterion is the leave-one-out log likelihood of the mixture, whose weights the EM algorithm
+finds [4]_; scores become probabilities by a multinomial logistic regression.
+
 References
 ----------
 .. [1] D. Wolpert, "Stacked generalization", Neural Networks 5 (1992), 241-259.
 .. [2] L. Breiman, "Stacked regressions", Machine Learning 24 (1996), 49-64.
 .. [3] B. Hansen and J. Racine, "Jackknife model averaging", Journal of Econometrics 167 (2012), 38-46.
+.. [4] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive distributions",
+   Bayesian Analysis 13 (2018), 917-1007.
 """
 
 from __future__ import annotations
@@ -18,10 +23,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from sklearn.linear_model import LogisticRegression
 
 Array = NDArray[np.float64]
 
 TOWARDS_EQUAL = 0.5
+STEPS, CHANGE = 1000, 1e-10  # of the EM algorithm, at most, and when it ends
+INVERSE_PENALTY = 10.0  # of the logistic regression
 
 
 def stacking_weights(residuals: list[Array], weight: Array) -> Array:
@@ -55,3 +63,63 @@ def stacking_weights(residuals: list[Array], weight: Array) -> Array:
         solution, _ = nnls(np.vstack([triangle, np.ones(members)]), np.append(np.zeros(len(triangle)), 1.0))
         found = solution / solution.sum()
     return np.asarray((1.0 - TOWARDS_EQUAL) * found + TOWARDS_EQUAL / members)
+
+
+def mixture_weights(likelihood: Array, weight: Array) -> Array:
+    """Return the weights of the members of a mixture of largest likelihood, half way to equal weights.
+
+    Parameters
+    ----------
+    likelihood : ndarray of shape (n, members)
+        Leave-one-out probability that each member gave to the class of each row.
+    weight : ndarray of shape (n,)
+        Frequencies.
+
+    Returns
+    -------
+    ndarray of shape (members,)
+        Positive; they sum to one.
+
+    Examples
+    --------
+    >>> mixture_weights(np.array([[0.9, 0.5], [0.1, 0.5]]), np.ones(2)).round(3)
+    array([0.25, 0.75])
+    """
+    members = likelihood.shape[1]
+    likelihood = np.maximum(likelihood, np.finfo(np.float64).tiny)
+    found = np.full(members, 1.0 / members)
+    for _ in range(STEPS):
+        joint = likelihood * found
+        new = weight @ (joint / joint.sum(axis=1, keepdims=True)) / weight.sum()
+        done = np.max(np.abs(new - found)) < CHANGE
+        found = new
+        if done:
+            break
+    return np.asarray((1.0 - TOWARDS_EQUAL) * found + TOWARDS_EQUAL / members)
+
+
+class ScoreCalibration:
+    """Multinomial logistic regression of classes on scores: class probabilities from a regression of one-hot labels.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n, classes)
+        Leave-one-out scores.
+    label : ndarray of int, shape (n,)
+        Number of the class of each row.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    """
+
+    def __init__(self, score: Array, label: NDArray[np.intp], weight: Array) -> None:
+        self.classes = score.shape[1]
+        self.present = np.unique(label)
+        self._fit = None
+        if len(self.present) > 1:
+            self._fit = LogisticRegression(C=INVERSE_PENALTY, max_iter=10_000).fit(score, label, sample_weight=weight)
+
+    def probability(self, score: Array) -> Array:
+        """Return the probabilities of the classes for scores of shape (m, classes)."""
+        found = np.zeros((len(score), self.classes))
+        found[:, self.present] = 1.0 if self._fit is None else self._fit.predict_proba(score)
+        return found

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +43,7 @@ from kernpool.estimators.stacking.stack import FitRidge, FittedStack, Queries, r
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, lines_of, listed
 from kernpool.inference import Interval, local_noise, number_clusters
+from kernpool.inference.model_summary import MOST_CLASSES
 from kernpool.smoother import EvaluationPoints
 
 METHODS = ("robust", "naive")
@@ -189,7 +191,7 @@ def conformal_interval(
 
 @dataclass(frozen=True)
 class MemberSummary:
-    """Summary of one member of a stack: its weight in the average and its leave-one-out R2.
+    """Summary of one member of a stack: its weight in the average and its leave-one-out score.
 
     Parameters
     ----------
@@ -197,14 +199,14 @@ class MemberSummary:
         Name in `members_`, and what it is.
     weight : float
         Weight in the average.
-    loo_r2 : float
-        Leave-one-out R2 of the member alone, of all outputs together.
+    loo_score : float
+        Of the member alone: leave-one-out R2 of all outputs together, or log loss of classes.
     """
 
     name: str
     description: str
     weight: float
-    loo_r2: float
+    loo_score: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,15 +250,63 @@ class StackingSummary(PrintedResult):
         d, c = self.columns, self.outputs
         without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
         head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d != 1)}, {c} output{'s' * (c != 1)}"
-        table = [[m.name, f"{m.weight:.3f}", f"{m.loo_r2:.4g}", m.description] for m in self.members]
         facts = {
             "effective parameters": f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)",
             "residual sd": listed(self.residual_sd),
             "R2": f"{listed(self.r2)}, {without} {listed(self.loo_r2)}",
             f"{without} error": f"{self.loo_error:.4g}",
         }
-        members = columns_of_text(["member", "weight", f"{without} R2", "fit"], table)
-        return "\n".join([head, "", *members, "", *(f"  {line}" for line in lines_of(facts, 22))])
+        return _printed(head, self.members, f"{without} R2", facts)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStackingSummary(PrintedResult):
+    """Summary of a stacked classification.
+
+    Parameters
+    ----------
+    title : str
+        Name of the model.
+    columns : int
+        Number of input columns.
+    members : tuple of MemberSummary
+        Members with their weights.
+    rows : float
+        Sum of the weights of the rows.
+    priors : dict
+        Fraction of the rows in each class, by its label.
+    log_loss, accuracy : float
+        Weighted means over leave-one-out, or leave-cluster-out, predictions of the mixture.
+    left_out : {"row", "cluster"}
+        Unit held out for each prediction.
+    """
+
+    title: str
+    columns: int
+    members: tuple[MemberSummary, ...]
+    rows: float
+    priors: dict[Any, float]
+    log_loss: float
+    accuracy: float
+    left_out: str
+
+    def __str__(self) -> str:
+        d, shown = self.columns, list(self.priors.items())[:MOST_CLASSES]
+        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
+        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d != 1)}, {len(self.priors)} classes"
+        priors = ", ".join(f"{label} {fraction:.1%}" for label, fraction in shown)
+        facts = {
+            "classes": priors + ", ..." * (len(self.priors) > len(shown)),
+            f"{without} log loss": f"{self.log_loss:.4g}",
+            f"{without} accuracy": f"{self.accuracy:.1%}",
+        }
+        return _printed(head, self.members, f"{without} log loss", facts)
+
+
+def _printed(head: str, members: tuple[MemberSummary, ...], score: str, facts: dict[str, str]) -> str:
+    table = [[m.name, f"{m.weight:.3f}", f"{m.loo_score:.4g}", m.description] for m in members]
+    lines = columns_of_text(["member", "weight", score, "fit"], table)
+    return "\n".join([head, "", *lines, "", *(f"  {line}" for line in lines_of(facts, 22))])
 
 
 def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSummary:
@@ -267,7 +317,7 @@ def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSum
         total, each = squared_error(away, weight), weight @ away**2
         members = tuple(
             MemberSummary(
-                name, _description(member), mixing, 1.0 - squared_error(stack.value - left_out, weight) / total
+                name, description_of(member), mixing, 1.0 - squared_error(stack.value - left_out, weight) / total
             )
             for (name, member), mixing, left_out in zip(
                 stack.members.items(), stack.mixing.tolist(), stack.left_out_of_members, strict=True
@@ -282,7 +332,8 @@ def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSum
         )  # fmt: skip
 
 
-def _description(member: object) -> str:
+def description_of(member: object) -> str:
+    """Return a few words about a member: its class, or kernel, length and ridge."""
     if not isinstance(member, KernelRidge):
         return type(member).__name__
     learned = np.ptp(np.diagonal(member.metric)) > 0

@@ -216,7 +216,7 @@ def test_refusals_name_the_argument(rows, tmp_path):
         model(learn_metric="yes").fit(X, y)
     with pytest.raises(ValueError, match="random_state must be"):
         model(random_state="seven").fit(X, y)
-    with pytest.raises(TypeError, match=r"local must be None, or a LocalLinearRegressor .* got str"):
+    with pytest.raises(TypeError, match="None, or a LocalLinearRegressor or NadarayaWatsonRegressor, got str"):
         KernelStackingRegressor("planes").fit(X, y)
     with pytest.raises(ValueError, match="extrapolate='plane'"):
         KernelStackingRegressor(LocalLinearRegressor(extrapolate="clip")).fit(X, y)

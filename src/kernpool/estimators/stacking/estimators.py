@@ -1,36 +1,113 @@
-"""Stacked kernel regression as a scikit-learn estimator."""
+"""Stacked kernel regression and classification as scikit-learn estimators."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal import PredictionInterval
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.model_format import Record, plain
+from kernpool.estimators.classifier import NadarayaWatsonClassifier
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities
 from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.regressors import KernelRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
+from kernpool.estimators.stacking.averaging import ScoreCalibration, mixture_weights
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, fit_table
-from kernpool.estimators.stacking.stack import FittedStack, restored_stack, stack_record
+from kernpool.estimators.stacking.stack import FittedStack, restored_stack, squared_error, stack_record
 from kernpool.estimators.training_rows import LABELS, NAMES, Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
 from kernpool.inference import Interval, Residuals, as_level, as_random
 
 KERNELS = ("laplace", "gaussian")
 PARAMETERS = ("kernel", "learn_metric", "random_state")
-METHODS = ("adaptive", "split")
+METHODS = ("adaptive", "split")  # of prediction intervals
 
 
-# Scikit-learn is not typed.
-class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator):  # type: ignore[misc]
+class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Base class of the stacked estimators; subclasses name the classes of the local member, the default first."""
+
+    _locals: ClassVar[tuple[type[KernelSmoother], ...]]
+
+    def __init__(
+        self,
+        local: KernelSmoother | None = None,
+        *,
+        kernel: str = "laplace",
+        learn_metric: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.local = local
+        self.kernel = kernel
+        self.learn_metric = learn_metric
+        self.random_state = random_state
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        if isinstance(X, Chunks | str | Path):
+            raise TypeError(
+                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows, or "
+                "an estimator that reads files, such as LocalLinearRegressor"
+            )
+        local: Any = self._new_local()  # all of the classes fit so
+        self._keep(FittedStack.of(local.fit(X, y, sample_weight, groups), self._fit_ridge))
+        return self
+
+    def _keep(self, stack: FittedStack) -> None:
+        """Replace all fitted attributes by those of a stack."""
+        local = stack.local
+        for name in (NAMES, LABELS, "_expected_error"):
+            self.__dict__.pop(name, None)
+        self.__dict__ |= {name: vars(local)[name] for name in ("n_features_in_", NAMES, LABELS) if name in vars(local)}
+        self._stack = stack
+        self.members_ = stack.members
+
+    def _to_record(self) -> Record:
+        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
+        check_is_fitted(self)
+        self._new_local()  # which checks the parameters
+        return stack_record(self._stack, {name: plain(getattr(self, name)) for name in PARAMETERS})
+
+    @classmethod
+    def _from_record(cls, record: Record) -> Self:
+        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
+        model = cls(**{name: record.header["parameters"][name] for name in PARAMETERS})
+        model._new_local()
+        stack = restored_stack(record, cls._locals, set(PARAMETERS))
+        model.local = clone(stack.local)
+        model._new_local()
+        model._keep(stack)
+        return model
+
+    def _new_local(self) -> KernelSmoother:
+        """Return the local member, not fitted, after checking all parameters."""
+        check_choice("kernel", self.kernel, KERNELS)
+        check_flag("learn_metric", self.learn_metric)
+        as_random(self.random_state)
+        if self.local is None:
+            return self._locals[0]()
+        if not isinstance(self.local, self._locals):
+            names = " or ".join(kind.__name__ for kind in self._locals)
+            raise TypeError(f"local must be None, or a {names}, got {type(self.local).__name__}")
+        made: KernelSmoother = clone(self.local)
+        return made
+
+    def _fit_ridge(self, columns: Array, value: Array, weight: Array, group: Codes | None) -> KernelRidge:
+        return fit_table(
+            self.kernel, columns, value, weight, group, learn_metric=self.learn_metric,
+            generator=as_random(self.random_state),
+        )  # fmt: skip
+
+
+class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
     r"""Stacked kernel regression: local planes and a global kernel ridge regression, averaged by leave-one-out.
 
     .. math:: \hat m(x) = \pi_1\, \hat m_{\text{local}}(x) + \pi_2\, \hat m_{\text{ridge}}(x)
@@ -95,18 +172,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
     {'local': 0.75, 'kernel_ridge': 0.25}
     """
 
-    def __init__(
-        self,
-        local: LocalLinearRegressor | Any = None,
-        *,
-        kernel: str = "laplace",
-        learn_metric: bool = True,
-        random_state: Any = 0,
-    ) -> None:
-        self.local = local
-        self.kernel = kernel
-        self.learn_metric = learn_metric
-        self.random_state = random_state
+    _locals: ClassVar[tuple[type[KernelSmoother], ...]] = (LocalLinearRegressor, NadarayaWatsonRegressor)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -144,65 +210,18 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
         RepeatedRowsWarning, SuspectColumnWarning, RankDeficiencyWarning
             As of `LocalLinearRegressor.fit`.
         """
-        if isinstance(X, Chunks | str | Path):
-            raise TypeError(
-                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows, or "
-                "LocalLinearRegressor, which reads files"
-            )
-        local = self._new_local().fit(X, y, sample_weight, groups)
-        self._keep(FittedStack.of(local, self._fit_ridge))
-        return self
+        return self._fit(X, y, sample_weight, groups)
+
+    def _new_local(self) -> KernelSmoother:
+        local = super()._new_local()
+        if vars(local).get("extrapolate", "plane") != "plane":
+            raise ValueError("local must have extrapolate='plane': clipped predictions are not linear in the outputs")
+        return local
 
     def _keep(self, stack: FittedStack) -> None:
-        """Replace all fitted attributes by those of a stack."""
-        local = stack.local
-        for name in (NAMES, LABELS, "_expected_error"):
-            self.__dict__.pop(name, None)
-        self.__dict__ |= {name: vars(local)[name] for name in ("n_features_in_", NAMES, LABELS) if name in vars(local)}
-        self._stack = stack
-        self.members_ = stack.members
+        super()._keep(stack)
         self.member_weights_ = dict(zip(stack.members, stack.mixing.tolist(), strict=True))
         self.loo_error_ = stack.error
-
-    def _to_record(self) -> Record:
-        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
-        check_is_fitted(self)
-        self._new_local()  # which checks the parameters
-        return stack_record(self._stack, {name: plain(getattr(self, name)) for name in PARAMETERS})
-
-    @classmethod
-    def _from_record(cls, record: Record) -> Self:
-        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
-        model = cls(**{name: record.header["parameters"][name] for name in PARAMETERS})
-        model._new_local()
-        stack = restored_stack(record, (LocalLinearRegressor, NadarayaWatsonRegressor), set(PARAMETERS))
-        model.local = clone(stack.local)
-        model._new_local()
-        model._keep(stack)
-        return model
-
-    def _new_local(self) -> KernelRegressor:
-        """Return the local member, not fitted, after checking all parameters."""
-        check_choice("kernel", self.kernel, KERNELS)
-        check_flag("learn_metric", self.learn_metric)
-        as_random(self.random_state)
-        if self.local is None:
-            return LocalLinearRegressor()
-        if not isinstance(self.local, KernelRegressor):
-            raise TypeError(
-                "local must be None, or a LocalLinearRegressor or NadarayaWatsonRegressor, got "
-                f"{type(self.local).__name__}"
-            )
-        if vars(self.local).get("extrapolate", "plane") != "plane":
-            raise ValueError("local must have extrapolate='plane': clipped predictions are not linear in the outputs")
-        made: KernelRegressor = clone(self.local)
-        return made
-
-    def _fit_ridge(self, columns: Array, value: Array, weight: Array, group: Codes | None) -> KernelRidge:
-        return fit_table(
-            self.kernel, columns, value, weight, group, learn_metric=self.learn_metric,
-            generator=as_random(self.random_state),
-        )  # fmt: skip
 
     def _shaped(self, values: Array | None) -> Array:
         assert values is not None
@@ -409,3 +428,203 @@ class KernelStackingRegressor(Scoring, RegressorMixin, NamedCalls, BaseEstimator
         found = inference.conformal_interval(self._stack, X, level, method, X_calibration, y_calibration)
         center, lower, upper = map(self._shaped, (found.center, found.lower, found.upper))
         return replace(found, center=center, lower=lower, upper=upper)
+
+
+class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
+    r"""Stacked kernel classification: pooled labels and a global kernel ridge regression, mixed by leave-one-out.
+
+    .. math:: \hat p(x) = \pi_1\, \hat p_{\text{local}}(x) + \pi_2\, \hat p_{\text{ridge}}(x)
+
+    The kernel ridge regression is of one-hot labels, and a multinomial logistic regression makes probabilities of its
+    scores. The weights maximise the leave-one-out likelihood of the mixture [1]_, and go half way to equal ones.
+
+    Parameters
+    ----------
+    local : NadarayaWatsonClassifier, optional
+        The local member, not fitted; by default ``NadarayaWatsonClassifier()``. Its parameters say how columns are
+        read.
+    kernel, learn_metric, random_state
+        As in `KernelStackingRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    members_ : dict
+        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, whose predictions are scores.
+    member_weights_ : dict
+        Weight of each member.
+    loo_log_loss_ : float
+        Leave-one-out log loss of the mixture; leave-cluster-out after a fit with groups. Too small for new rows, since
+        members and weights were chosen by it.
+    n_features_in_, feature_names_in_
+        As of `NadarayaWatsonClassifier`.
+
+    See Also
+    --------
+    NadarayaWatsonClassifier : The local member alone, with prediction sets and intervals of probabilities.
+    KernelStackingRegressor : The same for numbers, with the notes on cost.
+
+    References
+    ----------
+    .. [1] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive distributions",
+       Bayesian Analysis 13 (2018), 917-1007.
+
+    Examples
+    --------
+    >>> from kernpool import KernelStackingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> model = KernelStackingClassifier().fit(X, np.where(X[:, 0] + X[:, 1] > 0, "high", "low"))
+    >>> model.predict([[1.0, 1.0], [-1.0, -1.0]]).tolist()
+    ['high', 'low']
+    """
+
+    _locals: ClassVar[tuple[type[KernelSmoother], ...]] = (NadarayaWatsonClassifier,)
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Fit the members to the training rows, and find their weights.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d), or frame
+            Inputs, in memory.
+        y : array_like of shape (n,)
+            Labels: numbers or strings.
+        sample_weight : array_like of shape (n,), optional
+            Frequencies of rows, non-negative.
+        groups : array_like of shape (n,), optional
+            Which cluster each row belongs to: all is chosen by leave-cluster-out scores then.
+
+        Returns
+        -------
+        self
+            The estimator, fitted.
+
+        Raises
+        ------
+        TypeError
+            If X is a file or chunks, or `local` is no `NadarayaWatsonClassifier`.
+        ValueError
+            If there is a single row, a parameter is out of its range, or as of `NadarayaWatsonClassifier.fit`.
+
+        Warns
+        -----
+        RepeatedRowsWarning, SuspectColumnWarning
+            As of `NadarayaWatsonClassifier.fit`.
+        """
+        return self._fit(X, y, sample_weight, groups)
+
+    def _keep(self, stack: FittedStack) -> None:
+        super()._keep(stack)
+        local: Any = stack.local
+        label = stack.value.argmax(axis=1)
+        self.classes_ = local.classes_
+        self._calibration = ScoreCalibration(stack.ridge.left_out, label, stack.weight)
+        self._left_out = (
+            local.leave_one_out().probability[stack.kept],
+            self._calibration.probability(stack.ridge.left_out),
+        )
+        own = np.column_stack([probability[np.arange(len(label)), label] for probability in self._left_out])
+        self._mixing = mixture_weights(own, stack.weight)
+        self.member_weights_ = dict(zip(stack.members, self._mixing.tolist(), strict=True))
+        self.loo_log_loss_ = self._log_loss(own @ self._mixing)
+
+    def _log_loss(self, own: Array) -> float:
+        """Return the log loss of the probabilities that the rows' own classes have."""
+        weight = self._stack.weight
+        with np.errstate(divide="ignore"):
+            return float(-weight @ np.log(own) / weight.sum())
+
+    def leave_one_out(self) -> LeaveOneOutProbabilities:
+        """Return leave-one-out probabilities of the training rows; leave-cluster-out after a fit with groups.
+
+        Returns
+        -------
+        LeaveOneOutProbabilities
+            With `probability` and `prediction`, both of shape (n, n_classes) and those of the mixture, NaN at rows of
+            weight zero, and their Brier score `error`.
+        """
+        check_is_fitted(self)
+        stack = self._stack
+        mixed = self._mixing[0] * self._left_out[0] + self._mixing[1] * self._left_out[1]
+        probability = np.full((len(stack.local.key_), len(self.classes_)), np.nan)
+        probability[stack.kept] = mixed
+        error = squared_error(stack.value - mixed, stack.weight)
+        return LeaveOneOutProbabilities(probability, error, stack.local.leave_one_out().occupied, probability.copy())
+
+    def summary(self) -> inference.ClassStackingSummary:
+        """Summarise the fit: members with their weights, classes, leave-one-out log loss and accuracy.
+
+        Returns
+        -------
+        ClassStackingSummary
+            A record that prints well.
+        """
+        check_is_fitted(self)
+        stack, label = self._stack, self._stack.value.argmax(axis=1)
+        members = tuple(
+            inference.MemberSummary(
+                name, inference.description_of(member), mixing, self._log_loss(each[np.arange(len(label)), label])
+            )
+            for (name, member), mixing, each in zip(
+                stack.members.items(), self._mixing.tolist(), self._left_out, strict=True
+            )
+        )
+        weight = stack.weight / stack.weight.sum()
+        right = self.leave_one_out().probability[stack.kept].argmax(axis=1) == label
+        priors = dict(zip(self.classes_.tolist(), (weight @ stack.value).tolist(), strict=True))
+        return inference.ClassStackingSummary(
+            type(self).__name__, self.n_features_in_, members, float(stack.weight.sum()), priors, self.loo_log_loss_,
+            float(weight @ right), "row" if stack.group is None else "cluster",
+        )  # fmt: skip
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            Probabilities in the order of `classes_`.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows.
+        """
+        check_is_fitted(self)
+        stack = self._stack
+        queries = stack.read(X)
+        local: Any = stack.local
+        near = ClassPrediction(local, queries.key, queries.code).probability
+        score = stack.ridge.predict(queries.columns)
+        return np.asarray(self._mixing[0] * near + self._mixing[1] * self._calibration.probability(score))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the most probable class of each query.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Labels; of equally probable classes the first.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If rows of X are far beyond the training rows.
+        """
+        check_is_fitted(self)
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels

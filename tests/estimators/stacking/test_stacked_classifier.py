@@ -1,0 +1,107 @@
+"""Stacked kernel classification: mixtures of probabilities with weights of largest leave-one-out likelihood."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from sklearn.linear_model import LogisticRegression
+
+from kernpool import KernelStackingClassifier, LocalLinearRegressor, NadarayaWatsonClassifier
+from kernpool.estimators.stacking.averaging import ScoreCalibration, mixture_weights
+
+N = 60
+LOCAL = NadarayaWatsonClassifier(bandwidth=0.6)
+
+
+@pytest.fixture
+def rows(generator):
+    X = generator.normal(size=(N, 2))
+    score = X[:, 0] + X[:, 1] + 0.5 * generator.normal(size=N)
+    return X, np.array(["low", "mid", "high"])[np.digitize(score, [-0.7, 0.7])]
+
+
+def test_probabilities_are_the_mixture_of_the_members(rows):
+    X, y = rows
+    model = KernelStackingClassifier(LOCAL).fit(X, y)
+    local, ridge = model.members_.values()
+    columns = (X - X.mean(axis=0)) / X.std(axis=0)
+    label = np.searchsorted(model.classes_, y)
+    logistic = LogisticRegression(C=10.0, max_iter=10_000).fit(ridge.left_out, label)
+    expected = model.member_weights_["local"] * local.predict_proba(X)
+    expected += model.member_weights_["kernel_ridge"] * logistic.predict_proba(ridge.predict(columns))
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert (model.predict(X) == model.classes_[expected.argmax(axis=1)]).all()
+    own = np.stack([local.leave_one_out().probability, logistic.predict_proba(ridge.left_out)])[:, np.arange(N), label]
+    mixed = np.array(list(model.member_weights_.values())) @ own
+    assert model.loo_log_loss_ == pytest.approx(-np.mean(np.log(mixed)))
+
+
+def test_mixture_weights_are_half_way_between_the_most_likely_and_equal_ones(generator):
+    likelihood, weight = generator.uniform(0.05, 1.0, (40, 2)), generator.uniform(0.5, 2.0, 40)
+    loss = lambda p: -weight @ np.log(likelihood @ [p, 1 - p])  # noqa: E731
+    best = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x
+    np.testing.assert_allclose(mixture_weights(likelihood, weight), [0.5 * best + 0.25, 0.75 - 0.5 * best], atol=1e-4)
+    assert mixture_weights(np.zeros((3, 2)), np.ones(3)).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+def test_weights_are_copies(rows, generator):
+    X, y = rows
+    times = generator.integers(0, 3, N)
+    weighted = KernelStackingClassifier(LOCAL).fit(X, y, times)
+    copied = KernelStackingClassifier(LOCAL).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), atol=1e-4)
+    assert weighted.loo_log_loss_ == pytest.approx(copied.loo_log_loss_, abs=1e-4)
+
+
+def test_groups_are_left_out_as_a_whole(rows):
+    X, y = rows
+    group = np.arange(N) // 4
+    model = KernelStackingClassifier(LOCAL).fit(X, y, groups=group)
+    assert model.members_["local"].key_group_ is not None
+    alone = KernelStackingClassifier(LOCAL).fit(X, y)
+    assert not np.allclose(model.members_["kernel_ridge"].left_out, alone.members_["kernel_ridge"].left_out)
+
+
+def test_classes_of_one_row_and_single_classes_are_answered(rows):
+    X, _ = rows
+    rare = np.array(["common"] * (N - 1) + ["rare"])
+    model = KernelStackingClassifier(LOCAL).fit(X, rare)
+    assert np.isfinite(model.loo_log_loss_)
+    assert (model.predict_proba(X) > 0).all()
+    single = KernelStackingClassifier(LOCAL).fit(X, ["only"] * N)
+    assert (single.predict_proba(X) == 1.0).all()
+    each = KernelStackingClassifier(LOCAL).fit(X[:3], ["a", "b", "c"])
+    np.testing.assert_allclose(each.predict_proba(X[:3]).sum(axis=1), 1.0)
+    one = ScoreCalibration(np.zeros((2, 2)), np.array([1, 1]), np.ones(2))
+    assert one.probability(np.ones((1, 2))).tolist() == [[0.0, 1.0]]
+
+
+def test_refusals_name_the_argument(rows):
+    X, y = rows
+    with pytest.raises(TypeError, match="local must be None, or a NadarayaWatsonClassifier, got LocalLinearRegressor"):
+        KernelStackingClassifier(LocalLinearRegressor()).fit(X, y)
+    with pytest.raises(ValueError, match="at least two rows"):
+        KernelStackingClassifier(LOCAL).fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match="continuous"):
+        KernelStackingClassifier(LOCAL).fit(X, X[:, 0])
+
+
+def test_left_out_probabilities_and_the_summary(rows):
+    X, y = rows
+    weight = np.arange(N) % 3
+    model = KernelStackingClassifier(LOCAL).fit(X, y, weight)
+    found = model.leave_one_out()
+    kept, label = weight > 0, np.searchsorted(model.classes_, y)
+    assert np.isnan(found.probability[~kept]).all()
+    own = found.probability[np.arange(N), label]
+    assert model.loo_log_loss_ == pytest.approx(-np.average(np.log(own[kept]), weights=weight[kept]))
+    brier = np.sum((found.probability - np.eye(3)[label]) ** 2, axis=1)
+    assert found.error == pytest.approx(np.average(brier[kept], weights=weight[kept]))
+    summary = model.summary()
+    right = found.probability[kept].argmax(axis=1) == label[kept]
+    assert summary.accuracy == pytest.approx(np.average(right, weights=weight[kept]))
+    assert [member.weight for member in summary.members] == list(model.member_weights_.values())
+    assert summary.priors["high"] == pytest.approx(np.average(y == "high", weights=weight))
+    for part in ("kernel_ridge", "leave-one-out log loss", "3 classes", f"{model.member_weights_['local']:.3f}"):
+        assert part in str(summary)
