@@ -389,8 +389,8 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         Notes
         -----
         Of 95 percent intervals 97 in a hundred cover on sines of 100 and 200 rows and on a curve in three columns of
-        200 rows (25 samples each), and 89 on Friedman's first curve in ten columns, 200 rows, where those of
-        `LocalLinearRegressor` cover 82: in many columns the bias is not seen in the residuals.
+        200 rows (25 samples each), and 91 on Friedman's first curve in ten columns, 200 rows: in many columns residuals
+        do not show all of the bias.
         """
         check_is_fitted(self)
         check_choice("method", method, inference.METHODS)
