@@ -111,7 +111,7 @@ def test_refused_options_name_the_argument(generator):
 
 @pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
-    """Of 95 percent intervals 93 to 97 in a hundred, of 90 percent prediction intervals 88 to 92."""
+    """Of 95 percent intervals 93 to 98 in a hundred, of 90 percent prediction intervals 88 to 93."""
     covered, predicted, runs = [], [], 60
     for seed in range(runs):
         generator = np.random.default_rng(seed)
@@ -121,5 +121,5 @@ def test_intervals_cover_as_often_as_they_say():
         interval, prediction = model.confidence_interval(at), model.prediction_interval(at)
         covered.append(np.mean((interval.lower <= curve) & (curve <= interval.upper)))
         predicted.append(np.mean((prediction.lower <= new) & (new <= prediction.upper)))
-    assert 0.93 < np.mean(covered) < 0.97
-    assert 0.88 < np.mean(predicted) < 0.92
+    assert 0.93 < np.mean(covered) < 0.98
+    assert 0.88 < np.mean(predicted) < 0.93

@@ -22,8 +22,9 @@ from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.averaging import ScoreCalibration, mixture_weights
-from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, fit_table
-from kernpool.estimators.stacking.stack import FittedStack, restored_stack, squared_error, stack_record
+from kernpool.estimators.stacking.forest import ForestMember, check_forest
+from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
+from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, restored_stack, squared_error, stack_record
 from kernpool.estimators.training_rows import LABELS, NAMES, Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
 from kernpool.inference import Interval, Residuals, as_level, as_random
@@ -44,11 +45,13 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         *,
         kernel: str = "laplace",
         learn_metric: bool = True,
+        forest: Any = None,
         random_state: Any = 0,
     ) -> None:
         self.local = local
         self.kernel = kernel
         self.learn_metric = learn_metric
+        self.forest = forest
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
@@ -57,8 +60,9 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
                 f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows, or "
                 "an estimator that reads files, such as LocalLinearRegressor"
             )
+        check_forest(self.forest, groups)
         local: Any = self._new_local()  # all of the classes fit so
-        self._keep(FittedStack.of(local.fit(X, y, sample_weight, groups), self._fit_ridge))
+        self._keep(FittedStack.of(local.fit(X, y, sample_weight, groups), self._fit_members))
         return self
 
     def _keep(self, stack: FittedStack) -> None:
@@ -100,11 +104,12 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         made: KernelSmoother = clone(self.local)
         return made
 
-    def _fit_ridge(self, columns: Array, value: Array, weight: Array, group: Codes | None) -> KernelRidge:
-        return fit_table(
+    def _fit_members(self, columns: Array, value: Array, weight: Array, group: Codes | None) -> GlobalMembers:
+        ridge = fit_table(
             self.kernel, columns, value, weight, group, learn_metric=self.learn_metric,
             generator=as_random(self.random_state),
         )  # fmt: skip
+        return (ridge,) if self.forest is None else (ridge, ForestMember.of(self.forest, columns, value, weight))
 
 
 class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
@@ -125,6 +130,10 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         categories as 0 and 1. Its length L and ridge are found by leave-one-out.
     learn_metric : bool, default=True
         Whether the metric of its distances is learned by average gradient outer products [3]_.
+    forest : RandomForestRegressor or ExtraTreesRegressor, optional
+        A third member, not fitted, for thresholds and interactions along the axes; its out-of-bag predictions take the
+        part of leave-one-out ones. Not with groups, and such a model is not saved by `save_model`. Intervals take its
+        trees as given.
     random_state : int, Generator or None, default=0
         Draws rows if there are more than 1000, on which metric and length are chosen, and the landmarks if there are
         more than 2000.
@@ -132,7 +141,8 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     Attributes
     ----------
     members_ : dict
-        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, with `kernel`, `ridge` and `metric`.
+        The fitted members: ``"local"``, an estimator, ``"kernel_ridge"``, with `kernel`, `ridge` and `metric`, and
+        ``"forest"`` if there is one.
     member_weights_ : dict
         Weight of each member.
     loo_error_ : float
@@ -317,7 +327,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         """
         check_is_fitted(self)
         if "_expected_error" not in vars(self):
-            self._expected_error = inference.expected_error(self._stack, self._fit_ridge)
+            self._expected_error = inference.expected_error(self._stack, self._fit_members)
         return self._expected_error
 
     def residuals(self) -> Residuals:
@@ -375,6 +385,12 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         ------
         ValueError
             If an argument is out of its range, the fit leaves no degrees of freedom, or groups are fewer than five.
+
+        Notes
+        -----
+        Of 95 percent intervals 97 in a hundred cover on sines of 100 and 200 rows and on a curve in three columns of
+        200 rows (25 samples each), and 91 on Friedman's first curve in ten columns, 200 rows: in many columns residuals
+        do not show all of the bias.
         """
         check_is_fitted(self)
         check_choice("method", method, inference.METHODS)
@@ -443,6 +459,8 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
     local : NadarayaWatsonClassifier, optional
         The local member, not fitted; by default ``NadarayaWatsonClassifier()``. Its parameters say how columns are
         read.
+    forest : RandomForestRegressor or ExtraTreesRegressor, optional
+        A third member, of one-hot labels: its means are probabilities.
     kernel, learn_metric, random_state
         As in `KernelStackingRegressor`.
 
@@ -451,7 +469,8 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     members_ : dict
-        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, whose predictions are scores.
+        The fitted members: ``"local"``, an estimator, ``"kernel_ridge"``, whose predictions are scores, and
+        ``"forest"`` if there is one.
     member_weights_ : dict
         Weight of each member.
     loo_log_loss_ : float
@@ -526,6 +545,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         self._left_out = (
             local.leave_one_out().probability[stack.kept],
             self._calibration.probability(stack.ridge.left_out),
+            *(other.left_out for other in stack.others[1:]),
         )
         own = np.column_stack([probability[np.arange(len(label)), label] for probability in self._left_out])
         self._mixing = mixture_weights(own, stack.weight)
@@ -549,7 +569,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         """
         check_is_fitted(self)
         stack = self._stack
-        mixed = self._mixing[0] * self._left_out[0] + self._mixing[1] * self._left_out[1]
+        mixed = sum(part * each for part, each in zip(self._mixing, self._left_out, strict=True))
         probability = np.full((len(stack.local.key_), len(self.classes_)), np.nan)
         probability[stack.kept] = mixed
         error = squared_error(stack.value - mixed, stack.weight)
@@ -604,8 +624,9 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         queries = stack.read(X)
         local: Any = stack.local
         near = ClassPrediction(local, queries.key, queries.code).probability
-        score = stack.ridge.predict(queries.columns)
-        return np.asarray(self._mixing[0] * near + self._mixing[1] * self._calibration.probability(score))
+        far = self._calibration.probability(stack.ridge.predict(queries.columns))
+        each = near, far, *(other.predict(queries.columns) for other in stack.others[1:])
+        return np.asarray(sum(part * one for part, one in zip(self._mixing, each, strict=True)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.

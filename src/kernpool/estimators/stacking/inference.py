@@ -39,7 +39,7 @@ from kernpool.estimators.fitted_model import places_of, scale_of, smoother_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
-from kernpool.estimators.stacking.stack import FitRidge, FittedStack, Queries, row_weights, squared_error, values_of
+from kernpool.estimators.stacking.stack import FitMembers, FittedStack, Queries, row_weights, squared_error, values_of
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, lines_of, listed
 from kernpool.inference import Interval, local_noise, number_clusters
@@ -341,7 +341,7 @@ def description_of(member: object) -> str:
     return f"{member.kernel.name} kernel, length {member.kernel.length:.3g}, ridge {member.ridge:.3g}{metric}"
 
 
-def expected_error(stack: FittedStack, fit: FitRidge) -> float:
+def expected_error(stack: FittedStack, fit: FitMembers) -> float:
     """Estimate the mean squared error of a stack on new rows, summed over outputs.
 
     Parameters
@@ -349,7 +349,7 @@ def expected_error(stack: FittedStack, fit: FitRidge) -> float:
     stack : FittedStack
         The fit.
     fit : callable
-        Fits the global member, as of `FittedStack.of`.
+        Fits the global members, as of `FittedStack.of`.
 
     Returns
     -------

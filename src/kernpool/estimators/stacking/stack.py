@@ -9,10 +9,10 @@ without a search: loading solves the kernel ridge once, and finds the same weigh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,16 +22,18 @@ from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.averaging import stacking_weights
+from kernpool.estimators.stacking.forest import ForestMember
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, StandardColumns, fit_kernel_ridge
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-LOCAL, RIDGE = "local", "kernel_ridge"
+NAMES = ("local", "kernel_ridge", "forest")
 TRANSFORM, LANDMARKS = "transform_", "landmarks_"
 Local = TypeVar("Local", bound=KernelSmoother)
 HAT_ROWS = 1000  # of a hat matrix at once
-FitRidge = Callable[[Array, Array, Array, Codes | None], KernelRidge]
+GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
+FitMembers = Callable[[Array, Array, Array, Codes | None], GlobalMembers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,30 +61,30 @@ class FittedStack:
         The fitted local estimator, which holds the training rows.
     columns : StandardColumns
         How rows become columns of the other members.
-    ridge : KernelRidge
-        The global member, fitted to the rows of positive weight.
+    others : tuple of KernelRidge or ForestMember
+        The global members, fitted to the rows of positive weight: the kernel ridge, and a forest if there is one.
     local_left_out : ndarray of shape (n, c)
         Leave-one-out predictions of the local estimator at the rows of positive weight.
-    mixing : ndarray of shape (2,)
+    mixing : ndarray of shape (members,)
         Weights of the members.
     """
 
     local: KernelSmoother
     columns: StandardColumns
-    ridge: KernelRidge
+    others: GlobalMembers
     local_left_out: Array
     mixing: Array
 
     @classmethod
-    def of(cls, local: KernelSmoother, fit: FitRidge) -> FittedStack:
-        """Fit the global member to the rows of a fitted local estimator, and find the weights of both.
+    def of(cls, local: KernelSmoother, fit: FitMembers) -> FittedStack:
+        """Fit the global members to the rows of a fitted local estimator, and find the weights of all.
 
         Parameters
         ----------
         local : KernelSmoother
             Fitted to arrays.
         fit : callable
-            Takes standardised columns, outputs, frequencies and clusters of rows; returns the global member.
+            Takes standardised columns, outputs, frequencies and clusters of rows; returns the global members.
         """
         weight = row_weights(local)
         kept, encoding, group = weight > 0, local.encoding_, local.key_group_
@@ -92,15 +94,22 @@ class FittedStack:
         levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
         columns = StandardColumns.of(local.key_[kept], weight, levels)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
-        ridge = fit(matrix, value, weight, None if group is None else group[kept])
+        others = fit(matrix, value, weight, None if group is None else group[kept])
         left_out = local.leave_one_out().prediction[kept]
-        residuals = [(value - each) / ridge.unit for each in (left_out, ridge.left_out)]
-        return cls(local, columns, ridge, left_out, stacking_weights(residuals, weight))
+        unit = others[0].unit
+        residuals = [(value - each) / unit for each in (left_out, *(member.left_out for member in others))]
+        return cls(local, columns, others, left_out, stacking_weights(residuals, weight))
 
     @property
-    def members(self) -> dict[str, KernelSmoother | KernelRidge]:
+    def ridge(self) -> KernelRidge:
+        """The kernel ridge regression."""
+        return self.others[0]
+
+    @property
+    def members(self) -> dict[str, Any]:
         """The fitted members by name."""
-        return {LOCAL: self.local, RIDGE: self.ridge}
+        forests = [other.forest for other in self.others[1:]]
+        return dict(zip(NAMES, (self.local, self.ridge, *forests), strict=False))
 
     @cached_property
     def kept(self) -> NDArray[np.intp]:
@@ -128,15 +137,17 @@ class FittedStack:
         return squared_error(self.value - self.left_out, self.weight)
 
     @property
-    def left_out_of_members(self) -> tuple[Array, Array]:
+    def left_out_of_members(self) -> list[Array]:
         """Leave-one-out, or leave-cluster-out, predictions of each member at the rows of positive weight."""
-        return self.local_left_out, self.ridge.left_out
+        return [self.local_left_out, *(other.left_out for other in self.others)]
 
     @cached_property
     def left_out(self) -> Array:
         """Leave-one-out, or leave-cluster-out, predictions of the average."""
-        local, ridge = self.left_out_of_members
-        return np.asarray(self.mixing[0] * local + self.mixing[1] * ridge)
+        return self._mixed(self.left_out_of_members)
+
+    def _mixed(self, each: Sequence[Array]) -> Array:
+        return np.asarray(sum(part * one for part, one in zip(self.mixing, each, strict=True)))
 
     @cached_property
     def training(self) -> Queries:
@@ -156,12 +167,12 @@ class FittedStack:
     def predict(self, queries: Queries) -> Array:
         """Return predictions of shape (m, c)."""
         local = self._of_local(queries).mean.reshape(len(queries), -1)
-        return np.asarray(self.mixing[0] * local + self.mixing[1] * self.ridge.predict(queries.columns))
+        return self._mixed([local, *(other.predict(queries.columns) for other in self.others)])
 
     def weights(self, queries: Queries) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
         local = self._of_local(queries).weights()[:, self.kept]
-        return np.asarray(self.mixing[0] * local + self.mixing[1] * self.ridge.weights(queries.columns))
+        return self._mixed([local, *(other.weights(queries.columns) for other in self.others)])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
@@ -186,7 +197,9 @@ def squared_error(residual: Array, weight: Array) -> float:
 
 
 def stack_record(stack: FittedStack, parameters: dict[str, object]) -> Record:
-    """Convert a fitted stack to a `Record` of JSON and arrays."""
+    """Convert a fitted stack without a forest to a `Record` of JSON and arrays."""
+    if len(stack.others) > 1:
+        raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
     local, ridge = stack.local._to_record(), stack.ridge
     arrays = dict(local.arrays) | {TRANSFORM: ridge.transform}
     if ridge.landmark_rows is not None:
@@ -225,12 +238,13 @@ def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: s
     local = kind._from_record(replace(record, header=found, arrays=arrays))
     kernel = RidgeKernel(header["parameters"]["kernel"], length)
 
-    def fit(columns: Array, value: Array, weight: Array, group: Codes | None) -> KernelRidge:
+    def fit(columns: Array, value: Array, weight: Array, group: Codes | None) -> tuple[KernelRidge]:
         check_array(TRANSFORM, transform, "f", (columns.shape[1], *transform.shape[1:2]))
         if not np.all(np.isfinite(transform)):
             raise ValueError(f"{TRANSFORM} is not finite")
         _check_landmarks(landmarks, len(columns))
-        return fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
+        made = fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
+        return (made,)
 
     return FittedStack.of(local, fit)
 
