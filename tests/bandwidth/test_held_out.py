@@ -4,8 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    distribution_bandwidth,
+    get_kernel,
+)
 from kernpool.bandwidth.criteria import LOG_LOSS
 from kernpool.bandwidth.search import SearchOptions, TrainingRows, held_out
 from kernpool.bandwidth.search.held_out import (
@@ -16,7 +23,6 @@ from kernpool.bandwidth.search.held_out import (
     hold_out,
 )
 from kernpool.core import NO_CATEGORIES
-from kernpool.pooling import Recipe
 
 OPTIONS = SearchOptions(get_kernel("gaussian"))
 
@@ -25,6 +31,12 @@ def make_rows(n=400, d=2, *, seed=0):
     g = np.random.default_rng(seed)
     X = g.uniform(-1, 1, size=(n, d))
     return X, np.sin(4 * X[:, 0]) + 0.3 * g.normal(size=n)
+
+
+def criterion_of(held, others, **options):
+    matters = np.ones(2, dtype=bool)
+    options = replace(OPTIONS, **options)
+    return HeldOutRows(held, others, np.array([0.2, 0.9]), np.zeros(0), matters, NO_CATEGORIES, options)
 
 
 @pytest.fixture
@@ -36,7 +48,7 @@ def few(monkeypatch):
 
 def test_all_rows_are_searched_unless_there_are_many_in_several_columns():
     def rows(n, d):
-        return TrainingRows.from_arrays(np.zeros((n, d)), np.zeros(n))
+        return TrainingRows.from_arrays(np.random.default_rng(0).random((n, d), dtype=np.float32), np.zeros(n))
 
     assert affordable_rows(rows(10**6, 1), OPTIONS) == 10**6
     assert affordable_rows(rows(20_000, 2), OPTIONS) == 20_000
@@ -54,24 +66,22 @@ def test_the_criterion_is_the_error_of_rows_predicted_from_all_others(degree, ri
     rows = TrainingRows.from_arrays(X, y, weight)
     held, others = hold_out(rows, 100, np.random.RandomState(0))
     assert (len(held.X), len(others.X)) == (100, 300)
-    recipe = Recipe.of("gaussian", [0.2, 0.9], degree=degree, ridge=ridge)
-    criterion = HeldOutRows(held, others, recipe, np.zeros(0), NO_CATEGORIES, replace(OPTIONS, degree=degree))
+    criterion = criterion_of(held, others, degree=degree, ridge=ridge)
     at = criterion.evaluate(np.log([0.7]))
     kind, more = (LocalLinearRegressor, {"ridge": ridge}) if degree else (NadarayaWatsonRegressor, {})
     model = kind(bandwidth=[0.14, 0.63], **more).fit(others.X, others.value[:, 0], sample_weight=others.weight)
     error = np.average((model.predict(held.X) - held.value[:, 0]) ** 2, weights=held.weight)
     assert at.error == pytest.approx(error, rel=1e-12)
-    assert np.log(at.penalised / at.error) == pytest.approx((np.log(0.7) / PRIOR_SPREAD) ** 2 / held.number)
+    raw = criterion.evaluate(np.log([1.0]))
+    prior = np.log(at.penalised / raw.penalised) - np.log(at.error / raw.error)
+    assert prior == pytest.approx((np.log(0.7) / PRIOR_SPREAD) ** 2 / held.number)
 
 
 def test_the_log_loss_is_that_of_classes_mixed_with_the_best_share_of_priors():
     X, y = make_rows()
     labels = np.column_stack([y > 0, y <= 0]).astype(float)
     held, others = hold_out(TrainingRows.from_arrays(X, labels), 100, np.random.RandomState(0))
-    options = replace(OPTIONS, criterion=LOG_LOSS)
-    at = HeldOutRows(held, others, Recipe.of("gaussian", [0.2, 0.9]), np.zeros(0), NO_CATEGORIES, options).evaluate(
-        [0.0]
-    )
+    at = criterion_of(held, others, criterion=LOG_LOSS).evaluate([0.0])
     pooled = NadarayaWatsonRegressor(bandwidth=[0.2, 0.9]).fit(others.X, others.value).predict(held.X)
     shares, prior = np.linspace(1 / 101, 100 / 101, 20_001)[:, None], others.value.mean(axis=0)
     right = held.value > 0.5
@@ -84,10 +94,19 @@ def test_groups_are_held_out_as_a_whole():
     X, y = make_rows()
     group = np.repeat(np.arange(40), 10)
     held, others = hold_out(replace(TrainingRows.from_arrays(X, y), group=group), 55, np.random.RandomState(0))
-    assert not set(held.group) & set(others.group)
-    assert len(held.X) == 60
-    held, others = hold_out(replace(TrainingRows.from_arrays(X, y), group=group // 20), 55, np.random.RandomState(0))
-    assert len(held.X) == len(others.X) == 200  # one of two
+    assert (len(held.X), len(others.X)) == (50, 350)
+    assert len(set(others.group)) == 35
+    # Where all groups are larger some rows of the smallest are held out, and all others of it are left out.
+    two = replace(TrainingRows.from_arrays(X, y), group=(np.arange(400) > 150).astype(int))
+    held, others = hold_out(two, 55, np.random.RandomState(0))
+    assert (len(held.X), len(others.X)) == (55, 249)
+    assert set(held.X[:, 0]) <= set(X[:151, 0])
+    # A group of most rows is never held out.
+    giant = replace(TrainingRows.from_arrays(X, y), group=np.maximum(np.arange(400) - 380, 0))
+    for seed in range(5):
+        held, _ = hold_out(giant, 10, np.random.RandomState(seed))
+        assert len(held.X) == 10
+        assert set(held.X[:, 0]) <= set(X[381:, 0])
 
 
 @pytest.mark.parametrize("off", [0.5, 2.0])
@@ -149,3 +168,56 @@ def test_categories_and_several_outputs_in_other_units_are_adjusted_too():
     assert model.bandwidth_[0] == pytest.approx(one.bandwidth_[0], rel=0.05)
     assert 0.0 <= model.smoothing_[0] < one.bandwidth_search_.smoothing[0] + 0.05
     assert "times" in model.bandwidth_note_
+
+
+@pytest.mark.usefixtures("few")
+def test_errors_are_in_the_units_of_the_outputs_and_factors_in_none():
+    X, y = make_rows(900)
+    one = NadarayaWatsonRegressor().fit(X, y)
+    both = NadarayaWatsonRegressor().fit(X, np.column_stack([y, 1000 * y + 1]))
+    assert both.loo_error_ == pytest.approx((1 + 1e6) * one.loo_error_, rel=0.05)
+    tiny = NadarayaWatsonRegressor().fit(X, 1e-140 * y)
+    assert tiny.bandwidth_ == pytest.approx(one.bandwidth_, rel=1e-6)
+
+
+@pytest.mark.usefixtures("few")
+def test_classes_of_one_row_may_be_held_out():
+    X, y = make_rows(600)
+    labels = (y > 0).astype(int)
+    labels[:5] = np.arange(2, 7)
+    for seed in range(3):
+        model = NadarayaWatsonClassifier(random_state=seed).fit(X, labels)
+        assert np.all(np.isfinite(model.bandwidth_))
+
+
+@pytest.mark.usefixtures("few")
+def test_constant_columns_keep_their_infinite_bandwidth():
+    X, y = make_rows(600, 3)
+    X[:, 1] = 5.0
+    with pytest.warns(UserWarning, match="do not vary"):
+        model = NadarayaWatsonRegressor().fit(X, y)
+    assert "times" in model.bandwidth_note_
+    assert np.isinf(model.bandwidth_).tolist() == [False, True, False]
+    one = TrainingRows.from_arrays(np.column_stack([np.zeros(10**5), np.arange(10**5)]), np.zeros(10**5))
+    assert affordable_rows(one, OPTIONS) == 10**5
+
+
+@pytest.mark.usefixtures("few")
+def test_bandwidths_of_distributions_are_those_of_all_rows():
+    X, y = make_rows(600)
+    every, some = (
+        distribution_bandwidth(NadarayaWatsonRegressor(bandwidth=0.3, max_search_rows=most).fit(X, y))
+        for most in (None, "auto")
+    )
+    assert (every.rows, some.rows) == (600, 120)
+    assert some.bandwidth[0] == pytest.approx(every.bandwidth[0], rel=0.5)
+    assert some.bandwidth[0] < some.tried[np.argmin(some.values), 0]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_search_that_was_stopped_is_rescaled_by_the_rate_alone():
+    X, y = make_rows(600)
+    with pytest.warns(ConvergenceWarning):
+        model = NadarayaWatsonRegressor(max_search_seconds=1e-9).fit(X, y)
+    assert "the best bandwidth shrinks as rows^(-1/(4 + d))" in model.bandwidth_note_
+    assert not hasattr(model, "search_rows_")

@@ -161,9 +161,12 @@ def choose_bandwidth(
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     if searched is rows:
         return found
-    if most_rows == "auto":
+    limit = options.max_search_seconds
+    if most_rows == "auto" and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
         return found | _adjusted(found, search, len(searched.X), distinct, options, categories, said_seed)
     found |= rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), said_seed)
+    if most_rows == "auto":
+        return found
     # All rows that equal one of these, so that the other rows can be used to validate the result.
     return found | {"search_rows_": kept[equal_rows(rows.columns, searched.columns)].astype(np.int64)}
 

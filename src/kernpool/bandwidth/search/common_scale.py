@@ -121,7 +121,7 @@ def minimise_near(
     factor: float,
     *,
     tolerance: float = LARGE_TOLERANCE,
-    most: int = MOST_EVALUATIONS,
+    max_evaluations: int = MOST_EVALUATIONS,
 ) -> None:
     """Refine, on all rows, a common bandwidth factor that was found on a sample.
 
@@ -135,13 +135,13 @@ def minimise_near(
         Expected minimum.
     tolerance : float, default=1e-8
         End where an evaluation promises to lower the criterion by less than this fraction of it.
-    most : int, default=40
+    max_evaluations : int, default=40
         Evaluations at most.
     """
     penalised = partial(_penalised, objective, np.log(spread))
     logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
     values = [penalised(point) for point in logs]
-    while len(logs) < most:
+    while len(logs) < max_evaluations:
         best = int(np.argmin(values))
         if 0 < best < len(logs) - 1:
             place, promised = _predicted_minimum(logs, values, best)

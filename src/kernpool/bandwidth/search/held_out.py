@@ -2,13 +2,13 @@
 
 A search evaluates its criterion some hundred times, each time for all pairs of its rows. On a sample that takes
 seconds. Its bandwidths are those of few rows; for n rows they shrink by the rate :math:`n^{-1/(4 + d)}` with the
-number d of columns that matter. What rate and sample leave to be corrected is one common factor c, by which rows held
-out from all rows are predicted best from the others::
+number d of columns that matter. One common factor c then corrects what is left of the errors of sample and rate: that
+by which rows held out from all rows are predicted best from the others, the minimum of ::
 
     log S(c) + (log(c) / .3)^2 / N
 
 with the mean squared error S of N rows held out. The second term is that of a log-normal prior, in units of a log
-likelihood, (N/2) log S: with many rows the error hardly depends on c, and its minimum would be where noise has put it.
+likelihood, (N/2) log S: with many rows the error hardly depends on c, and its own minimum is a matter of noise.
 """
 
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from kernpool.bandwidth.search.common_scale import minimise_near
 from kernpool.bandwidth.search.objective import Trial, best_of, cost_of_empty
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
+from kernpool.data.array_validation import as_bandwidth
 from kernpool.pooling import KeyPairs, Recipe, local_fit
 
 Array = NDArray[np.float64]
@@ -32,7 +33,8 @@ Array = NDArray[np.float64]
 # 10 columns. Below twice the rows that it allows all rows are searched on.
 AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
 HELD_ROWS, HELD_SUMS = 2000, 1e9  # that are predicted, and the sums over pairs that they take at one bandwidth
-# Of the logarithm of the factor: as much as a search on some thousand rows is off, and the rate if it takes d for 2 d.
+# Of the logarithm of the factor: a search on some thousand rows is off by that much, and so is the rate where only half
+# of d columns matter.
 PRIOR_SPREAD = 0.3
 TOLERANCE, MOST_EVALUATIONS = 1e-4, 12
 
@@ -61,7 +63,7 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     [14142, 8164]
     """
     n = len(rows.X)
-    if rows.X.shape[1] == 1 and not rows.code.shape[1]:
+    if np.count_nonzero(np.ptp(rows.X, axis=0)) < 2 and not rows.code.shape[1]:
         return n
     most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / rows.sums_per_pair(options.degree))))
     return n if n < 2 * most else most
@@ -79,7 +81,7 @@ class Adjusted(NamedTuple):
     factor : float
         Between these bandwidths and those of the sample.
     error : float
-        Mean squared error of the rows held out, summed over outputs.
+        Mean squared error of the rows held out, summed over outputs, at the bandwidths that predict them best.
     empty_windows : int
         Number of rows held out whose window has no other row.
     held, others : int
@@ -102,27 +104,44 @@ class HeldOutRows:
     Parameters
     ----------
     held, others : TrainingRows
-        Rows that are predicted, and rows that predict them; outputs are centred and in comparable units.
-    recipe : Recipe
-        Options of the fit, with the bandwidths at the factor one.
+        Rows that are predicted, and rows that predict them.
+    bandwidth : ndarray of shape (d,)
+        At the factor one.
     smoothing : ndarray of shape (k,)
-        Smoothings at the factor one. They shrink as fast as squared bandwidths.
+        Likewise. Smoothings shrink as fast as squared bandwidths.
+    matters : ndarray of bool, shape (d + k,)
+        Which columns are not smoothed away; the others stay as they are.
     categories : Categories
         Categories of the codes.
     options : SearchOptions
-        Criterion: the log loss is that of class probabilities mixed with priors, all others are squared errors here.
+        Options of the fit, its ridge included. Where the criterion is the log loss it is that of class probabilities,
+        mixed with priors; all other criteria are squared errors here.
     """
 
     held: TrainingRows
     others: TrainingRows
-    recipe: Recipe
+    bandwidth: Array
     smoothing: Array
+    matters: NDArray[np.bool_]
     categories: Categories
     options: SearchOptions
 
     def __post_init__(self) -> None:
-        self.keys = Keys.read(self.others.X, self.others.value, self.others.weight)
-        self.mean = self.others.weight @ self.others.value / self.others.total
+        others, options = self.others, self.options
+        self.mean = others.weight @ others.value / others.total
+        # Squares in other units may leave the range of float64, and outputs of larger numbers would count alone.
+        spread = np.sqrt(others.weight @ (others.value - self.mean) ** 2 / others.total)
+        spread = spread if options.standardise and len(spread) > 1 else np.full_like(spread, spread.max())
+        self.unit = np.where(spread > 0, spread, 1.0)
+        self.keys = Keys.read(others.X, (others.value - self.mean) / self.unit, others.weight)
+        self.recipe = Recipe.of(
+            options.kernel,
+            composition=options.composition,
+            degree=options.degree,
+            algorithm=options.algorithm,
+            n_jobs=options.n_jobs,
+            ridge=options.ridge or 0.0,
+        )
         self.tried: list[Trial] = []
 
     @property
@@ -133,35 +152,50 @@ class HeldOutRows:
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
         bandwidth, smoothing = self.at(float(np.exp(theta[0])))
-        recipe, held, weight = replace(self.recipe, bandwidth=bandwidth), self.held, self.held.weight
+        recipe, held, weight = (
+            replace(self.recipe, bandwidth=as_bandwidth(bandwidth, None)),
+            self.held,
+            self.held.weight,
+        )
         factors = self.categories.factors(held.code, self.others.code, smoothing)
         fit = local_fit(KeyPairs(self.keys, factors).problem(recipe, held.X), recipe, self.options.progress)
-        predicted = np.where(fit.occupied[:, None], fit.intercept, self.mean)
-        error = float(weight @ np.sum((held.value - predicted) ** 2, axis=1)) / held.total
+        predicted = np.where(fit.occupied[:, None], fit.intercept, 0.0)
+        off = (held.value - self.mean) / self.unit - predicted
+        squares = weight @ off**2 / held.total
+        error = float(np.sum(squares * self.unit**2))
         cost = cost_of_empty(~fit.occupied, weight) + (float(theta[0]) / PRIOR_SPREAD) ** 2 / held.number
         if self.options.criterion is LOG_LOSS:
-            (rows, right) = np.nonzero(held.value > 0.5)
-            criterion = prior_share(predicted[rows, right], self.mean[right], weight)[2] + 0.5 * cost
+            right = held.value > 0.5
+            known = self.mean[np.argmax(right, axis=1)] > 0  # a class that is held out as a whole cannot be predicted
+            prior = np.broadcast_to(self.mean, right.shape)[known][right[known]]
+            share = prior_share((predicted * self.unit + self.mean)[known][right[known]], prior, weight[known])
+            criterion = share.log_loss + 0.5 * cost
         else:
-            criterion = error * np.exp(cost)
+            criterion = float(np.sum(squares)) * np.exp(cost)
         self.tried.append(Trial(theta, criterion, error, int(np.count_nonzero(~fit.occupied))))
         return self.tried[-1]
 
     def at(self, factor: float) -> tuple[Array, Array]:
-        """Return bandwidths and smoothings at a factor; a smoothing at its upper end stays there."""
-        largest = self.categories.largest
-        smoothing = np.where(self.smoothing < largest, self.smoothing * factor**2, largest)
-        return self.recipe.bandwidth * factor, np.minimum(smoothing, largest)
+        """Return bandwidths and smoothings at a factor; columns that are smoothed away stay so."""
+        d = len(self.bandwidth)
+        smoothing = np.where(self.matters[d:], self.smoothing * factor**2, self.smoothing)
+        bandwidth = np.where(self.matters[:d], self.bandwidth * factor, self.bandwidth)
+        return bandwidth, np.minimum(smoothing, self.categories.largest)
 
 
 def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRows, TrainingRows]:
-    """Draw so many rows, or groups with so many rows, and return them and all others; half of the groups at most."""
+    """Draw so many rows, or whole groups of at most so many, and return them and the rows of all others.
+
+    If every group is larger, rows of the smallest one are drawn.
+    """
     group = np.arange(len(rows.X)) if rows.group is None else np.unique(rows.group, return_inverse=True)[1]
     counts = np.bincount(group)
     order = generator.permutation(len(counts))
-    few = min(int(np.searchsorted(np.cumsum(counts[order]), size)) + 1, max(len(counts) // 2, 1))
-    is_held = np.isin(group, order[:few])
-    return rows.take(np.flatnonzero(is_held)), rows.take(np.flatnonzero(~is_held))
+    order = order[counts[order] <= size]
+    chosen = order[np.cumsum(counts[order]) <= size] if order.size else [np.argmin(counts)]
+    is_held = np.isin(group, chosen)
+    held = rows.take(np.flatnonzero(is_held))
+    return replace(held, group=None).draw(size, generator), rows.take(np.flatnonzero(~is_held))
 
 
 def adjust_to_all_rows(
@@ -206,28 +240,11 @@ def adjust_to_all_rows(
     most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
     rows = rows.draw(most, generator)
     held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
-    center = others.weight @ others.value / others.total
-    scale = np.ones(len(center))
-    if options.standardise and len(scale) > 1 and options.criterion is not LOG_LOSS:
-        scale = np.sqrt(others.weight @ (others.value - center) ** 2 / others.total)
-        scale = np.where(scale > 0, scale, 1.0)
-    if options.criterion is LOG_LOSS:
-        center = np.zeros_like(center)
-    held, others = (replace(part, value=(part.value - center) / scale) for part in (held, others))
     few = len(others.X)
     bandwidth, smoothing, rate = bring_to_rows(bandwidth, smoothing, matters, searched, few)
-    recipe = Recipe.of(
-        options.kernel,
-        bandwidth,
-        composition=options.composition,
-        degree=options.degree,
-        algorithm=options.algorithm,
-        n_jobs=options.n_jobs,
-        ridge=options.ridge or 0.0,
-    )
-    criterion = HeldOutRows(held, others, recipe, smoothing, categories, options)
+    criterion = HeldOutRows(held, others, bandwidth, smoothing, matters, categories, options)
     if matters.any():
-        minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, most=MOST_EVALUATIONS)
+        minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, max_evaluations=MOST_EVALUATIONS)
     else:
         criterion.evaluate(np.zeros(1))
     factor = float(np.exp(criterion.best.theta[0]))

@@ -308,4 +308,4 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     encoding = model.encoding_
     names = names_of(model)
     search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
-    return search
+    return replace(search, bandwidth=found["bandwidth_"], smoothing=found["smoothing_"])  # of all rows
