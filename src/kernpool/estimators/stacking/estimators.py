@@ -154,7 +154,6 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     See Also
     --------
     LocalLinearRegressor : The local member alone.
-    sklearn.ensemble.StackingRegressor : Stacks estimators of any kind, by cross-validation.
 
     Notes
     -----
