@@ -1,5 +1,7 @@
 """`kernpool predict --explain`: columns of the training rows behind each prediction, as the model has them."""
 
+import csv
+import importlib.util
 import json
 
 import numpy as np
@@ -52,6 +54,33 @@ def test_a_classifier_explains_the_predicted_class_and_several_outputs_each(caps
     for i, record in enumerate(records(capsys, "--explain", "1")):
         assert record["y_0_row_1"] == record["y_1_row_1"] == found.row[i, 0]
         assert record["y_1_influence_1"] == pytest.approx(found.influence[i, 0, 1])
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "64MiB")])
+def test_cells_are_empty_where_there_is_no_row(capsys, memory):
+    """One row is in the window of the first query, and two in that of the second."""
+    x = np.array([[0.0], [0.3], [1.7], [2.0]])
+    save_model(NadarayaWatsonRegressor("boxcar", bandwidth=0.25).fit(x, x[:, 0]), "m", features=["0"], target="y")
+    np.save("new.npy", AT)
+    command = ["predict", "m", "new.npy", "--explain", "2", *memory]
+    assert main(command) == 0
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    parts = ("row", "weight", "contribution", "influence")
+    assert [lines[0][f"y_{part}_2"] for part in parts] == [""] * 4
+    assert [lines[1][f"y_{part}_2"] for part in parts[:2]] == ["3.0", "0.5"]
+    if not memory:
+        assert main([*command, "--json"]) == 0
+        record = json.loads(capsys.readouterr().out)[0]
+        assert [record[f"y_{part}_2"] for part in parts] == [None] * 4
+    for name in ("found.npy", "found.parquet") if importlib.util.find_spec("pyarrow") else ("found.npy",):
+        assert main([*command, "--out", name]) == 0
+        if name.endswith("npy"):
+            assert np.isnan(np.load(name)).tolist()[0][-4:] == [True] * 4
+        else:
+            import pyarrow.parquet as parquet
+
+            table = parquet.read_table(name)
+            assert [table[f"y_{part}_2"].null_count for part in parts] == [1] * 4
 
 
 def test_what_cannot_be_explained_is_refused(capsys):

@@ -90,6 +90,23 @@ def test_bands_are_standard_errors_of_sums_over_outputs(make, groups):
     np.testing.assert_allclose(panel.interval.lower, panel.prediction[:, 0] - away, rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*repeat another row")
+@pytest.mark.parametrize("column", [0, 2], ids=["numbers", "categories"])
+def test_a_weight_of_three_is_three_rows(column):
+    weight = np.arange(N) % 4
+    rows, repeat = np.column_stack([X.astype(object), ZONE]), np.repeat(np.arange(N), weight)
+    options = {"bandwidth": 0.4, "unordered": [2], "smoothing": [0.2]}
+    one = NadarayaWatsonRegressor(**options).fit(rows, Y, sample_weight=weight)
+    many = NadarayaWatsonRegressor(**options).fit(rows[repeat], Y[repeat])
+    few, all_rows = (
+        draw(model, features=[column], band="confidence", subsample=len(repeat)).panels[0] for model in (one, many)
+    )
+    np.testing.assert_array_equal(few.x, all_rows.x)
+    assert few.categories == all_rows.categories
+    np.testing.assert_allclose(few.prediction, all_rows.prediction, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(few.interval.upper, all_rows.interval.upper, rtol=1e-9, atol=1e-12)
+
+
 def test_what_is_drawn():
     display = draw(LocalLinearRegressor(bandwidth=0.4).fit(X, Y), band="auto", target="wage")
     assert display.axes_[0].get_ylabel() == "effect on wage"

@@ -51,12 +51,13 @@ def test_bars_of_a_class_and_names_of_rows():
     model = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, label)
     names = [f"day {i}" for i in range(50)]
     found = model.get_prediction(X[:1]).explain(k=2)
-    probable = model.classes_[found.prediction[0].argmax()]
+    predicted = model.predict(X[:1])[0]
     for output in (None, "warm"):
         display = ExplanationDisplay.from_estimator(model, X[:1], k=2, output=output, labels=names)
-        chosen = list(model.classes_).index(output or probable)
+        chosen = list(model.classes_).index(output or predicted)
         lead(display, found.average[chosen], found.prediction[0, chosen])
-        assert display.ax_.get_xlabel() == f"probability of {model.classes_[chosen]}"
+        assert display.ax_.get_xlabel().startswith(f"pooled label of {model.classes_[chosen]}, before priors")
+        assert display.ends_[1].get_label() == f"pooled label {found.prediction[0, chosen]:.4g}"
         first = display.ax_.get_yticklabels()[0].get_text()
         assert first.startswith(f"row day {found.row[0, 0]}: {label[found.row[0, 0]]}")
 
@@ -64,7 +65,23 @@ def test_bars_of_a_class_and_names_of_rows():
 def test_a_prediction_of_few_rows_says_so():
     model = NadarayaWatsonRegressor(bandwidth=0.05).fit(X, Y)
     title = ExplanationDisplay.from_estimator(model, X[:1]).ax_.get_legend().get_title().get_text()
-    assert title.endswith("few, not reliable")
+    assert title.endswith("effective rows, few: large variance")
+
+
+def test_bars_are_of_the_predicted_class_where_priors_decide():
+    x = np.array([[0.0], [0.1], [3.0], [3.1], [3.2], [3.3], [0.2]])
+    model = NadarayaWatsonClassifier("boxcar", bandwidth=1.0, prior_share=0.6).fit(x, list("aabbbbb"))
+    assert model.predict([[0.1]]).tolist() == ["b"]
+    display = ExplanationDisplay.from_estimator(model, [[0.1]])
+    lead(display, 5 / 7, 1 / 3)
+    assert display.ax_.get_xlabel().startswith("pooled label of b")
+
+
+@pytest.mark.parametrize("given", [{"k": 8}, {"labels": np.arange(50)}])
+def test_options_of_rows_are_refused_for_columns(given):
+    model = LocalLinearRegressor(bandwidth=0.4).fit(X, Y)
+    with pytest.raises(ValueError, match=f"{next(iter(given))} is for the bars of training rows"):
+        ExplanationDisplay.from_estimator(model, X[:1], by="columns", **given)
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -177,8 +177,30 @@ def test_classes_are_explained_by_their_labels():
     change = without.predict_proba(X[:1])[0] - found.prediction[0]
     np.testing.assert_allclose(found.influence[0, 0], change, rtol=1e-9)
     lines = str(found).splitlines()
-    assert any(line.strip().startswith("explained       probability of ") for line in lines)
+    assert found.predicted.tolist() == model.predict(X[:5]).tolist()
+    assert f"  explained       pooled label of {found.predicted[0]}" in lines
     assert lines[0].startswith("average         cold")
+
+
+def priors_decide():
+    """Return a classifier whose priors change the predicted class, and a query where they do."""
+    x = np.array([[0.0], [0.1], [3.0], [3.1], [3.2], [3.3], [0.2]])
+    model = NadarayaWatsonClassifier("boxcar", bandwidth=1.0, prior_share=0.6).fit(x, list("aabbbbb"))
+    return model, np.array([[0.1]])
+
+
+def test_the_predicted_class_is_explained_where_priors_decide():
+    model, at = priors_decide()
+    found = model.get_prediction(at).explain(k=3)
+    assert found.prediction[0].argmax() == 0
+    assert found.predicted.tolist() == model.predict(at).tolist() == ["b"]
+    lines = str(found).splitlines()
+    assert "  prediction      b" in lines
+    assert "  pooled label    a 0.6667, b 0.3333, before priors and recalibration" in lines
+    assert "  explained       pooled label of b" in lines
+    assert lines[-1].split()[0] == "others"
+    first = lines[-4].split()
+    assert float(first[3]) == pytest.approx(found.contribution[0, 0, 1], rel=1e-3)
 
 
 def test_an_explanation_prints_and_becomes_a_frame():

@@ -105,6 +105,22 @@ def test_diagnostics_of_a_classifier_are_left_out_probabilities():
     assert "class" in str(found)
 
 
+def test_a_row_whose_class_has_probability_zero_is_the_first_outlier():
+    x, label = np.array([[0.0], [0.1], [0.2], [0.3], [0.4]]), np.array(["a", "a", "b", "a", "a"])
+    model = NadarayaWatsonClassifier("boxcar", bandwidth=1.0, prior_share=0.0).fit(x, label)
+    found = row_diagnostics(model)
+    assert np.isinf(found.standardized[2])
+    assert found.outliers(9).tolist() == [2, 0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True])
+def test_an_invalid_number_of_rows_is_refused(k):
+    found = row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, Y))
+    for rows in (found.prototypes, found.outliers):
+        with pytest.raises(ValueError, match="k must be an integer from 1 on"):
+            rows(k)
+
+
 def test_diagnostics_print_and_become_a_frame():
     pytest.importorskip("pandas", reason="frames need pandas")
     names = np.array([f"house {i}" for i in range(N)])

@@ -207,7 +207,7 @@ OPTIONS: dict[str, Options] = {
         "--keep [A,B]": "copy these columns of DATA to the output; without names: all columns",
         "--proba": "for classifiers, add the probability of each class: columns Y_p_CLASS",
         "--explain [ROWS]": "add the training rows of largest weight behind each prediction (default: 3): columns "
-        "Y_n_eff (effective rows; a prediction of few is not reliable) and Y_row_1, Y_weight_1, Y_contribution_1, "
+        "Y_n_eff (effective rows; a mean of few has a large variance) and Y_row_1, Y_weight_1, Y_contribution_1, "
         "Y_influence_1, ...; rows are numbered from 0 as the fit read them; for classifiers, of the predicted class",
         "--cluster ADDRESS": "compute on the Dask cluster of this scheduler: tcp://host:port",
         **CHUNKS,

@@ -98,9 +98,9 @@ def _predict_chunks(
         predicted = _predicted(blocks, rows, columns, predict, read)
         first = next(predicted)
         with row_writer(options.out, list(first), rows, force=options.force) as write:
-            write(np.column_stack(list(first.values())))
+            write(np.ma.column_stack(list(first.values())))
             for block in predicted:
-                write(np.column_stack(list(block.values())))
+                write(np.ma.column_stack(list(block.values())))
     notes = []
     if isinstance(source, ChunkPairs) and options.cluster is None and sum(read) < (source.rows or 0) * len(read):
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"

@@ -175,20 +175,24 @@ class PredictionColumns:
         return columns
 
     def _explanation(self, query: Array) -> Columns:
-        """Return the training rows of largest weight, with their contributions and influence."""
+        """Return the training rows of largest weight, with contributions and influence; masked where there is none."""
         if self.options.explain is None:
             return {}
-        prediction = self.model.get_prediction(query)
-        found = prediction.explain(self.options.explain)
+        found = self.model.get_prediction(query).explain(self.options.explain)
         if found.classes is not None:
-            at = np.arange(len(found)), slice(None), prediction.probability.argmax(axis=1)
+            at = np.arange(len(found)), slice(None), np.searchsorted(found.classes, found.predicted)
             found = replace(found, contribution=found.contribution[at], influence=found.influence[at])
         shape = (len(found), *found.contribution.shape[2:])
         columns = {"n_eff": found.effective_rows}
         for place in range(found.row.shape[1]):
             parts = {"row": found.row, "weight": found.weight}
             parts |= {"contribution": found.contribution, "influence": found.influence}
-            columns |= {f"{name}_{place + 1}": of[:, place].astype(np.float64) for name, of in parts.items()}
+            none = found.row[:, place] < 0
+            for name, of in parts.items():
+                cells: Any = np.ma.array(of[:, place], dtype=np.float64, copy=True)
+                cells[none] = np.nan  # in a .npy file; masked cells of the others are empty
+                cells[none] = np.ma.masked
+                columns[f"{name}_{place + 1}"] = cells
         if len(shape) == 1:
             return columns
         return {name: of if of.ndim > 1 else np.repeat(of[:, None], shape[1], axis=1) for name, of in columns.items()}

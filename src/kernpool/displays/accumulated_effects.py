@@ -3,8 +3,9 @@ r"""Accumulated local effects (ALE) of a column, with standard errors.
 .. math:: \hat f(z_k) = \sum_{b \le k} \frac{1}{n_b} \sum_{i \in b} \big(m(z_b, x_{i,-j}) - m(z_{b-1}, x_{i,-j})\big)
           - \text{mean}
 
-where b are bins of column j, between z_{b-1} and z_b, and i the rows in a bin. A row moves to the edges of its own bin
-alone. So, other than for a partial dependence, no combination of columns is asked for that is far from all rows.
+where b are bins of column j, between z_{b-1} and z_b, and i the rows in a bin: a row of weight 3 is three rows. A row
+moves to the edges of its own bin alone. So, other than for a partial dependence, no combination of columns is asked for
+that is far from all rows.
 
 An effect of a kernel smoother is a sum over the training outputs, whose weights are accumulated differences of the
 linear weights of predictions. So its variance is that of any linear smoother: the sum of squared weights times the
@@ -56,6 +57,8 @@ class Moves:
         Edges of the bins, or categories.
     row, bin : ndarray of int, shape (moves,)
         Which row moves from edge ``bin`` to edge ``bin + 1``.
+    weight : ndarray of shape (moves,)
+        Frequencies of these rows.
     share : ndarray of shape (g,)
         Weight of each edge in the mean of the effects over rows.
     """
@@ -63,26 +66,33 @@ class Moves:
     edge: Array
     row: Indices
     bin: Indices
+    weight: Array
     share: Array
 
     @classmethod
-    def of_numbers(cls, value: Array, bins: int) -> Moves:
-        """Return the moves of a column of numbers, between its quantiles; the first bin has its lower edge."""
-        edge = np.unique(np.quantile(value, np.linspace(0.0, 1.0, bins + 1), method="inverted_cdf"))
+    def of_numbers(cls, value: Array, weight: Array, bins: int) -> Moves:
+        """Return the moves of a column of numbers, between its quantiles; the first bin has its lower edge.
+
+        Quantiles are values of rows (inverse of the distribution function), by frequencies, which are positive.
+        """
+        order = np.argsort(value, kind="stable")
+        rows = np.cumsum(weight[order])
+        at = np.searchsorted(rows, np.linspace(0.0, 1.0, bins + 1) * rows[-1])
+        edge = np.unique(value[order[np.minimum(at, len(order) - 1)]])
         if len(edge) == 1:
-            return cls(edge, np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.ones(1))
+            return cls(edge, np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0), np.ones(1))
         place = np.clip(np.searchsorted(edge, value) - 1, 0, len(edge) - 2)
-        count = np.bincount(place, minlength=len(edge) - 1) / (2.0 * len(value))
-        return cls(edge, np.arange(len(value)), place, np.append(count, 0.0) + np.append(0.0, count))
+        count = np.bincount(place, weight, minlength=len(edge) - 1) / (2.0 * weight.sum())
+        return cls(edge, np.arange(len(value)), place, weight, np.append(count, 0.0) + np.append(0.0, count))
 
     @classmethod
-    def of_categories(cls, code: Array, shown: Array) -> Moves:
+    def of_categories(cls, code: Array, weight: Array, shown: Array) -> Moves:
         """Return the moves of categories in the order shown: rows of two neighbours move from one to the other."""
         pairs = [np.flatnonzero(np.isin(code, shown[b : b + 2])) for b in range(len(shown) - 1)]
         place = np.repeat(np.arange(len(pairs)), [len(rows) for rows in pairs])
-        count = np.array([np.count_nonzero(code == level) for level in shown], dtype=np.float64)
+        count = np.array([weight[code == level].sum() for level in shown])
         row = np.concatenate([np.zeros(0, dtype=np.intp), *pairs]).astype(np.intp)
-        return cls(shown, row, place, count / max(count.sum(), 1.0))
+        return cls(shown, row, place, weight[row], count / (count.sum() or 1.0))
 
     def effects(self, ask: Callable[[Indices, Array], Array], columns: int) -> Array:
         """Accumulate mean changes of answers over the bins, less their mean over the rows.
@@ -99,13 +109,14 @@ class Moves:
         ndarray of shape (g, columns)
             Linear in the answers.
         """
-        total, moves = np.zeros((len(self.edge) - 1, columns)), np.bincount(self.bin, minlength=len(self.edge) - 1)
+        total = np.zeros((len(self.edge) - 1, columns))
+        moves = np.bincount(self.bin, self.weight, minlength=len(total))[:, None]
         for part in cut(len(self.row), max(1, NUMBERS_AT_ONCE // columns)):
             row, place = self.row[part], self.bin[part]
             change: Array = ask(row, self.edge[place + 1])
             change -= ask(row, self.edge[place])
-            np.add.at(total, place, change)
-        steps = total / np.maximum(moves, 1)[:, None]
+            np.add.at(total, place, self.weight[part, None] * change)
+        steps = np.divide(total, moves, where=moves > 0, out=np.zeros_like(total))
         found = np.concatenate([np.zeros((1, columns)), np.cumsum(steps, axis=0)])
         return np.asarray(found - self.share @ found)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.displays import drawing
 from kernpool.displays.inputs import target_name
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
-from kernpool.inference.explanation import FEW_ROWS
+from kernpool.inference.explanation import BEFORE_PRIORS, FEW_ROWS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +36,8 @@ class ExplanationDisplay(drawing.Display):
         Their lengths: contributions, or terms. Negative ones go to the left.
     start : float
         Where the first bar starts.
-    start_name : str
-        What that is.
+    start_name, end_name : str
+        What that is, and what the last bar ends at.
     effective_rows : float or None
         Effective number of rows that the prediction averages, for the title.
 
@@ -63,6 +63,7 @@ class ExplanationDisplay(drawing.Display):
     step: Array
     start: float
     start_name: str = "average"
+    end_name: str = "prediction"
     effective_rows: float | None = None
 
     @classmethod
@@ -73,7 +74,7 @@ class ExplanationDisplay(drawing.Display):
         *,
         query: int = 0,
         by: str = "rows",
-        k: int = 8,
+        k: int | None = None,
         output: Any = None,
         labels: ArrayLike | None = None,
         target: str | None = None,
@@ -93,12 +94,13 @@ class ExplanationDisplay(drawing.Display):
         by : {"rows", "columns"}, default="rows"
             Contributions of training rows, from the mean output, as of `Prediction.explain`; or terms of columns, from
             the mean of the rows around the query, as of `Prediction.additive_terms`.
-        k : int, default=8
-            Training rows with a bar of their own.
+        k : int, optional
+            Training rows with a bar of their own, by default 8; only with ``by="rows"``.
         output : int or class label, optional
-            Which output, by default the first; which class, by default the most probable one.
+            Which output, by default the first; which class, by default the predicted one. The bars end at its pooled
+            label, before priors and recalibration.
         labels : array_like of shape (n,), optional
-            Names of the training rows; by default their numbers.
+            Names of the training rows, by default their numbers; only with ``by="rows"``.
         target : str, optional
             What the output is called; by default the name of the Series y of the fit, or "y".
         ax : matplotlib Axes, optional
@@ -114,11 +116,18 @@ class ExplanationDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            If `query`, `by`, `k` or `output` are invalid, or the window of the query is empty.
+            If `query`, `by`, `k` or `output` are invalid, `k` or `labels` are given with ``by="columns"``, or the
+            window of the query is empty.
         TypeError
             If the estimator has no explanations, or was fitted to chunks; by columns, if it is a weighted mean.
         """
         check_choice("by", by, BY)
+        for argument, given in (("k", k), ("labels", labels)):
+            if by == "columns" and given is not None:
+                raise ValueError(
+                    f"{argument} is for the bars of training rows, got {abbreviate(given)} with by='columns'; leave "
+                    f"{argument} out, or use by='rows'"
+                )
         prediction = drawing.method_of(estimator, "get_prediction", f" to explain{IN_MEMORY}")(X)
         if not 0 <= query < len(prediction):
             raise ValueError(f"query must lie in [0, {len(prediction) - 1}], got {query}")
@@ -134,9 +143,11 @@ class ExplanationDisplay(drawing.Display):
             start, step = terms.local_mean[(query, *at)], terms.term[(query, slice(None), *at)]
             found = cls(names=names, step=step, start=float(start), start_name="mean of rows around", x_label=name)
         else:
-            explained = prediction.explain(k, labels=labels)
+            explained = prediction.explain(8 if k is None else k, labels=labels)
             classes = explained.classes
-            at = _output(output, explained.prediction.shape[1:], classes, explained.prediction[query])
+            if output is None and explained.predicted is not None:
+                output = explained.predicted[query]
+            at = _output(output, explained.prediction.shape[1:], classes)
             rows = explained.row[query] >= 0
             shown = explained.output[query] if classes is None else classes[explained.output[query].argmax(axis=-1)]
             shown = shown[(slice(None), *at)] if classes is None else shown
@@ -153,7 +164,8 @@ class ExplanationDisplay(drawing.Display):
                 step=step,
                 start=float(explained.average[at] if at else explained.average),
                 effective_rows=float(explained.effective_rows[query]),
-                x_label=name if classes is None else f"probability of {classes[at[0]]}",
+                end_name="prediction" if classes is None else "pooled label",
+                x_label=name if classes is None else f"pooled label of {classes[at[0]]}, {BEFORE_PRIORS}",
             )
         if not np.isfinite(found.step).all():
             raise ValueError(f"query {query} has no training row in its window, so that nothing explains it")
@@ -191,14 +203,15 @@ class ExplanationDisplay(drawing.Display):
         self.ends_ = [
             ax.axvline(self.start, color=drawing.GRAY, linestyle="--", linewidth=1.2, zorder=0,
                        label=f"{self.start_name} {self.start:.4g}"),
-            ax.axvline(predicted, color=drawing.BLACK, linewidth=1.2, zorder=0, label=f"prediction {predicted:.4g}"),
+            ax.axvline(predicted, color=drawing.BLACK, linewidth=1.2, zorder=0,
+                       label=f"{self.end_name} {predicted:.4g}"),
         ]  # fmt: skip
         ax.set_yticks(place, list(self.names), fontsize="small")
         ax.set_ylim(count - 0.4, -0.6)
         ax.use_sticky_edges = False  # room on both sides
         ax.margins(x=0.09)
         rows = self.effective_rows
-        few = "" if rows is None or rows >= FEW_ROWS else ": few, not reliable"
+        few = "" if rows is None or rows >= FEW_ROWS else ", few: large variance"
         title = {} if rows is None else {"title": f"{rows:.3g} effective rows{few}"}
         self._finish(ncols=2, **drawing.ABOVE, **title)
         ax.set_ylabel("")
@@ -207,13 +220,9 @@ class ExplanationDisplay(drawing.Display):
         return self
 
 
-def _output(
-    output: Any, shape: tuple[int, ...], classes: NDArray[Any] | None = None, probability: Array | None = None
-) -> tuple[int, ...]:
+def _output(output: Any, shape: tuple[int, ...], classes: NDArray[Any] | None = None) -> tuple[int, ...]:
     """Return the index of an output or class along the last axis; an empty tuple if there is no such axis."""
-    if classes is not None and probability is not None:
-        if output is None:
-            return (int(np.argmax(probability)),)
+    if classes is not None:
         (found,) = np.nonzero(classes == output)
         if not found.size:
             raise ValueError(f"output must be one of the classes {abbreviate(list(classes))}, got {abbreviate(output)}")

@@ -34,6 +34,8 @@ class TrainingInputs:
         The categories of each categorical column, None for the others.
     table : callable
         Converts rows of such numbers to a table or array for the methods of the estimator.
+    weight : ndarray of shape (n,)
+        Frequencies of the rows: those of the fit, of rows that the estimator holds, otherwise ones.
     """
 
     values: Array
@@ -42,6 +44,7 @@ class TrainingInputs:
     kinds: tuple[str, ...]
     levels: tuple[tuple[Any, ...] | None, ...]
     table: Callable[[Array], Any]
+    weight: Array
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None) -> TrainingInputs:
@@ -62,10 +65,11 @@ class TrainingInputs:
         refuse_foreign("X", X)
         if X is None and not hasattr(estimator, "key_"):
             raise ValueError(f"this {type(estimator).__name__} does not hold its rows; pass X and y, the training rows")
+        weight = getattr(estimator, "key_weight_", None) if X is None else None
         encoding, X = getattr(estimator, "encoding_", None), series_as_frame(X)
         if encoding is not None:
-            read = (estimator.key_, estimator.key_code_) if X is None else encoding.encode(X)
-            return cls._encoded(encoding, *read)
+            numeric, code = (estimator.key_, estimator.key_code_) if X is None else encoding.encode(X)
+            return cls._encoded(encoding, numeric, code, weight)
         if X is None:
             X, known = estimator.key_, getattr(estimator, "feature_names_in_", None)
             names = [] if known is None else known.tolist()
@@ -83,10 +87,13 @@ class TrainingInputs:
             return make(dict(zip(names, query.T, strict=True))) if names else query
 
         d = values.shape[1]
-        return cls(values, _labels(names, d), tuple(names), ("numeric",) * d, (None,) * d, table)
+        weight = np.ones(len(values)) if weight is None else weight
+        return cls(values, _labels(names, d), tuple(names), ("numeric",) * d, (None,) * d, table, weight)
 
     @classmethod
-    def _encoded(cls, encoding: Encoding, numeric: Array, code: NDArray[np.int64]) -> TrainingInputs:
+    def _encoded(
+        cls, encoding: Encoding, numeric: Array, code: NDArray[np.int64], weight: Array | None
+    ) -> TrainingInputs:
         d, names = len(encoding.kinds), encoding.names or ()
         values = np.empty((len(numeric), d))
         values[:, encoding.categorical] = code
@@ -108,7 +115,8 @@ class TrainingInputs:
                 columns[names[i] if names else str(i)] = cells
             return MixedTable(columns)
 
-        return cls(values, _labels(names, d), tuple(names), encoding.kinds, levels, table)
+        weight = np.ones(len(values)) if weight is None else weight
+        return cls(values, _labels(names, d), tuple(names), encoding.kinds, levels, table, weight)
 
     @property
     def typical(self) -> Array:

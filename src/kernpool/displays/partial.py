@@ -191,7 +191,8 @@ class PartialDisplay:
             Points of a curve; by default eight per bandwidth, at least 200 and at most 4000, and 50 of an average. Of
             effects the number of bins between quantiles, by default 20.
         subsample : int, default=200
-            Draw the ticks of at most so many training rows, and average over as many, chosen at random.
+            Draw the ticks of at most so many training rows, and average over as many, chosen at random. For effects a
+            row of weight 3 is three rows.
         random_state : int, default=0
             Seed of that choice.
         target : str, optional
@@ -238,7 +239,8 @@ class PartialDisplay:
                 raise ValueError(f"feature_names must name {d} columns, got {abbreviate(list(feature_names))}")
             inputs = replace(inputs, labels=tuple(feature_names), names=tuple(feature_names))
         which = range(d) if features is None else [inputs.index(one, "features") for one in features]
-        chosen = np.sort(np.random.default_rng(random_state).permutation(len(inputs.values))[:subsample])
+        (rows,) = np.nonzero(inputs.weight > 0)
+        chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
         classes = getattr(estimator, "classes_", None)
         drawn = inputs.values[chosen]
         average = drawn if kind == "average" else None
@@ -254,7 +256,7 @@ class PartialDisplay:
                 warnings.simplefilter("ignore", EmptyWindowWarning)
                 if kind == "ale":
                     bins = BINS if grid_resolution is None else grid_resolution
-                    panels.append(_effect_panel(estimator, inputs, column, bins, drawn, level if has_band else None))
+                    panels.append(_effect_panel(estimator, inputs, column, bins, chosen, level if has_band else None))
                 else:
                     panels.append(_panel(estimator, inputs, column, fewer, average, ask, drawn[:, column]))
             for one in found:
@@ -442,17 +444,18 @@ def _note(inputs: TrainingInputs, kind: str) -> str:
 
 
 def _effect_panel(
-    estimator: Any, inputs: TrainingInputs, column: int, bins: int, rows: Array, level: float | None
+    estimator: Any, inputs: TrainingInputs, column: int, bins: int, chosen: NDArray[np.intp], level: float | None
 ) -> Panel:
-    """Compute accumulated local effects along one column; with intervals at a level."""
+    """Compute accumulated local effects along one column, of the chosen rows; with intervals at a level."""
     if not bins >= 1:
         raise ValueError(f"grid_resolution must be at least 1, got {bins}")
+    rows, weight = inputs.values[chosen], inputs.weight[chosen]
     levels, categories = inputs.levels[column], None
     if levels is None:
-        moves = Moves.of_numbers(rows[:, column], bins)
+        moves = Moves.of_numbers(rows[:, column], weight, bins)
     else:
         shown, categories = _shown_categories(inputs, column)
-        moves = Moves.of_categories(rows[:, column], shown)
+        moves = Moves.of_categories(rows[:, column], weight, shown)
     predict = estimator.predict if getattr(estimator, "classes_", None) is None else estimator.predict_proba
     effect, moved = effects_along(predict, inputs, rows, column, moves)
     if effect.shape[1] > 1 and predict == estimator.predict:
@@ -472,9 +475,9 @@ def _effect_panel(
 def _shown_categories(inputs: TrainingInputs, column: int) -> tuple[Array, tuple[str, ...]]:
     """Return the codes of the most frequent categories of a column, and their names with numbers of rows."""
     levels = inputs.levels[column] or ()
-    count = np.bincount(inputs.values[:, column].astype(np.intp), minlength=len(levels))
+    count = np.bincount(inputs.values[:, column].astype(np.intp), inputs.weight, minlength=len(levels))
     shown = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES]).astype(np.float64)
-    return shown, tuple(f"{levels[int(code)]}\n({count[int(code)]})" for code in shown)
+    return shown, tuple(f"{levels[int(code)]}\n({count[int(code)]:.6g})" for code in shown)
 
 
 def _panel(

@@ -77,7 +77,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float
         Leave-one-out Brier score of the pooled labels without the priors, the squared error summed over classes; only
-        with ``bandwidth="loo"``.
+        with ``bandwidth="loo"``. Where the search drew rows (``max_search_rows="auto"``) it is the Brier score of the
+        rows held out.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
     bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_

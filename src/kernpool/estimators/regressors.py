@@ -368,7 +368,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     loo_error_ : float
         Leave-one-out mean squared error of the rows and the bandwidth that the search ended with, summed over outputs;
         leave-cluster-out after a fit with `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it
-        costs a pass over all pairs.
+        costs a pass over all pairs. Where the search drew rows (``max_search_rows="auto"``) it is the mean squared
+        error of the rows held out.
         `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
         new ones; `expected_error` corrects it for the search.
     loo_empty_windows_ : int

@@ -50,6 +50,7 @@ Integers = NDArray[np.int64]
 FEW_ROWS = 10.0  # effective rows below which a printed explanation has a warning
 LEAST_LEFT = 1e-3  # 1 - leverage, below which the formula of deletion loses more than three digits
 QUERIES_SHOWN = 3
+BEFORE_PRIORS = "before priors and recalibration"  # what pooled labels of a classifier are
 
 
 def _numbers(values: Array) -> str:
@@ -67,11 +68,11 @@ class Explanation(PrintedResult):
     Parameters
     ----------
     prediction : ndarray of shape (m,) or (m, c)
-        Predictions that are explained: pooled outputs or labels; NaN where the window is empty.
+        Pooled outputs, or labels: those of a classifier before priors and recalibration. NaN where the window is empty.
     average : ndarray of shape () or (c,)
         Mean output of all training rows.
     effective_rows : ndarray of shape (m,)
-        Effective number of training rows averaged by each prediction (Kish): a prediction of few is not reliable.
+        Effective number of training rows averaged by each prediction (Kish): a mean of few has a large variance.
     row : ndarray of int64, shape (m, k)
         Training rows of largest absolute weight, the largest first, numbered from 0 as in the fit; -1 where fewer have
         a weight.
@@ -88,6 +89,9 @@ class Explanation(PrintedResult):
         Names of the training rows, if they were given.
     classes : ndarray or None
         Labels of the classes, of a classifier.
+    predicted : ndarray of shape (m,) or None
+        Predicted classes, of a classifier: with priors and recalibration, so not always those of the largest pooled
+        label.
 
     Examples
     --------
@@ -98,7 +102,7 @@ class Explanation(PrintedResult):
     <BLANKLINE>
     query 0
       prediction      2.102
-      effective rows  2.45, few: not reliable
+      effective rows  2.45, averages few rows: large variance
     <BLANKLINE>
       row     weight  output  contribution  influence
       1       0.5494  1       -0.879        1.344
@@ -116,6 +120,7 @@ class Explanation(PrintedResult):
     influence: Array
     labels: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
+    predicted: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -175,6 +180,12 @@ class Explanation(PrintedResult):
             lines += ["", f"query {i}", *(f"  {line}".rstrip() for line in self._lines(i))]
         return "\n".join([*lines, *["", f"and {len(self) - len(shown)} more queries"] * (len(self) > len(shown))])
 
+    def _explained_class(self, i: int) -> tuple[int, ...]:
+        """Return the index of the predicted class of query i along the last axis; empty if there are no classes."""
+        if self.classes is None or self.predicted is None:
+            return ()
+        return (int(np.searchsorted(self.classes, self.predicted[i])),)
+
     def _text(self, values: Array) -> str:
         """Return numbers of one query or row as text; of a classifier with the class of each."""
         if self.classes is None:
@@ -182,20 +193,22 @@ class Explanation(PrintedResult):
         return ", ".join(f"{label} {value:.4g}" for label, value in zip(self.classes, values, strict=True))
 
     def _lines(self, i: int) -> list[str]:
-        """Return the printed explanation of a query; contributions to its most probable class, of a classifier."""
-        effective, prediction = self.effective_rows[i], self.prediction[i]
-        few = ", few: not reliable" if effective < FEW_ROWS else ""
-        lines = lines_of({"prediction": self._text(prediction), "effective rows": f"{effective:.3g}{few}"}, 14)
-        chosen: Any = ... if self.classes is None else slice(c := int(np.argmax(prediction)), c + 1)
-        if self.classes is not None:
-            lines += lines_of({"explained": f"probability of {self.classes[chosen][0]}"}, 14)
+        """Return the printed explanation of a query; contributions to its predicted class, of a classifier."""
+        effective, pooled, chosen = self.effective_rows[i], self._text(self.prediction[i]), self._explained_class(i)
+        few = ", averages few rows: large variance" if effective < FEW_ROWS else ""
+        facts = {"prediction": pooled}
+        if self.predicted is not None:
+            facts = {"prediction": f"{self.predicted[i]}", "pooled label": f"{pooled}, {BEFORE_PRIORS}"}
+        lines = lines_of(facts | {"effective rows": f"{effective:.3g}{few}"}, 14)
+        if self.predicted is not None:
+            lines += lines_of({"explained": f"pooled label of {self.predicted[i]}"}, 14)
         names, rows = ["row", "weight", "output", "contribution", "influence"], []
         for place in np.flatnonzero(self.row[i] >= 0):
             output = self.output[i, place]
             cell = f"{self.classes[output.argmax()]}" if self.classes is not None else _numbers(output)
-            further = (_numbers(of[i, place][chosen]) for of in (self.contribution, self.influence))
+            further = (_numbers(of[i, place, *chosen]) for of in (self.contribution, self.influence))
             rows.append([f"{self.label[i, place]}", f"{self.weight[i, place]:.4g}", cell, *further])
-        others = _numbers(self.other_contribution[i][chosen])
+        others = _numbers(self.other_contribution[i, *chosen])
         rows.append(["others", f"{self.other_weight[i]:.4g}", "", others, ""])
         return [*lines, "", *(line.removeprefix("  ") for line in columns_of_text(names, rows))] if rows[1:] else lines
 
@@ -288,7 +301,8 @@ class Counterfactuals(PrintedResult):
     output : ndarray of shape (m,)
         Output or class of this row; NaN or None if there is none.
     distance : ndarray of shape (m,)
-        Distance in bandwidths; infinite if there is no such row. Beyond 2 or 3 the row hardly counts as near.
+        Distance in bandwidths; infinite if there is no such row. Gaussian weights are small beyond 2 or 3; those of
+        compact kernels are zero from 1 on.
     changes : tuple of m str
         The columns in which the row differs, from the value of the query to that of the row.
     names : ndarray of shape (n,) or None

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, lines_of, listed, printed_table
 from kernpool.execution.threads import cut, weighted_sum
+from kernpool.inference.explanation import as_count
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
 from kernpool.kernels import square
@@ -564,7 +565,7 @@ class RowDiagnostics(PrintedResult):
         Parameters
         ----------
         k : int, default=5
-            How many.
+            How many, at least one.
         label : optional
             Of a classifier: only rows of this class.
 
@@ -576,9 +577,9 @@ class RowDiagnostics(PrintedResult):
         Raises
         ------
         ValueError
-            If no row has this label.
+            If `k` is no positive integer, or no row has this label.
         """
-        allowed = self.weight > 0
+        k, allowed = as_count("k", k), self.weight > 0
         if label is not None:
             if self.label is None or not np.any(self.label == label):
                 raise ValueError(f"label must be a class of the training rows of a classifier, got {label!r}")
@@ -587,8 +588,8 @@ class RowDiagnostics(PrintedResult):
 
     def outliers(self, k: int = 5) -> Integers:
         """Return the k rows of largest absolute standardized residual, of any output; the first is the farthest off."""
-        size = np.abs(self.standardized).reshape(len(self.weight), -1).max(axis=1)
-        return self._first(-size, (self.weight > 0) & np.isfinite(size), k)
+        size = np.fmax.reduce(np.abs(self.standardized).reshape(len(self.weight), -1), axis=1)
+        return self._first(-size, (self.weight > 0) & ~np.isnan(size), as_count("k", k))
 
     def isolated(self, below: float = ISOLATED) -> Integers:
         """Return the rows that receive less attention than `below`, of an average row; the first receives the least."""

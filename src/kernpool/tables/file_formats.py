@@ -304,7 +304,7 @@ def _write_binary(file: IO[bytes], columns: Mapping[str, Any], format: str) -> N
         text = [name for name, column in columns.items() if np.asarray(column).dtype.kind not in "fiub"]
         if text:
             raise TableError(f"a .npy file holds numbers, and column {text[0]!r} is text; write .csv or .parquet")
-        np.save(file, np.column_stack(list(columns.values())), allow_pickle=False)
+        np.save(file, np.asarray(np.column_stack(list(columns.values()))), allow_pickle=False)  # not of masked arrays
     else:
         parquet = import_parquet()
         import pyarrow

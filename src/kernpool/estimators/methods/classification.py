@@ -96,6 +96,9 @@ class ClassPrediction(PredictionBase):
         map_ = vars(model).get("recalibration_")
         return probability if map_ is None else recalibrated(probability, map_)
 
+    def _predicted_classes(self) -> NDArray[Any]:
+        return np.asarray(self.model.classes_[self.probability.argmax(axis=1)])
+
     @computed_once
     def standard_error(self) -> Array:
         """Standard errors of the probabilities, of shape (m, n_classes); NaN where the window is empty.
@@ -164,15 +167,13 @@ class ClassPrediction(PredictionBase):
         need_rows(self.model, "counterfactuals need")
         classes = self.model.classes_
         own = np.asarray(self.model.value_).argmax(axis=1)
-        predicted = self.probability.argmax(axis=1)
+        predicted = self._predicted_classes()
         if label is None:
-            return self._counterfactuals(classes[predicted], classes[own], predicted, lambda c: own != c, labels)
+            return self._counterfactuals(predicted, classes[own], predicted, lambda c: classes[own] != c, labels)
         (found,) = np.nonzero(classes == label)
         if not found.size:
             raise ValueError(f"label must be one of the classes {abbreviate(list(classes))}, got {abbreviate(label)}")
-        return self._counterfactuals(
-            classes[predicted], classes[own], np.full(len(self), found[0]), lambda c: own == c, labels
-        )
+        return self._counterfactuals(predicted, classes[own], np.full(len(self), found[0]), lambda c: own == c, labels)
 
 
 class ClassProbabilities(FittedClassifier):

@@ -261,11 +261,15 @@ class PredictionBase(NamedCalls):
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
         names = None if labels is None else row_labels(labels, len(value))
         found = explain(fitted.smoother, fitted, self._places, value, k, names)
-        found = replace(found, classes=vars(self.model).get("classes_"))
+        found = replace(found, classes=vars(self.model).get("classes_"), predicted=self._predicted_classes())
         if not has_one_output(self.model):
             return found
         several = ("prediction", "average", "output", "contribution", "influence")
         return replace(found, **{name: getattr(found, name)[..., 0] for name in several})
+
+    def _predicted_classes(self) -> NDArray[Any] | None:
+        """Return the predicted class of each query; None of a regressor."""
+        return None
 
     def _counterfactuals(
         self,
