@@ -72,7 +72,8 @@ def test_leave_one_out_is_a_refit_with_the_choices_of_all_rows(clustered, rows):
             ridge.kernel.at((X[out] - mean) / spread @ ridge.transform, again.landmarks) - again.spectrum.mean_kernel
         )
         expected = fitted.member_weights_["local"] * without.predict(X[out])
-        expected += fitted.member_weights_["kernel_ridge"] * (y[~out].mean(axis=0) + kernel @ coefficients)
+        of_ridge = y[out] - ridge.optimism * (y[out] - y[~out].mean(axis=0) - kernel @ coefficients)
+        expected += fitted.member_weights_["kernel_ridge"] * of_ridge
         np.testing.assert_allclose(fitted.leave_one_out().prediction[out], expected, atol=1e-7)
     assert fitted.loo_error_ == pytest.approx(np.mean(np.sum((fitted.leave_one_out().prediction - y) ** 2, axis=1)))
 

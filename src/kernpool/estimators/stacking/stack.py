@@ -3,8 +3,8 @@
 Every member is a linear smoother of the same training rows, and so is their average: its linear weights are the
 averages of theirs, and so are its leave-one-out predictions.
 
-A model file holds the local member as it saves itself, and kernel and metric of the ridge. Everything else follows
-without a search: loading solves the kernel ridge once, and finds the same weights.
+A model file holds the local member as it saves itself, and kernel, metric and optimism of the ridge. Everything else
+follows without a search: loading solves the kernel ridge once, and finds the same weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 NAMES = ("local", "kernel_ridge", "forest")
-TRANSFORM, LANDMARKS = "transform_", "landmarks_"
+TRANSFORM, LANDMARKS, OPTIMISM = "transform_", "landmarks_", "optimism_"
 Local = TypeVar("Local", bound=KernelSmoother)
 HAT_ROWS = 1000  # of a hat matrix at once
 GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
@@ -201,7 +201,7 @@ def stack_record(stack: FittedStack, parameters: dict[str, object]) -> Record:
     if len(stack.others) > 1:
         raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
     local, ridge = stack.local._to_record(), stack.ridge
-    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform}
+    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform, OPTIMISM: ridge.optimism}
     if ridge.landmark_rows is not None:
         arrays[LANDMARKS] = ridge.landmark_rows
     header = {
@@ -234,7 +234,7 @@ def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: s
         raise ValueError("its local member is no estimator of rows in memory")
     if type(length) is not float or not 0.0 < length < np.inf:
         raise ValueError("length must be a positive number")
-    transform, landmarks = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None)
+    transform, landmarks, optimism = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None), arrays.pop(OPTIMISM)
     local = kind._from_record(replace(record, header=found, arrays=arrays))
     kernel = RidgeKernel(header["parameters"]["kernel"], length)
 
@@ -242,9 +242,12 @@ def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: s
         check_array(TRANSFORM, transform, "f", (columns.shape[1], *transform.shape[1:2]))
         if not np.all(np.isfinite(transform)):
             raise ValueError(f"{TRANSFORM} is not finite")
+        check_array(OPTIMISM, optimism, "f", (value.shape[1],))
+        if not np.all((optimism >= 1.0) & (optimism < np.inf)):
+            raise ValueError(f"{OPTIMISM} must be finite and at least one")
         _check_landmarks(landmarks, len(columns))
         made = fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
-        return (made,)
+        return (made.with_optimism(value, optimism),)
 
     return FittedStack.of(local, fit)
 
