@@ -26,8 +26,8 @@ by average gradient outer products (recursive feature machine [3]_): with the gr
 
 the fit is solved again in the new distances, and of a few rounds that of the least leave-one-out error is kept.
 
-The metric has seen the outputs that leave-one-out predicts, so its errors are too small: in 15 columns and 80 rows by
-a third. Leave-one-out residuals are therefore multiplied by the optimism of each output, the root of held-out over
+The metric has seen the outputs that leave-one-out predicts, so its errors are too small, the more so in many columns
+and few rows. Leave-one-out residuals are therefore multiplied by the optimism of each output, the root of held-out over
 leave-one-out squared error of fits whose metric is learned without each fold (nested cross-validation [4]_).
 
 References
@@ -57,9 +57,10 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 LENGTHS = (0.5, 1.4, 4.0)  # in root mean squared distances between rows
-RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # in units of k(x, x)
+RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in units of k(x, x)
 MOST_LANDMARKS = 2000
 ROUNDS = 3  # of a new metric
+BLOCK_ROWS = 1000  # of a kernel or hat matrix at once
 SEARCH_ROWS = 1000  # on which metric and length are chosen: twelve decompositions, of 2000 rows half a minute
 RANK = 1e-12  # of the largest eigenvalue: smaller ones of landmarks are rounding
 COINCIDENT = 1e-9  # lengths; nearer rows have no direction between them
@@ -131,8 +132,11 @@ class Spectrum:
         """Decompose the kernel matrix that landmarks approximate (Nystroem)."""
         values, vectors = _positive_part(kernel.at(landmarks, landmarks))
         to_features = vectors / np.sqrt(values)
-        similarity = kernel.at(rows, landmarks)
-        mean, features = weight @ similarity / weight.sum(), similarity @ to_features
+        mean, features = np.zeros(len(landmarks)), np.empty((len(rows), len(values)))
+        for block in blocks_of(len(rows)):
+            similarity = kernel.at(rows[block], landmarks)
+            mean += weight[block] @ similarity / weight.sum()
+            features[block] = similarity @ to_features
         features -= weight @ features / weight.sum()
         features *= np.sqrt(weight)[:, None]
         values, rotation = _positive_part(features.T @ features)
@@ -155,7 +159,8 @@ class Spectrum:
 
     def leverage(self, ridge: float) -> Array:
         """Return the derivative of each fitted value by the output of one unit of its row, of shape (n,)."""
-        of_row = self.vectors**2 @ (self.values / (self.values + ridge)) + self.weight / self.weight.sum()
+        factor = self.values / (self.values + ridge)
+        of_row = np.einsum("ij,ij,j->i", self.vectors, self.vectors, factor) + self.weight / self.weight.sum()
         return np.asarray(of_row / np.maximum(self.weight, 1.0))
 
     def coefficients(self, value: Array, ridge: float) -> Array:
@@ -163,10 +168,18 @@ class Spectrum:
         away = np.sqrt(self.weight)[:, None] * centered(value, self.weight)
         return np.asarray(self.lift @ ((self.vectors.T @ away) / (self.values + ridge)[:, None]))
 
-    def linear_coefficients(self, ridge: float) -> Array:
-        """Return the matrix that maps outputs to `coefficients`, of shape (p, n)."""
-        found = (self.lift / (self.values + ridge)) @ self.vectors.T * np.sqrt(self.weight)
-        return np.asarray(found - found.sum(axis=1, keepdims=True) * (self.weight / self.weight.sum()))
+    def linear_weights(self, kernel: Array, ridge: float) -> Array:
+        """Return the matrix that maps outputs to centred kernels (m, p) times `coefficients`, of shape (m, n)."""
+        # From the left: coefficients of every row, (p, n), cost p/m times as much.
+        found = kernel @ (self.lift / (self.values + ridge)) @ self.vectors.T
+        found *= np.sqrt(self.weight)
+        found -= found.sum(axis=1, keepdims=True) * (self.weight / self.weight.sum())
+        return np.asarray(found)
+
+
+def blocks_of(rows: int) -> Iterator[slice]:
+    """Yield blocks of rows, so that no kernel of all rows with the landmarks is held."""
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, rows, BLOCK_ROWS))
 
 
 def _positive_part(matrix: Array) -> tuple[Array, Array]:
@@ -247,7 +260,7 @@ class KernelRidge:
     kernel : RidgeKernel
         Kernel and length.
     ridge : float
-        Penalty :math:`\lambda`.
+        Penalty :math:`\lambda`, in the unit of the weights.
     transform : ndarray of shape (d, k)
         Linear map T before distances are taken: the metric is :math:`M = T T'`.
     landmarks : ndarray of shape (p, k)
@@ -299,12 +312,15 @@ class KernelRidge:
 
     def predict(self, columns: Array) -> Array:
         """Predict at rows of standardised columns, of shape (m, d)."""
-        return np.asarray(self.center + self._centered_kernel(columns) @ self.coefficients)
+        found = np.empty((len(columns), len(self.center)))
+        for rows in blocks_of(len(columns)):
+            found[rows] = self.center + self._centered_kernel(columns[rows]) @ self.coefficients
+        return found
 
     def weights(self, columns: Array) -> Array:
         """Return the linear weight of the output of every training row in each prediction, of shape (m, n)."""
         weight = self.spectrum.weight
-        own = self._centered_kernel(columns) @ self.spectrum.linear_coefficients(self.ridge)
+        own = self.spectrum.linear_weights(self._centered_kernel(columns), self.ridge)
         return np.asarray(own + weight / weight.sum())
 
     def gradients(self, columns: Array) -> Array:
@@ -364,6 +380,7 @@ def fit_kernel_ridge(
         Takes an eigendecomposition for each kernel.
     """
     points, unit = columns @ transform, spread_of(value, weight)
+    one = TrainingRows.from_arrays(columns, value, weight).unit  # below one if weights are normalised
     some = points if landmarks is None else points[landmarks]
     best: KernelRidge | None = None
     for kernel in kernels:
@@ -371,7 +388,7 @@ def fit_kernel_ridge(
             spectrum = Spectrum.of_rows(kernel, points, weight)
         else:
             spectrum = Spectrum.of_landmarks(kernel, points, weight, some)
-        for ridge in RIDGES:
+        for ridge in (one * ridge for ridge in RIDGES):
             residual, left_out = spectrum.residuals(value, ridge, group)
             error = float(np.sum(mean_of((left_out / unit) ** 2, weight)))
             if best is None or error < best.error:
@@ -458,7 +475,7 @@ def metric_optimism(
     columns, value, weight, group
         The rows of the fit. Fewer than four rows or groups have no folds, and optimism one.
     """
-    rows = canonical_rows(TrainingRows.from_arrays(columns, value, weight, group=group))
+    rows = canonical_rows(TrainingRows.from_arrays(columns, value / found.unit, weight, group=group))
     if (rows.number if group is None else rows.groups) < FEWEST:
         return np.ones(value.shape[1])
     length = found.kernel.length / distance_of(columns @ found.transform, weight)
@@ -472,7 +489,7 @@ def metric_optimism(
         met = met + held[there] @ (rows.value[there] - fit.predict(rows.X[there])) ** 2
         promised = promised + held.sum() * mean_of((fold.value - fit.left_out) ** 2, fold.weight)
     ratio = np.divide(met, promised, out=np.ones_like(met), where=promised > 0)
-    return np.sqrt(np.maximum(ratio, 1.0))
+    return np.asarray(np.sqrt(np.maximum(ratio, 1.0)))
 
 
 def fit_table(

@@ -17,13 +17,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.bandwidth import TrainingRows
 from kernpool.data.model_format import Record, check_array
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.averaging import stacking_weights
 from kernpool.estimators.stacking.forest import ForestMember
-from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, StandardColumns, fit_kernel_ridge
+from kernpool.estimators.stacking.kernel_ridge import (
+    KernelRidge,
+    RidgeKernel,
+    StandardColumns,
+    blocks_of,
+    fit_kernel_ridge,
+)
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -31,7 +38,6 @@ Codes = NDArray[np.int64]
 NAMES = ("local", "kernel_ridge", "forest")
 TRANSFORM, LANDMARKS, OPTIMISM = "transform_", "landmarks_", "optimism_"
 Local = TypeVar("Local", bound=KernelSmoother)
-HAT_ROWS = 1000  # of a hat matrix at once
 GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
 FitMembers = Callable[[Array, Array, Array, Codes | None], GlobalMembers]
 
@@ -88,9 +94,10 @@ class FittedStack:
         """
         weight = row_weights(local)
         kept, encoding, group = weight > 0, local.encoding_, local.key_group_
-        if not weight.sum() > 1.0:
-            raise ValueError(f"leave-one-out predictions need at least two rows, got {weight.sum():g} sample")
         weight, value = weight[kept], values_of(local)[kept]
+        number = TrainingRows.from_arrays(local.key_[kept], value, weight).number
+        if not number > 1.0:
+            raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
         levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
         columns = StandardColumns.of(local.key_[kept], weight, levels)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
@@ -171,13 +178,13 @@ class FittedStack:
 
     def weights(self, queries: Queries) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
-        local = self._of_local(queries).weights()[:, self.kept]
+        size = 8 * len(queries) * len(self.local.key_)  # the limit is that of the caller
+        local = self._of_local(queries).weights(max_bytes=size)[:, self.kept]
         return self._mixed([local, *(other.weights(queries.columns) for other in self.others)])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
-        for start in range(0, len(self.weight), HAT_ROWS):
-            rows = slice(start, start + HAT_ROWS)
+        for rows in blocks_of(len(self.weight)):
             yield rows, self.weights(self.training[rows])
 
 
