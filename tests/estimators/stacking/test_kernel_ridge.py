@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge as PlainRidge
 
+from kernpool.estimators.stacking import kernel_ridge
 from kernpool.estimators.stacking.kernel_ridge import (
     KernelRidge,
     RidgeKernel,
@@ -100,6 +101,24 @@ def test_it_is_a_linear_smoother(name, landmarks, rows):
     hat = found.weights(columns)
     np.testing.assert_allclose(found.fitted, hat @ value, atol=1e-8)
     np.testing.assert_allclose(found.spectrum.leverage(found.ridge), np.diag(hat) / weight, atol=1e-9)
+
+
+@pytest.mark.parametrize("landmarks", [None, np.arange(0, N, 3)], ids=["all", "landmarks"])
+def test_blocks_of_rows_change_nothing(landmarks, monkeypatch, rows):
+    columns, value, weight = rows
+    whole = fit("laplace", columns, value, weight, landmarks=landmarks)
+    monkeypatch.setattr(kernel_ridge, "BLOCK_ROWS", 7)
+    found = fit("laplace", columns, value, weight, landmarks=landmarks)
+    np.testing.assert_allclose(found.predict(columns + 0.2), whole.predict(columns + 0.2), atol=1e-9)
+    np.testing.assert_allclose(found.left_out, whole.left_out, atol=1e-9)
+
+
+def test_noise_is_flattened(generator):
+    """The ridge grid reaches as far as outputs without a signal need."""
+    columns = generator.normal(size=(60, D))
+    found = [fit("laplace", columns, generator.normal(size=(60, 1)), np.ones(60)).ridge for _ in range(15)]
+    assert np.median(found) > 3.0
+    assert max(found) == kernel_ridge.RIDGES[-1]
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from kernpool.estimators.stacking import kernel_ridge
-from kernpool.estimators.stacking.kernel_ridge import StandardColumns, fit_metric_and_ridge, fit_table, metric_of
+from kernpool.estimators.stacking.kernel_ridge import (
+    StandardColumns,
+    fit_metric_and_ridge,
+    fit_table,
+    metric_of,
+    metric_optimism,
+)
 
 
 def line(generator, n=120, d=6):
@@ -74,3 +80,53 @@ def test_many_rows_have_landmarks(monkeypatch, generator):
         assert found.landmarks.shape[0] == 150
         assert len(found.fitted) == 400
         assert whole.error < found.error < 4 * whole.error
+
+
+def fit_of(columns, value, group=None, **options):
+    """A fit whose metric is learned from all of its rows."""
+    generator = np.random.default_rng(0)
+    return fit_table("laplace", columns, value, np.ones(len(columns)), group, generator=generator, **options)
+
+
+def test_leave_one_out_errors_are_those_of_new_rows(generator):
+    """In many columns a learned metric fits noise: without the optimism errors are too small by half."""
+    columns, new = generator.normal(size=(80, 15)), generator.normal(size=(1000, 15))
+    value = columns[:, :1] + generator.normal(size=(80, 1))
+    fit = fit_of(columns, value)
+    error = 1.0 + np.mean((new[:, :1] - fit.predict(new)) ** 2)
+    assert np.mean((value - fit.left_out) ** 2) == pytest.approx(error, rel=0.25)
+    assert fit.optimism[0] > 1.1
+    np.testing.assert_allclose(fit.error * value.var() * fit.optimism**2, np.mean((value - fit.left_out) ** 2))
+
+
+def test_the_optimism_is_held_out_over_leave_one_out_error(generator):
+    columns, value, _ = line(generator, n=40)
+    value = np.hstack([value, generator.normal(size=(40, 1))])
+    group = np.arange(40) % 4
+    found = fit_metric_and_ridge("laplace", columns, value, np.ones(40), group)
+    length = found.kernel.length / kernel_ridge.distance_of(columns @ found.transform, np.ones(40))
+    met = promised = 0.0
+    for g in range(4):
+        out = group == g
+        fit = fit_metric_and_ridge(
+            "laplace", columns[~out], value[~out], np.ones(30), group[~out], lengths=(length,)
+        )  # fmt: skip
+        met = met + np.sum((value[out] - fit.predict(columns[out])) ** 2, axis=0)
+        promised = promised + 10 * np.mean((value[~out] - fit.left_out) ** 2, axis=0)
+    optimism = metric_optimism(found, columns, value, np.ones(40), group)
+    np.testing.assert_allclose(optimism, np.sqrt(np.maximum(met / promised, 1.0)), rtol=1e-6)
+    assert optimism.max() > 1.0
+
+
+def test_without_a_learned_metric_there_is_no_optimism(monkeypatch, generator):
+    columns, value, _ = line(generator, n=40)
+    assert fit_of(columns, value, learn_metric=False).optimism == 1.0
+    assert fit_of(columns[:, :1], value).optimism == 1.0
+    assert fit_of(columns[:3], value[:3]).optimism == 1.0
+    every = fit_of(columns, value).optimism
+    monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 30)
+    some = fit_of(columns, value)
+    monkeypatch.setattr(kernel_ridge, "metric_optimism", lambda *_: np.array([2.0]))
+    np.testing.assert_allclose(fit_of(columns, value).optimism ** 2, 1.0 + 3.0 * 30 / 40)
+    assert every > 1.0
+    assert some.optimism > 1.0

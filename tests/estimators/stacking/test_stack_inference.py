@@ -29,7 +29,7 @@ def test_confidence_intervals_are_those_of_the_dense_formula(method, generator):
     rest, robust = np.eye(N) - hat, method == "robust"
     weights = model.attention_weights(at) @ (np.eye(N) + robust * rest)
     noise = model.residuals().noise ** 2
-    error = np.sqrt(weights**2 @ noise + robust * np.mean((hat @ rest @ y) ** 2))
+    error = np.sqrt(weights**2 @ noise + robust * 0.5 * np.mean((hat @ rest @ y) ** 2))
     df = N - 2 * np.trace(hat) + np.sum(hat**2)
     half = t.ppf(0.95, df) * error
     np.testing.assert_allclose(found.center, weights @ y)
@@ -111,7 +111,7 @@ def test_refused_options_name_the_argument(generator):
 
 @pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
-    """Of 95 percent intervals 93 to 98 in a hundred, of 90 percent prediction intervals 88 to 93."""
+    """Of 95 percent intervals 93 to 97 in a hundred, of 90 percent prediction intervals 88 to 93."""
     covered, predicted, runs = [], [], 60
     for seed in range(runs):
         generator = np.random.default_rng(seed)
@@ -121,5 +121,5 @@ def test_intervals_cover_as_often_as_they_say():
         interval, prediction = model.confidence_interval(at), model.prediction_interval(at)
         covered.append(np.mean((interval.lower <= curve) & (curve <= interval.upper)))
         predicted.append(np.mean((prediction.lower <= new) & (new <= prediction.upper)))
-    assert 0.93 < np.mean(covered) < 0.98
+    assert 0.93 < np.mean(covered) < 0.97
     assert 0.88 < np.mean(predicted) < 0.93

@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from kernpool import KernelStackingRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.stacking import kernel_ridge, stack
+from kernpool.estimators.methods.inference import Prediction
+from kernpool.estimators.stacking import inference, kernel_ridge
 from kernpool.estimators.stacking.kernel_ridge import fit_kernel_ridge
 from kernpool.estimators.stacking.stack import FittedStack
 
@@ -72,7 +73,8 @@ def test_leave_one_out_is_a_refit_with_the_choices_of_all_rows(clustered, rows):
             ridge.kernel.at((X[out] - mean) / spread @ ridge.transform, again.landmarks) - again.spectrum.mean_kernel
         )
         expected = fitted.member_weights_["local"] * without.predict(X[out])
-        expected += fitted.member_weights_["kernel_ridge"] * (y[~out].mean(axis=0) + kernel @ coefficients)
+        of_ridge = y[out] - ridge.optimism * (y[out] - y[~out].mean(axis=0) - kernel @ coefficients)
+        expected += fitted.member_weights_["kernel_ridge"] * of_ridge
         np.testing.assert_allclose(fitted.leave_one_out().prediction[out], expected, atol=1e-7)
     assert fitted.loo_error_ == pytest.approx(np.mean(np.sum((fitted.leave_one_out().prediction - y) ** 2, axis=1)))
 
@@ -153,8 +155,52 @@ def test_hat_matrices_are_summed_in_blocks(monkeypatch, rows):
     X, y = rows
     fitted = model().fit(X, y)
     whole = fitted.confidence_interval(X[:4])
-    monkeypatch.setattr(stack, "HAT_ROWS", 7)
+    monkeypatch.setattr(kernel_ridge, "BLOCK_ROWS", 7)
     np.testing.assert_allclose(fitted.confidence_interval(X[:4]).lower, whole.lower)
+
+
+def test_only_the_callers_limit_counts(monkeypatch, rows):
+    X, y = rows
+    fitted = model().fit(X, y)
+    monkeypatch.setattr(Prediction.weights, "__kwdefaults__", {"max_bytes": 10})
+    assert fitted.attention_weights(X).shape == (N, N)
+    assert fitted.residuals().leverage.shape == (N,)
+    assert fitted.confidence_interval(X).center.shape == (N, 2)
+    assert fitted.summary().rows == N
+    monkeypatch.setattr(inference, "MOST_BYTES", 8 * N * 5)
+    assert fitted.confidence_interval(X[:5]).center.shape == (5, 2)
+    with pytest.raises(
+        ValueError, match="X must have at most 5 rows for confidence intervals of a fit to 50 rows, got 6"
+    ):
+        fitted.confidence_interval(X[:6])
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight has mean 0.02")
+def test_normalised_weights_are_weights(rows):
+    X, y = rows
+    plain, normalised = model().fit(X, y), model().fit(X, y, np.full(N, 1.0 / N))
+    np.testing.assert_allclose(normalised.predict(X), plain.predict(X), atol=1e-7)
+    assert normalised.loo_error_ == pytest.approx(plain.loo_error_)
+    assert normalised.members_["kernel_ridge"].ridge == pytest.approx(plain.members_["kernel_ridge"].ridge / N)
+
+
+def test_constant_outputs_have_no_r2(rows):
+    X, y = rows
+    flat = model().fit(X, np.ones(N)).summary()
+    assert np.isnan([*flat.r2, *flat.loo_r2, *(member.loo_score for member in flat.members)]).all()
+    assert "nan" in str(flat)
+    some, alone = model().fit(X, np.column_stack([y, np.full(N, 0.1)])).summary(), model().fit(X, y).summary()
+    np.testing.assert_allclose(some.loo_r2, [*alone.loo_r2, np.nan])
+    for one, other in zip(some.members, alone.members, strict=True):
+        assert one.loo_score == pytest.approx(other.loo_score)
+
+
+def test_scores_of_members_have_no_unit(rows):
+    X, y = rows
+    for one, other in zip(
+        model().fit(X, y).summary().members, model().fit(X, y * [1e3, 1]).summary().members, strict=True
+    ):
+        assert one.loo_score == pytest.approx(other.loo_score)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

@@ -4,7 +4,7 @@ r"""Weights of the members of an average, by their leave-one-out predictions: st
           \sum_i w_i \Big( y_i - \sum_m \pi_m\, \hat y^{(m)}_{-i} \Big)^2
 
 is stacking [1]_ with weights that are non-negative [2]_ and sum to one [3]_. Weights fit the noise of the leave-one-out
-errors too, so they go half way to equal weights.
+errors too, so they go half way to equal weights: of two members each has between 0.25 and 0.75.
 
 For class probabilities the criterion is the leave-one-out log likelihood of the mixture, whose weights the EM algorithm
 finds [4]_; scores become probabilities by a multinomial logistic regression.

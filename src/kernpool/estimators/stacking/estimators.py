@@ -119,7 +119,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
 
     Local fits need many rows in every window; a global fit of a smooth or additive curve does not, and is blind to
     what happens in one place. Stacking, or jackknife model averaging, takes the weights of least leave-one-out error
-    [1]_ [2]_, half way to equal ones.
+    [1]_ [2]_, half way to equal ones: of two members each has between 0.25 and 0.75.
 
     Parameters
     ----------
@@ -147,7 +147,8 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         Weight of each member.
     loo_error_ : float
         Mean squared leave-one-out error of the average, summed over outputs; leave-cluster-out after a fit with groups.
-        Too small for new rows, since members and weights were chosen by it: `expected_error` corrects that.
+        Corrected for the learned metric, and still somewhat too small for new rows, since bandwidths and weights were
+        chosen by it: `expected_error` corrects that.
     n_features_in_, feature_names_in_
         As of `LocalLinearRegressor`.
 
@@ -158,10 +159,16 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     Notes
     -----
     The average is a linear smoother, as its members are: `attention_weights` times the outputs are the predictions, and
-    standard errors and intervals are made of these weights. Leave-one-out predictions of both members are exact. The
-    kernel ridge takes four times three eigendecompositions, O(n^3), of up to 1000 rows; beyond, metric and
-    length are chosen on 1000 drawn rows, and beyond 2000 rows the kernels of 2000 drawn rows are combined (Nystroem).
-    Intervals take O(m n^2), and O(n^2) for the hat matrix.
+    standard errors and intervals are made of these weights. Leave-one-out predictions are exact for given bandwidths,
+    metric, length and ridge. A learned metric has seen the outputs, so the leave-one-out residuals of the ridge are
+    multiplied by its `optimism`: the root of held-out over leave-one-out squared error of fits whose metric is learned
+    without each of five folds (ten of up to 200 rows). In 15 columns and 80 rows of noise as large as the signal, 90
+    percent prediction intervals cover 90 in a hundred with it and 81.5 without it, and the mean squared error of new
+    rows is 1.09 and 1.71 times `loo_error_` (20 samples).
+
+    The kernel ridge takes four times three eigendecompositions, O(n^3), of up to 1000 rows, and four in each fold;
+    beyond, metric and length are chosen on 1000 drawn rows, and beyond 2000 rows the kernels of 2000 drawn rows are
+    combined (Nystroem). Intervals take O(m n^2), and O(n^2) for the hat matrix.
 
     References
     ----------
@@ -383,13 +390,14 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         Raises
         ------
         ValueError
-            If an argument is out of its range, the fit leaves no degrees of freedom, or groups are fewer than five.
+            If an argument is out of its range, the fit leaves no degrees of freedom, groups are fewer than five, or X
+            has so many rows that their linear weights take more than a gibibyte.
 
         Notes
         -----
-        Of 95 percent intervals 97 in a hundred cover on sines of 100 and 200 rows and on a curve in three columns of
-        200 rows (25 samples each), and 91 on Friedman's first curve in ten columns, 200 rows: in many columns residuals
-        do not show all of the bias.
+        Of 95 percent intervals 96 in a hundred cover on sines of 100 and 200 rows, 94 on a curve in three columns of
+        200 rows, and 89 on Friedman's first curve in ten columns, 200 rows: in many columns residuals do not show all
+        of the bias.
         """
         check_is_fitted(self)
         check_choice("method", method, inference.METHODS)
@@ -473,8 +481,8 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
     member_weights_ : dict
         Weight of each member.
     loo_log_loss_ : float
-        Leave-one-out log loss of the mixture; leave-cluster-out after a fit with groups. Too small for new rows, since
-        members and weights were chosen by it.
+        Leave-one-out log loss of the mixture; leave-cluster-out after a fit with groups. Somewhat too small for new
+        rows, since bandwidths and weights were chosen by it.
     n_features_in_, feature_names_in_
         As of `NadarayaWatsonClassifier`.
 

@@ -7,8 +7,9 @@ residuals and adds what it finds (twicing [1]_):
 .. math:: l_c = l\, (I + (I - H)), \qquad
           \widehat{\mathrm{se}}^2(x) = \sum_j l_{c,j}(x)^2\, \hat\sigma_j^2 / w_j + \hat b^2
 
-The bias that remains is taken to be as large as the correction: :math:`\hat b^2` is its mean square at the training
-rows, so that coverage holds on average over the curve [3]_. The noise :math:`\hat\sigma_j^2` is a local mean of squared
+The bias that remains is taken to be smaller than the correction: :math:`\hat b^2` is half of its mean square at the
+training rows, so that coverage holds on average over the curve [3]_; with all of it 95 percent intervals covered 97 in
+a hundred, with half of it 96 (sines of 100 and 200 rows). The noise :math:`\hat\sigma_j^2` is a local mean of squared
 leave-one-out residuals; for clusters the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with leave-cluster-out
 residuals. Weights of members, metric, lengths and
 ridges are taken as given.
@@ -47,6 +48,8 @@ from kernpool.inference.model_summary import MOST_CLASSES
 from kernpool.smoother import EvaluationPoints
 
 METHODS = ("robust", "naive")
+REMAINING = 0.5  # squared bias after the correction, in mean squares of the correction
+MOST_BYTES = 1 << 30  # of the linear weights of queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +125,15 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
     Raises
     ------
     ValueError
-        If there are fewer than five clusters, or the fit takes all degrees of freedom.
+        If there are fewer than five clusters, the fit takes all degrees of freedom, or the linear weights of the
+        queries take more than a gibibyte.
     """
+    most = max(MOST_BYTES // (8 * len(stack.local.key_)), 1)
+    if len(queries) > most:
+        raise ValueError(
+            f"X must have at most {most} rows for confidence intervals of a fit to {len(stack.local.key_)} rows, got "
+            f"{len(queries)}; pass parts of it one after the other"
+        )
     hat = HatSummary.of(stack)
     if not hat.freedom > 1.0:
         raise ValueError(
@@ -145,7 +155,7 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
     if method == "robust":
         residual = stack.value - hat.fitted
         correction = np.concatenate([block @ residual for _, block in stack.hat_rows()])
-        variance += mean_of(correction**2, stack.weight)
+        variance += REMAINING * mean_of(correction**2, stack.weight)
     center, error = weights @ stack.value, np.sqrt(variance)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
     return Interval(
@@ -200,7 +210,7 @@ class MemberSummary:
     weight : float
         Weight in the average.
     loo_score : float
-        Of the member alone: leave-one-out R2 of all outputs together, or log loss of classes.
+        Of the member alone: mean leave-one-out R2 of the outputs that vary, NaN if none does, or log loss of classes.
     """
 
     name: str
@@ -226,7 +236,8 @@ class StackingSummary(PrintedResult):
     trace, trace_squared : float
         tr H and tr H'H of the hat matrix of the average.
     residual_sd, r2, loo_r2 : ndarray of shape (c,)
-        Residual standard deviation, R2, and leave-one-out R2; leave-cluster-out after a fit with groups.
+        Residual standard deviation, R2, and leave-one-out R2; leave-cluster-out after a fit with groups. R2 of a
+        constant output is NaN.
     loo_error : float
         Mean squared leave-one-out error, summed over outputs.
     left_out : {"row", "cluster"}
@@ -312,24 +323,29 @@ def _printed(head: str, members: tuple[MemberSummary, ...], score: str, facts: d
 def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSummary:
     """Compute the `StackingSummary` of a fitted stack."""
     hat, weight = HatSummary.of(stack), stack.weight
-    away = centered(stack.value, weight)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        total, each = squared_error(away, weight), weight @ away**2
-        members = tuple(
-            MemberSummary(
-                name, description_of(member), mixing, 1.0 - squared_error(stack.value - left_out, weight) / total
-            )
-            for (name, member), mixing, left_out in zip(
-                stack.members.items(), stack.mixing.tolist(), stack.left_out_of_members, strict=True
-            )
+    each = weight @ centered(stack.value, weight) ** 2
+    varies = each > 0
+
+    def explained(prediction: Array) -> Array:
+        found = np.full(len(each), np.nan)
+        found[varies] = 1.0 - (weight @ (stack.value - prediction) ** 2)[varies] / each[varies]
+        return found
+
+    members = tuple(
+        MemberSummary(
+            name, description_of(member), mixing, float(explained(left_out)[varies].mean()) if varies.any() else np.nan
         )
-        return StackingSummary(
-            title, columns, stack.value.shape[1], members, hat.rows, hat.trace, hat.trace_squared,
-            residual_sd=np.sqrt(weight @ (stack.value - hat.fitted) ** 2 / max(hat.freedom, 0.0)),
-            r2=1.0 - weight @ (stack.value - hat.fitted) ** 2 / each,
-            loo_r2=1.0 - weight @ (stack.value - stack.left_out) ** 2 / each,
-            loo_error=stack.error, left_out="row" if stack.group is None else "cluster",
-        )  # fmt: skip
+        for (name, member), mixing, left_out in zip(
+            stack.members.items(), stack.mixing.tolist(), stack.left_out_of_members, strict=True
+        )
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = np.sqrt(weight @ (stack.value - hat.fitted) ** 2 / max(hat.freedom, 0.0))
+    return StackingSummary(
+        title, columns, stack.value.shape[1], members, hat.rows, hat.trace, hat.trace_squared,
+        residual_sd=deviation, r2=explained(hat.fitted), loo_r2=explained(stack.left_out), loo_error=stack.error,
+        left_out="row" if stack.group is None else "cluster",
+    )  # fmt: skip
 
 
 def description_of(member: object) -> str:

@@ -26,12 +26,18 @@ by average gradient outer products (recursive feature machine [3]_): with the gr
 
 the fit is solved again in the new distances, and of a few rounds that of the least leave-one-out error is kept.
 
+The metric has seen the outputs that leave-one-out predicts, so its errors are too small, the more so in many columns
+and few rows. Leave-one-out residuals are therefore multiplied by the optimism of each output, the root of held-out over
+leave-one-out squared error of fits whose metric is learned without each fold (nested cross-validation [4]_).
+
 References
 ----------
 .. [1] G. Wahba, "Spline Models for Observational Data", SIAM (1990), section 4.2.
 .. [2] C. Williams and M. Seeger, "Using the Nystroem method to speed up kernel machines", NIPS 13 (2001), 682-688.
 .. [3] A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
    backpropagation-free machine learning models", Science 383 (2024), 1461-1467.
+.. [4] S. Varma and R. Simon, "Bias in error estimation when using cross-validation for model selection", BMC
+   Bioinformatics 7 (2006), 91.
 """
 
 from __future__ import annotations
@@ -44,13 +50,17 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 from scipy.spatial.distance import cdist
 
+from kernpool.bandwidth import TrainingRows, canonical_rows
+from kernpool.estimators.expected_error import FEWEST, folds_of
+
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 LENGTHS = (0.5, 1.4, 4.0)  # in root mean squared distances between rows
-RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # in units of k(x, x)
+RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in units of k(x, x)
 MOST_LANDMARKS = 2000
 ROUNDS = 3  # of a new metric
+BLOCK_ROWS = 1000  # of a kernel or hat matrix at once
 SEARCH_ROWS = 1000  # on which metric and length are chosen: twelve decompositions, of 2000 rows half a minute
 RANK = 1e-12  # of the largest eigenvalue: smaller ones of landmarks are rounding
 COINCIDENT = 1e-9  # lengths; nearer rows have no direction between them
@@ -122,8 +132,11 @@ class Spectrum:
         """Decompose the kernel matrix that landmarks approximate (Nystroem)."""
         values, vectors = _positive_part(kernel.at(landmarks, landmarks))
         to_features = vectors / np.sqrt(values)
-        similarity = kernel.at(rows, landmarks)
-        mean, features = weight @ similarity / weight.sum(), similarity @ to_features
+        mean, features = np.zeros(len(landmarks)), np.empty((len(rows), len(values)))
+        for block in blocks_of(len(rows)):
+            similarity = kernel.at(rows[block], landmarks)
+            mean += weight[block] @ similarity / weight.sum()
+            features[block] = similarity @ to_features
         features -= weight @ features / weight.sum()
         features *= np.sqrt(weight)[:, None]
         values, rotation = _positive_part(features.T @ features)
@@ -146,7 +159,8 @@ class Spectrum:
 
     def leverage(self, ridge: float) -> Array:
         """Return the derivative of each fitted value by the output of one unit of its row, of shape (n,)."""
-        of_row = self.vectors**2 @ (self.values / (self.values + ridge)) + self.weight / self.weight.sum()
+        factor = self.values / (self.values + ridge)
+        of_row = np.einsum("ij,ij,j->i", self.vectors, self.vectors, factor) + self.weight / self.weight.sum()
         return np.asarray(of_row / np.maximum(self.weight, 1.0))
 
     def coefficients(self, value: Array, ridge: float) -> Array:
@@ -154,10 +168,18 @@ class Spectrum:
         away = np.sqrt(self.weight)[:, None] * centered(value, self.weight)
         return np.asarray(self.lift @ ((self.vectors.T @ away) / (self.values + ridge)[:, None]))
 
-    def linear_coefficients(self, ridge: float) -> Array:
-        """Return the matrix that maps outputs to `coefficients`, of shape (p, n)."""
-        found = (self.lift / (self.values + ridge)) @ self.vectors.T * np.sqrt(self.weight)
-        return np.asarray(found - found.sum(axis=1, keepdims=True) * (self.weight / self.weight.sum()))
+    def linear_weights(self, kernel: Array, ridge: float) -> Array:
+        """Return the matrix that maps outputs to centred kernels (m, p) times `coefficients`, of shape (m, n)."""
+        # From the left: coefficients of every row, (p, n), cost p/m times as much.
+        found = kernel @ (self.lift / (self.values + ridge)) @ self.vectors.T
+        found *= np.sqrt(self.weight)
+        found -= found.sum(axis=1, keepdims=True) * (self.weight / self.weight.sum())
+        return np.asarray(found)
+
+
+def blocks_of(rows: int) -> Iterator[slice]:
+    """Yield blocks of rows, so that no kernel of all rows with the landmarks is held."""
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, rows, BLOCK_ROWS))
 
 
 def _positive_part(matrix: Array) -> tuple[Array, Array]:
@@ -238,7 +260,7 @@ class KernelRidge:
     kernel : RidgeKernel
         Kernel and length.
     ridge : float
-        Penalty :math:`\lambda`.
+        Penalty :math:`\lambda`, in the unit of the weights.
     transform : ndarray of shape (d, k)
         Linear map T before distances are taken: the metric is :math:`M = T T'`.
     landmarks : ndarray of shape (p, k)
@@ -252,10 +274,14 @@ class KernelRidge:
     coefficients : ndarray of shape (p, c)
         Of the landmarks.
     fitted, left_out : ndarray of shape (n, c)
-        Fitted values and leave-one-out, or leave-cluster-out, predictions of the rows.
+        Fitted values and leave-one-out, or leave-cluster-out, predictions of the rows, their residuals multiplied by
+        the optimism.
     error : float
         Weighted mean of squared leave-one-out residuals, each output in its standard deviations, summed over outputs:
-        length, ridge and metric are those of the least.
+        length, ridge and metric are those of the least. Without the optimism.
+    optimism : ndarray of shape (c,)
+        Held-out over leave-one-out root mean squared error of fits with a learned metric, at least one; one where the
+        metric is not learned.
     """
 
     kernel: RidgeKernel
@@ -270,6 +296,11 @@ class KernelRidge:
     fitted: Array
     left_out: Array
     error: float
+    optimism: Array
+
+    def with_optimism(self, value: Array, optimism: Array) -> KernelRidge:
+        """Return the fit to outputs (n, c) with leave-one-out residuals multiplied by the optimism of each output."""
+        return replace(self, left_out=value - optimism * (value - self.left_out), optimism=optimism)
 
     @property
     def metric(self) -> Array:
@@ -281,12 +312,15 @@ class KernelRidge:
 
     def predict(self, columns: Array) -> Array:
         """Predict at rows of standardised columns, of shape (m, d)."""
-        return np.asarray(self.center + self._centered_kernel(columns) @ self.coefficients)
+        found = np.empty((len(columns), len(self.center)))
+        for rows in blocks_of(len(columns)):
+            found[rows] = self.center + self._centered_kernel(columns[rows]) @ self.coefficients
+        return found
 
     def weights(self, columns: Array) -> Array:
         """Return the linear weight of the output of every training row in each prediction, of shape (m, n)."""
         weight = self.spectrum.weight
-        own = self._centered_kernel(columns) @ self.spectrum.linear_coefficients(self.ridge)
+        own = self.spectrum.linear_weights(self._centered_kernel(columns), self.ridge)
         return np.asarray(own + weight / weight.sum())
 
     def gradients(self, columns: Array) -> Array:
@@ -300,10 +334,15 @@ class KernelRidge:
         return found
 
 
-def kernels_of(name: str, points: Array, weight: Array) -> list[RidgeKernel]:
-    """Return the kernels that are tried: of three lengths, in units of the distances between weighted points."""
-    unit = float(np.sqrt(2.0 * np.sum(mean_of(centered(points, weight) ** 2, weight)))) or 1.0
-    return [RidgeKernel(name, length * unit) for length in LENGTHS]
+def distance_of(points: Array, weight: Array) -> float:
+    """Return the root mean squared distance between weighted points; one if they are all the same."""
+    return float(np.sqrt(2.0 * np.sum(mean_of(centered(points, weight) ** 2, weight)))) or 1.0
+
+
+def kernels_of(name: str, points: Array, weight: Array, lengths: Sequence[float] = LENGTHS) -> list[RidgeKernel]:
+    """Return the kernels that are tried, of lengths in units of the distances between weighted points."""
+    unit = distance_of(points, weight)
+    return [RidgeKernel(name, length * unit) for length in lengths]
 
 
 def fit_kernel_ridge(
@@ -341,6 +380,7 @@ def fit_kernel_ridge(
         Takes an eigendecomposition for each kernel.
     """
     points, unit = columns @ transform, spread_of(value, weight)
+    one = TrainingRows.from_arrays(columns, value, weight).unit  # below one if weights are normalised
     some = points if landmarks is None else points[landmarks]
     best: KernelRidge | None = None
     for kernel in kernels:
@@ -348,13 +388,13 @@ def fit_kernel_ridge(
             spectrum = Spectrum.of_rows(kernel, points, weight)
         else:
             spectrum = Spectrum.of_landmarks(kernel, points, weight, some)
-        for ridge in RIDGES:
+        for ridge in (one * ridge for ridge in RIDGES):
             residual, left_out = spectrum.residuals(value, ridge, group)
             error = float(np.sum(mean_of((left_out / unit) ** 2, weight)))
             if best is None or error < best.error:
                 best = KernelRidge(
                     kernel, ridge, transform, some, landmarks, spectrum, mean_of(value, weight), unit, np.empty(0),
-                    value - residual, value - left_out, error,
+                    value - residual, value - left_out, error, np.ones(value.shape[1]),
                 )  # fmt: skip
     assert best is not None, "there are kernels to choose from"
     return replace(best, coefficients=best.spectrum.coefficients(value, best.ridge))
@@ -383,7 +423,14 @@ def metric_of(ridge: KernelRidge, columns: Array, value: Array, weight: Array) -
 
 
 def fit_metric_and_ridge(
-    kernel: str, columns: Array, value: Array, weight: Array, group: Codes | None = None, *, rounds: int = ROUNDS
+    kernel: str,
+    columns: Array,
+    value: Array,
+    weight: Array,
+    group: Codes | None = None,
+    *,
+    rounds: int = ROUNDS,
+    lengths: Sequence[float] = LENGTHS,
 ) -> KernelRidge:
     """Fit a kernel ridge regression, choosing metric, length and ridge by the leave-one-out error.
 
@@ -394,22 +441,55 @@ def fit_metric_and_ridge(
     columns, value, weight, group
         As of `fit_kernel_ridge`.
     rounds : int, default=3
-        How often the metric is learned from the last fit; with zero it is that of the standardised columns.
+        How often the metric is learned from the last fit; with zero, or of a single column, it is that of the
+        standardised columns.
+    lengths : sequence of float
+        Lengths that are tried, in root mean squared distances between rows.
     """
 
     def fit(transform: Array) -> KernelRidge:
-        kernels = kernels_of(kernel, columns @ transform, weight)
+        kernels = kernels_of(kernel, columns @ transform, weight, lengths)
         return fit_kernel_ridge(kernels, columns, value, weight, group, transform=transform)
 
     d = columns.shape[1]
     best = found = fit(np.eye(d) / np.sqrt(d))
-    for _ in range(rounds):
+    for _ in range(rounds if d > 1 else 0):
         transform = metric_of(found, columns, value, weight)
         if transform is None:
             break
         found = fit(transform)
         best = found if found.error < best.error else best
     return best
+
+
+def metric_optimism(
+    found: KernelRidge, columns: Array, value: Array, weight: Array, group: Codes | None = None
+) -> Array:
+    """Return held-out over leave-one-out root mean squared error of each output, at least one, of shape (c,).
+
+    Parameters
+    ----------
+    found : KernelRidge
+        Of `fit_metric_and_ridge`. Fits without each fold learn a metric at its length, in units of distances, and
+        choose their ridge.
+    columns, value, weight, group
+        The rows of the fit. Fewer than four rows or groups have no folds, and optimism one.
+    """
+    rows = canonical_rows(TrainingRows.from_arrays(columns, value / found.unit, weight, group=group))
+    if (rows.number if group is None else rows.groups) < FEWEST:
+        return np.ones(value.shape[1])
+    length = found.kernel.length / distance_of(columns @ found.transform, weight)
+    met = promised = np.zeros(value.shape[1])
+    for held in folds_of(rows):
+        some, there = np.flatnonzero(rows.weight > held), np.flatnonzero(held)
+        fold = replace(rows, weight=rows.weight - held).take(some)
+        fit = fit_metric_and_ridge(
+            found.kernel.name, fold.X, fold.value, fold.weight, fold.group, lengths=(length,)
+        )  # fmt: skip
+        met = met + held[there] @ (rows.value[there] - fit.predict(rows.X[there])) ** 2
+        promised = promised + held.sum() * mean_of((fold.value - fit.left_out) ** 2, fold.weight)
+    ratio = np.divide(met, promised, out=np.ones_like(met), where=promised > 0)
+    return np.asarray(np.sqrt(np.maximum(ratio, 1.0)))
 
 
 def fit_table(
@@ -436,14 +516,18 @@ def fit_table(
     generator : numpy.random.Generator or RandomState
         Draws the rows.
     """
-    rounds, n = ROUNDS if learn_metric else 0, len(columns)
-    if n <= SEARCH_ROWS:
-        return fit_metric_and_ridge(kernel, columns, value, weight, group, rounds=rounds)
-    order = generator.permutation(n)
-    some, landmarks = order[:SEARCH_ROWS], order[:MOST_LANDMARKS]
+    n, size = len(columns), min(len(columns), SEARCH_ROWS)
+    order = generator.permutation(n) if n > size else np.arange(n)
+    some, landmarks = order[:size], order[:MOST_LANDMARKS]
     clusters = None if group is None or np.ptp(group[some]) == 0 else group[some]
-    best = fit_metric_and_ridge(kernel, columns[some], value[some], weight[some], clusters, rounds=rounds)
-    return fit_kernel_ridge(
-        [best.kernel], columns, value, weight, group, transform=best.transform,
-        landmarks=None if n <= MOST_LANDMARKS else landmarks,
-    )  # fmt: skip
+    searched = columns[some], value[some], weight[some], clusters
+    best = found = fit_metric_and_ridge(kernel, *searched, rounds=ROUNDS if learn_metric else 0)
+    if n > size:
+        found = fit_kernel_ridge(
+            [best.kernel], columns, value, weight, group, transform=best.transform,
+            landmarks=None if n <= MOST_LANDMARKS else landmarks,
+        )  # fmt: skip
+    if not learn_metric or columns.shape[1] == 1:
+        return found
+    squared = metric_optimism(best, *searched) ** 2
+    return found.with_optimism(value, np.sqrt(1.0 + (squared - 1.0) * size / n))  # the other rows are new to the metric

@@ -3,8 +3,8 @@
 Every member is a linear smoother of the same training rows, and so is their average: its linear weights are the
 averages of theirs, and so are its leave-one-out predictions.
 
-A model file holds the local member as it saves itself, and kernel and metric of the ridge. Everything else follows
-without a search: loading solves the kernel ridge once, and finds the same weights.
+A model file holds the local member as it saves itself, and kernel, metric and optimism of the ridge. Everything else
+follows without a search: loading solves the kernel ridge once, and finds the same weights.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.bandwidth import TrainingRows
 from kernpool.data.model_format import Record, check_array
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.averaging import stacking_weights
 from kernpool.estimators.stacking.forest import ForestMember
-from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, StandardColumns, fit_kernel_ridge
+from kernpool.estimators.stacking.kernel_ridge import (
+    KernelRidge,
+    RidgeKernel,
+    StandardColumns,
+    blocks_of,
+    fit_kernel_ridge,
+)
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 NAMES = ("local", "kernel_ridge", "forest")
-TRANSFORM, LANDMARKS = "transform_", "landmarks_"
+TRANSFORM, LANDMARKS, OPTIMISM = "transform_", "landmarks_", "optimism_"
 Local = TypeVar("Local", bound=KernelSmoother)
-HAT_ROWS = 1000  # of a hat matrix at once
 GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
 FitMembers = Callable[[Array, Array, Array, Codes | None], GlobalMembers]
 
@@ -88,9 +94,10 @@ class FittedStack:
         """
         weight = row_weights(local)
         kept, encoding, group = weight > 0, local.encoding_, local.key_group_
-        if not weight.sum() > 1.0:
-            raise ValueError(f"leave-one-out predictions need at least two rows, got {weight.sum():g} sample")
         weight, value = weight[kept], values_of(local)[kept]
+        number = TrainingRows.from_arrays(local.key_[kept], value, weight).number
+        if not number > 1.0:
+            raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
         levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
         columns = StandardColumns.of(local.key_[kept], weight, levels)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
@@ -171,13 +178,13 @@ class FittedStack:
 
     def weights(self, queries: Queries) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
-        local = self._of_local(queries).weights()[:, self.kept]
+        size = 8 * len(queries) * len(self.local.key_)  # the limit is that of the caller
+        local = self._of_local(queries).weights(max_bytes=size)[:, self.kept]
         return self._mixed([local, *(other.weights(queries.columns) for other in self.others)])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
-        for start in range(0, len(self.weight), HAT_ROWS):
-            rows = slice(start, start + HAT_ROWS)
+        for rows in blocks_of(len(self.weight)):
             yield rows, self.weights(self.training[rows])
 
 
@@ -201,7 +208,7 @@ def stack_record(stack: FittedStack, parameters: dict[str, object]) -> Record:
     if len(stack.others) > 1:
         raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
     local, ridge = stack.local._to_record(), stack.ridge
-    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform}
+    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform, OPTIMISM: ridge.optimism}
     if ridge.landmark_rows is not None:
         arrays[LANDMARKS] = ridge.landmark_rows
     header = {
@@ -234,7 +241,7 @@ def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: s
         raise ValueError("its local member is no estimator of rows in memory")
     if type(length) is not float or not 0.0 < length < np.inf:
         raise ValueError("length must be a positive number")
-    transform, landmarks = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None)
+    transform, landmarks, optimism = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None), arrays.pop(OPTIMISM)
     local = kind._from_record(replace(record, header=found, arrays=arrays))
     kernel = RidgeKernel(header["parameters"]["kernel"], length)
 
@@ -242,9 +249,12 @@ def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: s
         check_array(TRANSFORM, transform, "f", (columns.shape[1], *transform.shape[1:2]))
         if not np.all(np.isfinite(transform)):
             raise ValueError(f"{TRANSFORM} is not finite")
+        check_array(OPTIMISM, optimism, "f", (value.shape[1],))
+        if not np.all((optimism >= 1.0) & (optimism < np.inf)):
+            raise ValueError(f"{OPTIMISM} must be finite and at least one")
         _check_landmarks(landmarks, len(columns))
         made = fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
-        return (made,)
+        return (made.with_optimism(value, optimism),)
 
     return FittedStack.of(local, fit)
 
