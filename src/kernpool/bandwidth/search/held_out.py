@@ -58,7 +58,7 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     Examples
     --------
     >>> from kernpool import get_kernel
-    >>> rows = TrainingRows.from_arrays(np.zeros((100_000, 2)), np.zeros(100_000))
+    >>> rows = TrainingRows.from_arrays(np.random.default_rng(0).random((100_000, 2)), np.zeros(100_000))
     >>> [affordable_rows(rows, SearchOptions(get_kernel("gaussian"), degree=degree)) for degree in (0, 1)]
     [14142, 8164]
     """
