@@ -157,17 +157,14 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
         return report | {"loo_error": vars(model).get("loo_error_"), "note": model.bandwidth_note_}
     plan = choose(problem_of(model, None), model.algorithm, reuse=True)
     report |= {"algorithm": plan.algorithm, "reason": plan.reason}
-    spread = 0.0 if training.classes else float(((y - y.mean()) ** 2).mean())
-    if "bandwidth_note_" in vars(model):  # a pass over all pairs of many rows may take minutes
+    is_sampled = "bandwidth_note_" in vars(model)
+    if is_sampled:
         report["note"] = model.bandwidth_note_
-        if not training.classes:
-            error = float(model.loo_error_)
-            return report | {
-                "loo_error": error,
-                "loo_r2": 1 - error / spread if spread else None,
-                "empty_windows": int(model.loo_empty_windows_),
-            }
-    result = model.leave_one_out()
+    if is_sampled and not training.classes:  # a pass over all pairs of many rows may take minutes
+        error, empty = model.loo_error_, model.loo_empty_windows_
+    else:
+        result = model.leave_one_out()
+        error, empty = result.error, result.empty_windows
     if training.classes:
         probability = result.probability
         true = np.searchsorted(model.classes_, y)
@@ -175,9 +172,10 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
         report["loo_log_loss"] = float(-np.log(said).mean())
         report["loo_wrong"] = float((probability.argmax(axis=1) != true).mean())
     else:
-        report["loo_error"] = float(result.error)
-        report["loo_r2"] = 1 - float(result.error) / spread if spread else None
-    return report | {"empty_windows": int(result.empty_windows)}
+        spread = float(((y - y.mean()) ** 2).mean())
+        report["loo_error"] = float(error)
+        report["loo_r2"] = 1 - float(error) / spread if spread else None
+    return report | {"empty_windows": int(empty)}
 
 
 def say_report(report: Report) -> None:

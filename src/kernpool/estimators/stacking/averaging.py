@@ -20,6 +20,8 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
@@ -62,7 +64,7 @@ def stacking_weights(residuals: list[Array], weight: Array) -> Array:
         triangle = np.linalg.qr(errors / size, mode="r")
         solution, _ = nnls(np.vstack([triangle, np.ones(members)]), np.append(np.zeros(len(triangle)), 1.0))
         found = solution / solution.sum()
-    return np.asarray((1.0 - TOWARDS_EQUAL) * found + TOWARDS_EQUAL / members)
+    return _towards_equal(found)
 
 
 def mixture_weights(likelihood: Array, weight: Array) -> Array:
@@ -95,7 +97,16 @@ def mixture_weights(likelihood: Array, weight: Array) -> Array:
         found = new
         if done:
             break
-    return np.asarray((1.0 - TOWARDS_EQUAL) * found + TOWARDS_EQUAL / members)
+    return _towards_equal(found)
+
+
+def _towards_equal(weights: Array) -> Array:
+    return np.asarray((1.0 - TOWARDS_EQUAL) * weights + TOWARDS_EQUAL / len(weights))
+
+
+def average(weights: Array, each: Sequence[Array]) -> Array:
+    """Return the average of what each member says, which is of any shape, by the weights of the members."""
+    return np.asarray(sum(part * one for part, one in zip(weights, each, strict=True)))
 
 
 class ScoreCalibration:

@@ -21,7 +21,7 @@ from kernpool.estimators.methods.classification import ClassPrediction, LeaveOne
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
-from kernpool.estimators.stacking.averaging import ScoreCalibration, mixture_weights
+from kernpool.estimators.stacking.averaging import ScoreCalibration, average, mixture_weights
 from kernpool.estimators.stacking.forest import ForestMember, check_forest
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
 from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, restored_stack, squared_error, stack_record
@@ -576,7 +576,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         """
         check_is_fitted(self)
         stack = self._stack
-        mixed = sum(part * each for part, each in zip(self._mixing, self._left_out, strict=True))
+        mixed = average(self._mixing, self._left_out)
         probability = np.full((len(stack.local.key_), len(self.classes_)), np.nan)
         probability[stack.kept] = mixed
         error = squared_error(stack.value - mixed, stack.weight)
@@ -601,7 +601,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
             )
         )
         weight = stack.weight / stack.weight.sum()
-        right = self.leave_one_out().probability[stack.kept].argmax(axis=1) == label
+        right = average(self._mixing, self._left_out).argmax(axis=1) == label
         priors = dict(zip(self.classes_.tolist(), (weight @ stack.value).tolist(), strict=True))
         return inference.ClassStackingSummary(
             type(self).__name__, self.n_features_in_, members, float(stack.weight.sum()), priors, self.loo_log_loss_,
@@ -633,7 +633,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         near = ClassPrediction(local, queries.key, queries.code).probability
         far = self._calibration.probability(stack.ridge.predict(queries.columns))
         each = near, far, *(other.predict(queries.columns) for other in stack.others[1:])
-        return np.asarray(sum(part * one for part, one in zip(self._mixing, each, strict=True)))
+        return average(self._mixing, each)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.

@@ -100,12 +100,13 @@ def noise_of(stack: FittedStack) -> Array:
     return local_noise(smoother, smoother.training, squared).variance[stack.kept]
 
 
-def smoothed(stack: FittedStack, weights: Array) -> Array:
-    """Return linear weights (m, n) times the hat matrix: those of a fit to fitted values."""
-    found = np.zeros_like(weights)
+def twiced(stack: FittedStack, weights: Array, residual: Array) -> tuple[Array, Array]:
+    """Return linear weights (m, n) of the corrected fit, and its corrections (n, c) at the training rows."""
+    found, corrections = 2.0 * weights, np.empty_like(residual)
     for rows, hat in stack.hat_rows():
-        found += weights[:, rows] @ hat
-    return found
+        found -= weights[:, rows] @ hat
+        corrections[rows] = hat @ residual
+    return found, corrections
 
 
 def confidence_interval(stack: FittedStack, queries: Queries, level: float, method: str) -> Interval:
@@ -140,9 +141,11 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
             f"the fit leaves {hat.freedom:.3g} degrees of freedom of {hat.rows:g} rows to estimate the noise from; fit "
             "more rows"
         )
-    weights, plain = stack.weights(queries), stack.weights(queries[:ROWS])
+    weights = stack.weights(queries)
+    plain, remaining = weights[:ROWS], np.zeros(stack.value.shape[1])
     if method == "robust":
-        weights = 2.0 * weights - smoothed(stack, weights)
+        weights, corrections = twiced(stack, weights, stack.value - hat.fitted)
+        remaining = REMAINING * mean_of(corrections**2, stack.weight)
     if stack.group is None:
         variance, df = weights**2 @ (noise_of(stack) / stack.weight[:, None]), np.full(len(queries), hat.freedom)
     else:
@@ -152,11 +155,7 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
         variance = np.stack([np.sum(((weights * r) @ of_cluster) ** 2, axis=1) for r in residual.T], axis=1)
         size = (weights**2 / stack.weight) @ of_cluster
         df = np.maximum(size.sum(axis=1) ** 2 / np.sum(size**2, axis=1) - 1.0, 1.0)
-    if method == "robust":
-        residual = stack.value - hat.fitted
-        correction = np.concatenate([block @ residual for _, block in stack.hat_rows()])
-        variance += REMAINING * mean_of(correction**2, stack.weight)
-    center, error = weights @ stack.value, np.sqrt(variance)
+    center, error = weights @ stack.value, np.sqrt(variance + remaining)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
     return Interval(
         center, center - half, center + half, error, df, level, method,

@@ -9,7 +9,7 @@ follows without a search: loading solves the kernel ridge once, and finds the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from kernpool.data.model_format import Record, check_array
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
-from kernpool.estimators.stacking.averaging import stacking_weights
+from kernpool.estimators.stacking.averaging import average, stacking_weights
 from kernpool.estimators.stacking.forest import ForestMember
 from kernpool.estimators.stacking.kernel_ridge import (
     KernelRidge,
@@ -151,10 +151,7 @@ class FittedStack:
     @cached_property
     def left_out(self) -> Array:
         """Leave-one-out, or leave-cluster-out, predictions of the average."""
-        return self._mixed(self.left_out_of_members)
-
-    def _mixed(self, each: Sequence[Array]) -> Array:
-        return np.asarray(sum(part * one for part, one in zip(self.mixing, each, strict=True)))
+        return average(self.mixing, self.left_out_of_members)
 
     @cached_property
     def training(self) -> Queries:
@@ -174,13 +171,13 @@ class FittedStack:
     def predict(self, queries: Queries) -> Array:
         """Return predictions of shape (m, c)."""
         local = self._of_local(queries).mean.reshape(len(queries), -1)
-        return self._mixed([local, *(other.predict(queries.columns) for other in self.others)])
+        return average(self.mixing, [local, *(other.predict(queries.columns) for other in self.others)])
 
     def weights(self, queries: Queries) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
         size = 8 * len(queries) * len(self.local.key_)  # the limit is that of the caller
         local = self._of_local(queries).weights(max_bytes=size)[:, self.kept]
-        return self._mixed([local, *(other.weights(queries.columns) for other in self.others)])
+        return average(self.mixing, [local, *(other.weights(queries.columns) for other in self.others)])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
