@@ -109,6 +109,7 @@ class Problem:
         tol: float | None = None,
         degree: int = 0,
         factors: Factors | None = None,
+        widening: Array | None = None,
     ) -> Problem:
         """Validate arrays without batch dimensions and build a `Problem`.
 
@@ -122,6 +123,8 @@ class Problem:
             As in `pool`.
         factors : Factors, optional
             Of categorical columns.
+        widening : ndarray of shape (m,), optional
+            As of `KernelLogits`.
 
         Returns
         -------
@@ -148,7 +151,7 @@ class Problem:
         mask, bias = input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelLogits(
-            get_kernel(kernel), array_validation.as_bandwidth(bandwidth, d), cast(Composition, composition)
+            get_kernel(kernel), array_validation.as_bandwidth(bandwidth, d), cast(Composition, composition), widening
         )
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
@@ -234,6 +237,7 @@ class Problem:
         return replace(
             part,
             query=self.query[queries],
+            similarity=self.similarity.at(queries),
             self_index=None if own is None else input_validation.places_among(keys, own[queries], len(self.key)),
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),

@@ -7,8 +7,10 @@ Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` l
 far from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -54,31 +56,48 @@ class KernelLogits:
         Positive, in the units of the columns.
     composition : {"radial", "product"}
         How columns combine.
+    widening : ndarray of shape (m,), optional
+        Factor of all bandwidths at each query, for windows that differ between queries; one by default.
     """
 
     kernel: Kernel
     bandwidth: Array
     composition: Composition
+    widening: Array | None = None
 
     @property
     def log_peak(self) -> float:
         """Logarithm of the kernel weight of a key that coincides with the query."""
         at_zero = np.zeros((1, len(self.bandwidth)))
-        return float(self.logits(at_zero, at_zero)[0, 0])
+        return float(replace(self, widening=None).logits(at_zero, at_zero)[0, 0])
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
         """Yield the differences of queries and keys in bandwidths, of shape (m, n), one column at a time.
 
         This avoids an array of shape (m, n, d).
         """
-        for a, h in enumerate(self.bandwidth):
+        for a in range(len(self.bandwidth)):
             u = query[:, a, None] - key[None, :, a]
-            u /= h
+            u /= self._width(a)
             yield u
+
+    def _width(self, column: int) -> Array:
+        """Return the bandwidth of a column: one number, or one for each query, of shape (m, 1)."""
+        h = self.bandwidth[column : column + 1]
+        return h if self.widening is None else h * self.widening[:, None]
+
+    @property
+    def widths(self) -> Array:
+        """Bandwidths of the columns, of shape (d,), or of the columns at each query, of shape (m, d)."""
+        return self.bandwidth if self.widening is None else self.widening[:, None] * self.bandwidth
+
+    def at(self, queries: slice | NDArray[np.intp]) -> KernelLogits:
+        """Return the similarity of the queries with these indices."""
+        return self if self.widening is None else replace(self, widening=self.widening[queries])
 
     def offset(self, query: Array, key: Array, column: int) -> Array:
         """Return the offset ``(key - query) / bandwidth`` of one column for all pairs, of shape (m, n)."""
-        return np.asarray((key[None, :, column] - query[:, column, None]) / self.bandwidth[column])
+        return np.asarray((key[None, :, column] - query[:, column, None]) / self._width(column))
 
     def distance(self, query: Array, key: Array) -> Array:
         """Return the Euclidean distance in bandwidths of all pairs of queries and keys, of shape (m, n)."""

@@ -50,8 +50,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state
-        As in `NadarayaWatsonRegressor`.
+    smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state
+        As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"``.
     algorithm : str, default="auto"
         See `kernpool.choose`.
     tol : float or None, default=None
@@ -81,7 +81,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         rows held out.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
-    bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_
+    bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_, min_effective_rows_
         As in `NadarayaWatsonRegressor`.
     n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.
@@ -134,6 +134,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     _arrays: ClassVar[tuple[str, ...]] = (*KernelSmoother._arrays, "recalibration_")
     _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
     _standardise = False  # one-hot labels have the same unit
+    _floor = 12.0, 0.0  # probabilities of fewer rows are too sure
 
     def __init__(
         self,
@@ -150,6 +151,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         smoothing: Any = None,
         unseen: str = "raise",
         common_factor: bool = False,
+        min_effective_rows: float | str | None = "auto",
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -164,9 +166,9 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         super().__init__(
             kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
-            smoothing=smoothing, unseen=unseen, common_factor=common_factor, max_search_rows=max_search_rows,
-            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            scale=scale, n_jobs=n_jobs,
+            smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
+            max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
+            algorithm=algorithm, tol=tol, empty=empty, scale=scale, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share
         self.recalibrate = recalibrate

@@ -34,16 +34,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies, leave_one_out
-from kernpool.core.input_validation import Keys, as_tol
+from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
-from kernpool.estimators.fitted_model import need_rows, recipe_of, scaled_keys
+from kernpool.estimators.fitted_model import find_floor, left_out_fits, need_rows, scaled_keys, smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
-from kernpool.pooling import KeyPairs, Recipe, finalize
+from kernpool.pooling import KeyPairs, finalize
 
 Array = NDArray[np.float64]
 Limits = tuple[Array, Array] | None
@@ -112,13 +110,11 @@ def _was_searched(model: FittedModel) -> bool:
 def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
     """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
-        return choose_bandwidth(
-            model.bandwidth,
-            fold,
-            search_options(model),
-            categories=model._categories(),
-            most_rows=model.max_search_rows,
+        categories = model._categories()
+        found = choose_bandwidth(
+            model.bandwidth, fold, search_options(model), categories=categories, most_rows=model.max_search_rows
         )
+        return found | find_floor(model, found, fold, categories)
     except ValueError as error:  # some criteria want more rows than the fold has left
         raise ValueError(f"expected_error needs a search without some of the rows, and there {error}") from error
 
@@ -166,12 +162,6 @@ def _reweighted(rows: TrainingRows, weight: Array) -> TrainingRows:
     return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
 
 
-def _recipe(model: FittedModel, found: dict[str, Any]) -> Recipe:
-    one = clone(model)
-    vars(one).update(found)
-    return replace(recipe_of(one), empty="mean")
-
-
 def _limits(model: FittedModel, rows: TrainingRows) -> Limits:
     """Return the limits to which a model fitted to these rows clips its predictions; None if it does not clip."""
     return None if limits_of(model) is None else widened_range(rows.value, rows.weight)
@@ -185,23 +175,19 @@ def _predict(
     model: FittedModel, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits
 ) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
-    factors = model._categories().factors(there.code, fold.code, found["smoothing_"])
-    pairs, recipe = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors), _recipe(model, found)
-    return finalize(pairs.reduce(recipe, there.X), recipe, _say_nothing, limits).astype(np.float64)
+    smoother = smoother_of_rows(model, found, fold, model._categories())
+    recipe = replace(smoother.recipe, empty="mean", widening=smoother.points(there.X, there.code).widening)
+    factors = smoother.categories.factors(there.code, fold.code, smoother.smoothing)
+    sums = KeyPairs(smoother.keys, factors).reduce(recipe, there.X)
+    return finalize(sums, recipe, _say_nothing, limits).astype(np.float64)
 
 
 def _left_out_error_of_fold(model: FittedModel, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
     """Return the leave-one-out error on the training rows of a fold; reuse that of the fold's search if available."""
     if "loo_error_" in found and limits is None:
         return float(found["loo_error_"])
-    factors = model._categories().factors(fold.code, fold.code, found["smoothing_"])
-    group, recipe = fold.group, _recipe(model, found)
-    pairs = KeyPairs(Keys.read(fold.X, fold.value, fold.weight), factors, group is None)
-    problem = replace(pairs.problem(recipe, fold.X), tol=as_tol(None))
-    problem = problem if group is None else problem.with_groups(group, group)
-    ridge = recipe.ridge_weight(fold.X.shape[1])
-    one = leave_one_out(problem, algorithm=model.algorithm, n_jobs=model.n_jobs, ridge=ridge)
-    return _error(one, fold.value, fold.weight, limits)
+    smoother = smoother_of_rows(model, found, fold, model._categories())
+    return _error(left_out_fits(model, smoother, fold.group), fold.value, fold.weight, limits)
 
 
 def _left_out_error(model: FittedModel) -> float:
@@ -216,7 +202,9 @@ def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
     found: dict[str, Any] = {
-        name: vars(model)[name] for name in ("bandwidth_", "smoothing_", "ridge_") if name in vars(model)
+        name: vars(model)[name]
+        for name in ("bandwidth_", "smoothing_", "ridge_", "min_effective_rows_")
+        if name in vars(model)
     }
     return _left_out_error_of_fold(model, found, alone, limits_of(model))
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core import Keys, Problem
+from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
+from kernpool.core import Categories, Keys, Problem
 from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sampling import range_of
@@ -41,6 +43,7 @@ from kernpool.inference import Clusters, Training, fit_clusters, fit_training, n
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
 from kernpool.smoother import EvaluationPoints, Smoother, StoredSmoother
+from kernpool.smoother.windows import effective_rows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -62,6 +65,32 @@ def recipe_of(model: FittedModel) -> Recipe:
     )
     recipe.refuse_unable(len(model.bandwidth_))
     return recipe
+
+
+def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
+    """Return the pooling settings at some queries, after any rank transform, in windows of enough effective rows."""
+    recipe = recipe_of(model)
+    return recipe if least_rows_of(model) is None else replace(recipe, widening=points_of(model, query, code).widening)
+
+
+def least_rows_of(model: FittedModel) -> float | None:
+    """Return the effective rows that windows of a fitted model have at least; None for no floor."""
+    least: float | None = vars(model).get("min_effective_rows_")
+    return least
+
+
+def points_of(model: FittedModel, query: Array, code: Codes | None) -> EvaluationPoints:
+    """Return queries, after any rank transform, as evaluation points of the model's smoother."""
+    query = np.asarray(query, dtype=np.float64)
+    return EvaluationPoints(query, code) if least_rows_of(model) is None else smoother_of(model).points(query, code)
+
+
+def floor_in_words(model: FittedModel) -> str:
+    """Describe the floor of effective rows, for summaries, if windows of training rows were widened."""
+    least = least_rows_of(model)
+    if least is None or smoother_of(model).training_points(model.key_group_).widening is None:
+        return ""
+    return f", windows of at least {least:.3g} effective rows"
 
 
 def refuse_unable(model: FittedModel, columns: int) -> None:
@@ -190,18 +219,26 @@ def problem_of(model: FittedModel, X: ArrayLike | None, *, exclude_self: bool = 
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
+        recipe = recipe_of(model)
+        if least_rows_of(model) is not None:
+            recipe = replace(recipe, widening=smoother_of(model).training_points(model.key_group_).widening)
     else:
         given, code = read_query(model, X, warn=warn)
         query = scale_of(model).apply(given)
-    return pairs_of(model, code, exclude_self=exclude_self).problem(recipe_of(model), query)
+        recipe = recipe_at(model, query, code)
+    return pairs_of(model, code, exclude_self=exclude_self).problem(recipe, query)
 
 
-def left_out_problem(model: FittedModel) -> Problem:
-    """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
-    need_rows(model, "leave-one-out fits need")
-    group = model.key_group_
-    problem = problem_of(model, None, exclude_self=group is None)
-    return problem if group is None else problem.with_groups(group, group)
+def left_out_fits(model: FittedModel, smoother: Smoother, group: Codes | None) -> LeaveOneOut:
+    """Compute leave-one-out fits at the rows of a smoother, or leave-cluster-out ones, as the model pools."""
+    ridge = smoother.recipe.ridge_weight(smoother.columns)
+    return leave_one_out(
+        smoother.left_out_problem(group),
+        algorithm=model.algorithm,
+        n_jobs=model.n_jobs,
+        progress=current_progress(),
+        ridge=ridge,
+    )
 
 
 def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
@@ -255,7 +292,8 @@ def pool_at(
         As the outputs were given.
     """
     check_is_fitted(model)
-    recipe, (query, code) = recipe_of(model), read_query(model, X)
+    query, code = read_query(model, X)
+    recipe = recipe_at(model, scale_of(model).apply(query), code)
     return pooled_from(model, recipe, query, sums_at(model, recipe, query, code, pairs_of_chunks), report_rank)
 
 
@@ -425,7 +463,68 @@ def smoother_of(model: FittedModel) -> Smoother:
         model.key_code_ if has_levels else None,
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+        least_rows=least_rows_of(model),
     )
+
+
+def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> Smoother:
+    """Return a model of some rows, with these attributes of a fit, as a linear smoother."""
+    one = clone(model)
+    vars(one).update(found)
+    has_levels, weight = len(categories) > 0, None if np.all(rows.weight == 1.0) else rows.weight
+    return Smoother(
+        Keys.read(rows.X, rows.value, weight),
+        recipe_of(one),
+        rows.code if has_levels else None,
+        categories,
+        found["smoothing_"] if has_levels else np.zeros(0),
+        least_rows=found.get("min_effective_rows_"),
+    )
+
+
+OWN_SEARCHES = ("regularised", "log_loss")  # whose numbers are of no published method
+MEDIAN_ROWS = 1000  # whose effective rows say what is usual
+
+
+def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> dict[str, Any]:
+    """Choose the least number of effective rows of windows; see `kernpool.smoother.windows`.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters.
+    found : dict
+        From `choose_bandwidth`.
+    rows : TrainingRows
+        Training rows.
+    categories : Categories
+        Categories of their codes.
+
+    Returns
+    -------
+    dict
+        `min_effective_rows_`, None for no floor; and `loo_error_` and `loo_empty_windows_` in these windows, if `found`
+        has them of all rows.
+    """
+    least, floor = model.min_effective_rows, model._floor[0] + model._floor[1] * rows.X.shape[1]
+    searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
+    rows = rows.take(np.flatnonzero(rows.weight > 0))
+    varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
+    if least is None or not varies or (least == "auto" and not (floor and searched)):
+        return {"min_effective_rows_": None}
+    smoother = smoother_of_rows(model, found, rows, categories)
+    if least == "auto":
+        some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
+        usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
+        least = min(floor, float(usual))
+    windows = {"min_effective_rows_": float(least)}
+    if "loo_error_" not in found or "bandwidth_note_" in found:
+        return windows
+    smoother = replace(smoother, least_rows=windows["min_effective_rows_"])
+    if smoother.training_points(rows.group).widening is None:
+        return windows
+    one = left_out_fits(model, smoother, rows.group)
+    return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
 
 
 NOISE_ROWS = 4000  # whose residuals say how large the noise is, where rows are not in memory
@@ -493,14 +592,14 @@ def training_fit_key(smoother: Smoother) -> tuple[Any, ...]:
     recipe = smoother.recipe
     return (
         smoother.keys.rows.array, smoother.keys.value, smoother.keys.weight, smoother.key_code, recipe.kernel,
-        recipe.composition, recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing,
+        recipe.composition, recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing, smoother.least_rows,
     )  # fmt: skip
 
 
 def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
     """Convert X to evaluation points, after any rank transform; warn of extrapolation if `warn`."""
     numeric, code = read_query(model, X, warn=warn)
-    return EvaluationPoints(np.asarray(scale_of(model).apply(numeric), dtype=np.float64), code)
+    return points_of(model, scale_of(model).apply(numeric), code)
 
 
 def rank_reporter(model: FittedModel) -> ReportRank:

@@ -14,19 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out, warn_of_copies
-from kernpool.core import NO_CATEGORIES, Prepared, as_tol
+from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
+from kernpool.core import NO_CATEGORIES, Prepared
 from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted_model import RankNotes, left_out_problem, new_scale, recipe_of, refuse_unable
+from kernpool.estimators.fitted_model import RankNotes, find_floor, left_out_fits, new_scale, refuse_unable, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
-from kernpool.execution.progress import current_progress
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -54,6 +53,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         smoothing: Any = None,
         unseen: str = "raise",
         common_factor: bool = False,
+        min_effective_rows: float | str | None = "auto",
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -75,6 +75,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.smoothing = smoothing
         self.unseen = unseen
         self.common_factor = common_factor
+        self.min_effective_rows = min_effective_rows
         self.max_search_rows = max_search_rows
         self.max_search_seconds = max_search_seconds
         self.random_state = random_state
@@ -95,15 +96,18 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         group = None if groups is None else group_codes(groups, len(key))
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
+        rows_of_search = replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key))
+        categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         found = choose_bandwidth(
             self.bandwidth,
-            replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key)),
+            rows_of_search,
             search_options(self),
-            categories=NO_CATEGORIES if encoding is None else self._categories_of(encoding),
+            categories=categories,
             smoothing=self.smoothing,
             convention=self.bandwidth_convention,
             most_rows=self.max_search_rows,
         )
+        found |= find_floor(self, found, rows_of_search, categories)
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
@@ -225,8 +229,4 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
             After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search.
         """
-        exact = replace(left_out_problem(self), tol=as_tol(None))
-        ridge = recipe_of(self).ridge_weight(exact.key.shape[1])
-        return leave_one_out(
-            exact, algorithm=self.algorithm, n_jobs=self.n_jobs, progress=current_progress(), ridge=ridge
-        )
+        return left_out_fits(self, smoother_of(self), self.key_group_)

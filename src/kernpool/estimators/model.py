@@ -63,6 +63,7 @@ class FittedModel:
     smoothing: Any
     unseen: str
     common_factor: bool
+    min_effective_rows: float | str | None
     max_search_rows: int | str | None
     max_search_seconds: float | None
     random_state: Any
@@ -95,7 +96,9 @@ class FittedModel:
         "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
         "classes_", "search_rows_", "key_range_",
     )  # fmt: skip
-    _results: ClassVar[dict[str, type]] = {"loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str}
+    _results: ClassVar[dict[str, type]] = {
+        "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
+    }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (
         "_expected_error",
@@ -108,6 +111,7 @@ class FittedModel:
         "_growing",
     )
     _degree = 0  # of the local fit
+    _floor = 0.0, 0.0  # least effective rows of windows by default, and more for each column; zero for no floor
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:

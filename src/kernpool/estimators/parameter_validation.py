@@ -259,6 +259,9 @@ ACCEPTED = {
     "extrapolate": Accepted("'plane' or 'clip'", POLICIES),
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
     "common_factor": FLAG,
+    "min_effective_rows": Accepted(
+        "'auto', None for no floor, or a number of rows from 1 on", ("auto", None), lambda n: 1 <= n < np.inf
+    ),
     "max_search_rows": Accepted(
         "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
     ),

@@ -321,6 +321,13 @@ class NadarayaWatsonRegressor(KernelRegressor):
     common_factor : bool, default=False
         Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
         enough where all columns matter alike.
+    min_effective_rows : "auto", float or None, default="auto"
+        Effective rows (Kish) that the window of a query has at least. Where it has fewer at the bandwidths of the fit,
+        all numeric bandwidths are multiplied by the smallest of 1.19, 1.41, 1.68 and 2 at which it has enough, or by 2.
+        "auto" is no floor for means, which on real tables lose more by bias than they win; for `LocalLinearRegressor`
+        :math:`2 (d + 1)`, two for each coefficient of a plane, for `NadarayaWatsonClassifier` 12, or the median over
+        training rows if that is less. It is for bandwidths searched for by the default; where they are given or found
+        in another way, there is no floor, so that numbers are those of published methods. Not for rows in chunks.
     max_search_rows : "auto", int or None, default="auto"
         Rows to search on. None is all of them. A number draws so many at random, and brings the result to the number of
         all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so many rows as
@@ -372,6 +379,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         error of the rows held out.
         `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
         new ones; `expected_error` corrects it for the search.
+    min_effective_rows_ : float or None
+        Effective rows that windows have at least, given or found; None for no floor. `Prediction.widening` has the
+        factor of the bandwidths at each query.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
@@ -454,7 +464,7 @@ class LocalLinearRegressor(KernelRegressor):
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, max_search_rows, max_search_seconds, random_state, algorithm
+    smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state, algorithm
         As in `NadarayaWatsonRegressor`.
     tol : float or None, default=None
         Ignored beyond the machine epsilon: slopes are made of small differences.
@@ -481,7 +491,7 @@ class LocalLinearRegressor(KernelRegressor):
         difference. Only after a search.
     ridge_ : float
         The ridge, given or found; zero for none.
-    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, min_effective_rows_
         As in `NadarayaWatsonRegressor`.
     key_, value_, key_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.
@@ -527,6 +537,7 @@ class LocalLinearRegressor(KernelRegressor):
     """
 
     _degree = 1
+    _floor = 2.0, 2.0  # two rows for each coefficient of a plane
     _results: ClassVar[dict[str, type]] = KernelRegressor._results | {"ridge_": float}
 
     def __init__(
@@ -545,6 +556,7 @@ class LocalLinearRegressor(KernelRegressor):
         smoothing: Any = None,
         unseen: str = "raise",
         common_factor: bool = False,
+        min_effective_rows: float | str | None = "auto",
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -558,9 +570,9 @@ class LocalLinearRegressor(KernelRegressor):
         super().__init__(
             kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
-            smoothing=smoothing, unseen=unseen, common_factor=common_factor, max_search_rows=max_search_rows,
-            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            scale=scale, n_jobs=n_jobs,
+            smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
+            max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
+            algorithm=algorithm, tol=tol, empty=empty, scale=scale, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate

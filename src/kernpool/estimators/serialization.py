@@ -92,7 +92,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         for name, value in model.get_params().items()
         if name != "kernel"
     }
-    results = {name: getattr(model, name) for name in model._results if hasattr(model, name)}
+    results = {name: getattr(model, name) for name in model._results if getattr(model, name, None) is not None}
     labels = vars(model).get("column_labels_")
     header = {
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
@@ -121,7 +121,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
     # An array of no entries is not stored.
-    fitted = {"smoothing_": np.zeros(0), "key_group_": None} | fitted | header["results"]
+    fitted = {"smoothing_": np.zeros(0), "key_group_": None, "min_effective_rows_": None} | fitted | header["results"]
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "source_": open_reference(header["chunks"], record.memory)}
     else:

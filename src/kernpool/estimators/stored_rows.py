@@ -124,6 +124,12 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
             f"scale must be 'raw' for rows that are not in memory, whose ranks are not known, got "
             f"{abbreviate(model.scale)}; fit a sample of them in memory, or write ranks of the column into the file"
         )
+    least = model.min_effective_rows
+    if least not in ("auto", None):
+        raise ValueError(
+            f"min_effective_rows must be 'auto' or None for rows that are not in memory, got {abbreviate(least)}: to "
+            "count the effective rows of each window takes two more passes through the files; fit a sample in memory"
+        )
     pairs = pairs.counted()
     options = search_options(model)
     if isinstance(model.bandwidth, str):
@@ -145,6 +151,7 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
         encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
     reference = getattr(pairs, "reference", None)
     fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "key_group_": None}
+    fitted["min_effective_rows_"] = None
     model._replace_fit(found | fitted)
     model.n_features_in_ = columns
     keep_labels(model, pairs.labels)

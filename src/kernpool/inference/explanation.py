@@ -444,6 +444,7 @@ def largest_weights(smoother: Smoother, fitted: Fitted, places: EvaluationPoints
     problem, tables = weights.problem, WeightTables.of([(1.0, weights)])
     row, kernel = np.full((len(problem.query), k), -1, dtype=np.int64), problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
+    loops = loops and problem.similarity.widening is None
     if loops and len(row) * len(tables.kept) > FEW_PAIRS:
         effective = _search_by_loops(tables, weights, row, smoother.recipe.n_jobs)
     else:
@@ -492,7 +493,10 @@ def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple
     """Return pooling weights of some rows of each query, (m, k), and their offsets in bandwidths, (m, k, d)."""
     problem, (m, k) = fitted.problem, row.shape
     away = problem.key[row] - problem.query[:, None]
-    logits = problem.similarity.logits(np.zeros((1, away.shape[2])), away.reshape(m * k, -1)).reshape(m, k)
+    if problem.similarity.widening is not None:
+        away /= problem.similarity.widening[:, None, None]
+    ordinary = replace(problem.similarity, widening=None)
+    logits = ordinary.logits(np.zeros((1, away.shape[2])), away.reshape(m * k, -1)).reshape(m, k)
     if problem.factors is not None:
         columns = zip(problem.factors.log_tables, problem.factors.query_code.T, problem.factors.key_code.T, strict=True)
         for table, query, key in columns:
@@ -566,7 +570,7 @@ def nearest_rows(smoother: Smoother, places: EvaluationPoints, allowed: NDArray[
     key = smoother.keys.rows.array[kept]
     code = None if smoother.key_code is None else smoother.key_code[kept]
     metric = replace(smoother, keys=Keys.read(key, np.zeros(len(key))), recipe=recipe, key_code=code)
-    fitted = metric.fit(places)
+    fitted = metric.fit(replace(places, widening=None))  # in the bandwidths of the fit
     found = largest_weights(metric, fitted, places, 1)[0][:, 0]
     squared = np.sum(((key[found] - places.query) / fitted.problem.similarity.bandwidth) ** 2, axis=1)
     factors = fitted.problem.factors

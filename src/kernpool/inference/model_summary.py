@@ -37,7 +37,7 @@ from kernpool.inference.explanation import as_count
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
 from kernpool.kernels import square
-from kernpool.pooling.weights import weight_rows
+from kernpool.pooling import queries_by_width, weight_rows
 from kernpool.smoother import Smoother, log_mass, value_shares
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
 
@@ -510,8 +510,9 @@ def attention_received(smoother: Smoother, code: Integers | None = None) -> Arra
         share = np.where(near, weight * np.exp(unit - np.where(near, mass, unit)), 0.0)
         largest = float(share.max())  # so that the largest weight is one unit, and a row is left out as a whole
         received = replace(problem, key_weight=share / largest, weight_unit=1.0, prepared=None)
-        state = smoother.sums(received)
-        attention += np.where(state.denominator > 0, largest * np.exp(log_mass(state) - unit), 0.0)
+        for rows, part in queries_by_width(received):  # these are keys now: the window is that of the row that attends
+            state = smoother.sums(replace(received, similarity=part.similarity).block(slice(None), rows))
+            attention += np.where(state.denominator > 0, largest * np.exp(log_mass(state) - unit), 0.0)
     (far,) = np.nonzero((weight > 0) & ~near & (mass > -np.inf))
     for rows, alpha in weight_rows(problem.block(far)) if far.size else ():
         alpha[np.arange(len(alpha)), far[rows]] = 0.0

@@ -2,7 +2,8 @@
 
 Read `pool.py` first: the public functions, from pairs to pooled values in three steps. `recipe.py` has the parameters
 of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm,
-`category_cells.py` that of categorical columns, and `group_plan.py` that of groups. Pairs come from `in_memory.py`, or
+`category_cells.py` that of categorical columns, `group_plan.py` that of groups, and `widened_plan.py` that of
+windows which differ between queries. Pairs come from `in_memory.py`, or
 are not in memory: `stored_pairs.py` has the interface that chunks and memory maps (`out_of_core.py`) share with
 partitions of a cluster. `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense
 weights, `rounding_error.py` a bound of the rounding error.
@@ -26,7 +27,8 @@ from kernpool.pooling.recipe import (
 from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, Question, StoredPairs, center_of, merge_states
 from kernpool.pooling.streaming import RunningPool
-from kernpool.pooling.weights import effective_rows, pooling_weights, weight_rows, weight_tables
+from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
+from kernpool.pooling.widened_plan import queries_by_width
 
 __all__ = [
     "NO_PAIRS",
@@ -44,7 +46,6 @@ __all__ = [
     "as_pairs",
     "center_of",
     "choose",
-    "effective_rows",
     "finalize",
     "limit_problem",
     "limit_values",
@@ -53,6 +54,7 @@ __all__ = [
     "pool",
     "pool_state",
     "pooling_weights",
+    "queries_by_width",
     "quotient",
     "rounding_bound",
     "sum_problem",

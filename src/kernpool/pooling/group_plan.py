@@ -30,8 +30,7 @@ from kernpool.algorithms import Gradients
 from kernpool.core import Groups, PoolState, Problem, empty_state
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.pooling.category_cells import CellPlan
-from kernpool.pooling.plan import Plan, read_pullback, read_wanted
+from kernpool.pooling.plan import PoolingPlan, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -84,7 +83,7 @@ class GroupPlan:
 
     algorithm: str
     reason: str
-    _choose: Callable[[Problem], Plan | CellPlan | GroupPlan] = field(repr=False, compare=False)
+    _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
@@ -155,9 +154,7 @@ class GroupPlan:
         return Gradients(**sums)
 
 
-def plan_of_groups(
-    problem: Problem, choose_part: Callable[[Problem], Plan | CellPlan | GroupPlan], each: str
-) -> GroupPlan:
+def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], PoolingPlan], each: str) -> GroupPlan:
     """Return the plan for a problem in which keys of the query's own group are excluded.
 
     Parameters

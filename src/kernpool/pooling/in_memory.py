@@ -31,9 +31,7 @@ from kernpool.data.array_validation import LARGEST
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
-from kernpool.pooling.category_cells import CellPlan
-from kernpool.pooling.group_plan import GroupPlan
-from kernpool.pooling.plan import FAINT, LOADING, SMALL, Plan, is_dense, near_one
+from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, is_dense, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
 
 NO_CENTER = np.zeros(1)
@@ -225,7 +223,7 @@ class ArrayPairs:
             make=partial(recipe.problem, exclude_self=self.exclude_self),
         )
 
-    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
+    def plan(self, recipe: Recipe, query: ArrayLike) -> PoolingPlan:
         """Return the algorithm that pools the first batch item, and the reason for the choice."""
         return choose(self.batch(recipe, query).problem(0), recipe.algorithm)
 
@@ -265,7 +263,7 @@ class KeyPairs:
         """Build the pooling problem of the given queries with the stored keys and values."""
         return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
 
-    def plan(self, recipe: Recipe, query: ArrayLike) -> Plan | CellPlan | GroupPlan:
+    def plan(self, recipe: Recipe, query: ArrayLike) -> PoolingPlan:
         """Return the algorithm that sums the pairs at these queries, and the reason for the choice."""
         return choose(self.problem(recipe, query), recipe.algorithm, reuse=True)
 

@@ -43,13 +43,15 @@ KEYS_PER_QUERY = 64  # from which on queries are few
 UNREAD, LEAST_SUM = 2.0**-8, 2.0**-10
 
 
-def are_on_a_line(query: Array, degree: int, algorithm: str, chunks: Chunks) -> bool:
+def are_on_a_line(asked: QueryBatch, chunks: Chunks) -> bool:
     """Return whether `sum_on_a_line` may apply: few queries, and many chunked keys of a single column.
 
     The chunks must be readable again, since some queries may need a second pass.
     """
-    few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(query)
-    return few and query.shape[1] == 1 and not degree and algorithm in ("auto", "sweep")
+    recipe = asked.recipe
+    few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(asked)
+    plain = not recipe.degree and recipe.widening is None and recipe.algorithm in ("auto", "sweep")
+    return few and plain and asked.query.array.shape[1] == 1
 
 
 def sum_on_a_line(
@@ -227,7 +229,7 @@ class ChunkPairs(StoredPairs):
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
         """Return the algorithm that sums the chunks, and the reason for the choice; no chunk is read."""
         asked = self.asked(recipe, query)
-        if are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, self.chunks):
+        if are_on_a_line(asked, self.chunks):
             few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
             return ChunkReason("sweep", f"one pass over all chunks where the kernel allows it: {few}")
         return reason_of_chunks(recipe)
@@ -287,7 +289,10 @@ def reduce_in_reach(asked: QueryBatch, chunks: Chunks, progress: Progress | None
         tol = max(as_tol(recipe.tol), LEAST_TOL)
         share = np.array(LEAST_SUM * UNREAD * tol / max(chunks.rows or 0, 1))
         reach = radius(kernel, np.array(0.0), share) * (kernel.support if kernel.is_compact else 1.0)
-        width = reach * as_bandwidth(recipe.bandwidth, d) + 4 * FLOAT64_EPSILON * np.maximum(np.abs(low), np.abs(high))
+        widest = 1.0 if recipe.widening is None else recipe.widening.max()
+        width = reach * widest * as_bandwidth(recipe.bandwidth, d) + 4 * FLOAT64_EPSILON * np.maximum(
+            np.abs(low), np.abs(high)
+        )
         split = chunks.split_by_box(low - width, high + width)
     if split is None:
         return reduce_chunks(asked, chunks, progress)
@@ -312,7 +317,7 @@ def reduce_chunks(
 ) -> tuple[PoolState, Array]:
     """Sum weights and weighted values over all chunks in order; return the sums and the center of the values."""
     recipe = asked.recipe
-    if asked.limit is None and are_on_a_line(asked.query.array, recipe.degree, recipe.algorithm, chunks):
+    if asked.limit is None and are_on_a_line(asked, chunks):
         found = sum_on_a_line(recipe, asked.query, chunks, progress)
         if found is not None:
             state, center, undone = found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,6 +177,33 @@ def without_shift(state: PoolState) -> PoolState:
         return state
     unit = np.exp(np.where(state.denominator > 0.0, state.shift, 0.0))
     return PoolState(np.zeros_like(unit), unit * state.denominator, unit[:, None] * state.numerator)
+
+
+class PoolingPlan(Protocol):
+    """Interface of a plan to pool problems: one algorithm, or several for parts of a problem."""
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+
+    @property
+    def reason(self) -> str:
+        """Why this way, in words."""
+
+    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
+        """Sum weights and weighted values over all keys, at each query."""
+
+    def pullback(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: NDArray[np.float64],
+        wanted: Collection[str],
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        """Differentiate ``sum(cotangent * pooled)``."""
 
 
 @dataclass(frozen=True)

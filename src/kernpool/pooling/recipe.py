@@ -26,9 +26,10 @@ from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
-from kernpool.pooling.category_cells import CellPlan, choose_for_levels
-from kernpool.pooling.group_plan import GroupPlan, plan_of_groups
-from kernpool.pooling.plan import Plan, check_algorithm, choose_algorithm, name_of_each
+from kernpool.pooling.category_cells import choose_for_levels
+from kernpool.pooling.group_plan import plan_of_groups
+from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
+from kernpool.pooling.widened_plan import WidenedPlan
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,8 @@ class Recipe:
         Penalty on the slopes of a local linear fit, in keys at the query; see `kernpool.core.local_fit`.
     warns_of_nearest : bool, default=False
         Whether ``empty="nearest"`` warns where windows are empty, as it does for estimators, whose default it is.
+    widening : ndarray of shape (m,), optional
+        Factor of the bandwidths at each of the queries to come, as of `KernelLogits`.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class Recipe:
     n_jobs: int | None = None
     ridge: Array | float = 0.0
     warns_of_nearest: bool = False
+    widening: Array | None = None
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -132,8 +136,13 @@ class Recipe:
             composition=self.composition,
             tol=self.tol,
             degree=self.degree,
+            widening=self.widening,
             **pairs,
         )
+
+    def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
+        """Return the recipe for the queries with these indices."""
+        return self if self.widening is None else replace(self, widening=self.widening[queries])
 
     def refuse_unable(self, columns: int) -> None:
         """Raise ValueError if the named algorithm does not support the recipe with this number of numeric columns."""
@@ -194,9 +203,7 @@ class Recipe:
 
 
 @explain_calls
-def choose(
-    problem: Problem, algorithm: str = "auto", *, reuse: bool = False, auxiliary: bool = False
-) -> Plan | CellPlan | GroupPlan:
+def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, auxiliary: bool = False) -> PoolingPlan:
     """Choose the algorithm for a pooling problem and state the reason, without pooling anything.
 
     Parameters
@@ -247,6 +254,8 @@ def choose(
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
+    if problem.similarity.widening is not None:
+        return WidenedPlan.of(problem, partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary))
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:
         algorithm = "auto"
     if problem.groups is not None:

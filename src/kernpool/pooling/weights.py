@@ -1,4 +1,4 @@
-"""Dense pooling weights: the weight of each key in each pooled value, and Kish's effective sample size.
+"""Dense pooling weights: the weight of each key in each pooled value.
 
 Weights are defined by `reference.pair_weights`; `weight_rows` computes them, some rows at a time, for every function
 that shows weights, with and without categorical columns.
@@ -185,32 +185,3 @@ def _check_size(queries: int, keys: int, max_bytes: int) -> None:
             f"the weights of {queries} queries x {keys} keys need {size / 1e9:.3g} GB, more "
             f"than max_bytes={max_bytes}; ask for fewer queries, or pass a larger max_bytes"
         )
-
-
-def effective_rows(problem: Problem, times: Array | None = None) -> Array:
-    r"""Return Kish's effective sample size of the pooling weights, :math:`1 / \sum_j \alpha_j^2 / w_j`.
-
-    Parameters
-    ----------
-    problem : Problem
-        Whose weights.
-    times : ndarray of shape (n,), optional
-        The frequencies w; one each by default.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Zero where the window is empty.
-
-    Examples
-    --------
-    >>> effective_rows(Problem.from_arrays([0.0, 9.0], [0.0, 1.0], [5.0, 7.0], kernel="boxcar", bandwidth=2.0))
-    array([2., 0.])
-    """
-    counted: slice | NDArray[np.bool_] = slice(None) if times is None else times > 0
-    each = 1.0 if times is None else times[counted]
-    size = np.zeros(problem.shape[0])
-    for rows, weights in weight_rows(problem):
-        squares = np.sum(weights[:, counted] ** 2 / each, axis=1)
-        size[rows] = np.divide(1.0, squares, where=squares > 0, out=np.zeros_like(squares))
-    return size

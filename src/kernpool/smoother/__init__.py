@@ -2,7 +2,8 @@
 
 Read `linear_smoother.py` first: the training rows, how they are pooled, and the cache of their sums.
 `quadratic_forms.py` has inner products of linear weights, of which variances are made; `bias_correction.py` the
-estimates, plain or bias-corrected, of the curve and its slopes. `stored_rows.py` has the smoother of rows that are not
+estimates, plain or bias-corrected, of the curve and its slopes. `windows.py` finds how much wider than the
+bandwidths windows with few rows are. `stored_rows.py` has the smoother of rows that are not
 in memory.
 """
 

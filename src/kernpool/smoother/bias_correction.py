@@ -70,7 +70,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
     """
     problem, smoother = fitted.problem, fitted.smoother
     ridge = smoother.recipe.ridge_weight(smoother.columns)
-    slopes = fitted.fit.slope / problem.similarity.bandwidth[:, None]
+    slopes = fitted.fit.slope / problem.similarity.widths[..., None]
     return slopes, slope_shares(problem, fitted.state, ridge, smoother.factor)
 
 
@@ -93,7 +93,7 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
     list of d LinearWeights
         Per unit of each column.
     """
-    bandwidth, layout, mean = problem.similarity.bandwidth, problem.layout, state.finalize(empty="zero")
+    widths, layout, mean = problem.similarity.widths, problem.layout, state.finalize(empty="zero")
     inverse, offset = inverse_designs(state, layout, ridge), mean[:, layout.first]
     if layout.degree == 2:
         offset = np.hstack([offset, mean[:, layout.second]])
@@ -102,10 +102,10 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
             problem,
             factor,
             log_mass(state),
-            -np.sum(inverse[:, a] * offset, axis=1) / bandwidth[a],
-            inverse[:, a] / bandwidth[a],
+            -np.sum(inverse[:, a] * offset, axis=1) / widths[..., a],
+            inverse[:, a] / widths[..., a, None],
         )
-        for a in range(len(bandwidth))
+        for a in range(layout.columns)
     ]
 
 
@@ -139,7 +139,7 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
     fitted = smoother.of_degree(1).fit(places)
-    bandwidth, layout = fitted.problem.similarity.bandwidth, fitted.problem.layout
+    widths, layout = fitted.problem.similarity.widths, fitted.problem.layout
     mean = fitted.state.finalize(empty="zero")
     offset = mean[:, layout.first]
     m, d, c = len(mean), layout.columns, layout.values
@@ -150,12 +150,12 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
             fitted.problem,
             smoother.factor,
             fitted.log_mass,
-            -offset[:, a] / bandwidth[a],
-            np.repeat(at[a : a + 1], m, axis=0) / bandwidth[a],
+            -offset[:, a] / widths[..., a],
+            np.repeat(at[a : a + 1], m, axis=0) / widths[..., a, None],
         )
         for a in range(d)
     ]
-    return with_value / bandwidth[:, None], shares
+    return with_value / widths[..., None], shares
 
 
 def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Array:

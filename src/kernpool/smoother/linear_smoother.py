@@ -22,8 +22,9 @@ from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, Loca
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
-from kernpool.pooling import Recipe, Sums, effective_rows, limit_values, sum_problem
+from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
 from kernpool.smoother.quadratic_forms import Summed, Terms, norms_by_rows
+from kernpool.smoother.windows import effective_rows, widening
 
 Array = NDArray[np.float64]
 Known = tuple[Problem, PoolState]
@@ -84,6 +85,7 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
         and one.kernel is two.kernel
         and one.composition == two.composition
         and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
+        and are_equal(one.widening, two.widening)
         and problem.weight_unit == other.weight_unit
         and are_equal(problem.key_weight, other.key_weight)
         and are_equal(problem.query, other.query)
@@ -139,14 +141,20 @@ class EvaluationPoints:
         Numeric columns, in the units in which the smoother compares them.
     code : ndarray of int64, shape (m, k), or None
         Category codes of the categorical columns, if there are any.
+    widening : ndarray of shape (m,) or None
+        Factor of the bandwidths at each point; `Smoother.points` finds it.
     """
 
     query: Array
     code: Codes | None = None
+    widening: Array | None = None
 
     def rows(self, which: slice | NDArray[np.intp]) -> EvaluationPoints:
         """Return the evaluation points with these indices."""
-        return EvaluationPoints(self.query[which], None if self.code is None else self.code[which])
+        code, widening = self.code, self.widening
+        return EvaluationPoints(
+            self.query[which], None if code is None else code[which], None if widening is None else widening[which]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +175,10 @@ class Smoother:
         Smoothings of the categorical columns.
     factor : float
         Bandwidths in units of those of the first smoother.
+    least_rows : float or None
+        Effective rows that windows have at least, as `kernpool.smoother.windows` says; None for no floor.
+    first : Smoother or None
+        The smoother by whose bandwidths windows are found; None for this one.
     """
 
     keys: Keys
@@ -175,6 +187,8 @@ class Smoother:
     categories: Categories = NO_CATEGORIES
     smoothing: Array = field(default_factory=lambda: np.zeros(0))
     factor: float = 1.0
+    least_rows: float | None = None
+    first: Smoother | None = None
 
     @property
     def columns(self) -> int:
@@ -199,12 +213,37 @@ class Smoother:
 
     @property
     def training(self) -> EvaluationPoints:
-        """The training rows as evaluation points."""
-        return EvaluationPoints(self.keys.rows.array, self.key_code)
+        """The training rows as evaluation points; their windows are found without the row itself."""
+        return self.training_points(None)
+
+    def training_points(self, code: Codes | None) -> EvaluationPoints:
+        """Return the training rows as evaluation points, with windows of leave-one-out, or leave-cluster-out, fits."""
+        rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
+        if self.least_rows is None:
+            return rows
+        recipe = first.recipe
+        of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, self.least_rows, code
+
+        def make() -> Array | None:
+            problem = first.problem(rows, exclude_self=code is None)
+            return first._widening(problem if code is None else problem.with_groups(code, code))
+
+        found = make() if self.keys.prepared is None else self.keys.prepared.get("widening", of, make)
+        return replace(rows, widening=found)
+
+    def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
+        """Return rows as evaluation points, with windows of enough effective rows."""
+        rows, first = EvaluationPoints(query, code), self.first or self
+        return rows if self.least_rows is None else replace(rows, widening=first._widening(first.problem(rows)))
+
+    def _widening(self, problem: Problem) -> Array | None:
+        assert self.least_rows is not None
+        least = self.least_rows * min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
+        return widening(problem, least, self.sums)
 
     def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes at evaluation points."""
-        return effective_rows(self.problem(places), self.weight)
+        """Return the effective sample sizes at evaluation points, from two passes."""
+        return effective_rows(self.problem(places), self.sums)
 
     def of_residuals(self) -> Smoother:
         """Return the smoother of the rows whose residuals are known, which are all of them here."""
@@ -244,14 +283,16 @@ class Smoother:
         """
         smoothing = np.minimum(self.smoothing * factor**2, self.categories.largest) if levels else self.smoothing
         recipe = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * factor))
-        return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor)
+        first = self.first or self
+        return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor, first=first)
 
     def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
         """Return the pooling problem with given evaluation points as queries; its sums are exact to rounding."""
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
-        problem = self.recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
+        recipe = replace(self.recipe, widening=places.widening)
+        problem = recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def sums(self, problem: Problem) -> PoolState:
@@ -274,7 +315,7 @@ class Smoother:
 
         One unit of a row's frequency weight is left out.
         """
-        problem = self.problem(self.training, exclude_self=code is None)
+        problem = self.problem(self.training_points(code), exclude_self=code is None)
         return problem if code is None else problem.with_groups(code, code)
 
     def predict(self, problem: Problem, *, report: bool = False) -> Array:

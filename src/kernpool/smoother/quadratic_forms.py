@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Factors, KernelLogits, Layout, PoolState, Problem, in_unit
+from kernpool.core import Factors, Layout, PoolState, Problem, in_unit
 from kernpool.core.local_fit import in_other_bandwidths, mean_product, size_of_shares
 from kernpool.execution.threads import cut
 from kernpool.kernels import Term, products
@@ -281,7 +281,7 @@ def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: A
         problem,
         value=value if as_it_is else np.zeros((len(problem.key), 1)),
         value_center=problem.value_center if as_it_is else np.zeros(1),
-        similarity=KernelLogits(term.kernel, similarity.bandwidth * term.width, similarity.composition),
+        similarity=replace(similarity, kernel=term.kernel, bandwidth=similarity.bandwidth * term.width),
         key_weight=weight,
         weight_unit=unit,
         degree=problem.degree if one.tilt.shape[1] else 0,

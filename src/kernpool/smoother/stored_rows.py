@@ -23,9 +23,8 @@ from kernpool.data.chunks.sampling import RowSample
 from kernpool.execution.progress import Progress
 from kernpool.pooling import Recipe, StoredPairs, choose
 from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, merge_states, sum_chunks
-from kernpool.smoother.bias_correction import value_shares
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
-from kernpool.smoother.quadratic_forms import Terms, norms_by_rows, squared_norm
+from kernpool.smoother.linear_smoother import Smoother
+from kernpool.smoother.quadratic_forms import Terms, norms_by_rows
 
 Array = NDArray[np.float64]
 
@@ -97,11 +96,6 @@ class StoredSmoother(Smoother):
         """Return the squared norms of linear weights at some queries, by the weight of every row, in one pass."""
         assert psi is None  # residuals are those of a sample
         return self.source.combine(partial(_norms, terms, rows), np.add)
-
-    def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes at evaluation points, from two passes."""
-        share = value_shares(self.of_degree(0).fit(places))
-        return np.where(np.isfinite(share.log_mass), 1.0 / squared_norm([(1.0, share)], self.sums), 0.0)
 
 
 def _state(

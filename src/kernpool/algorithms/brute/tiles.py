@@ -188,6 +188,7 @@ def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
     one column and for the Gaussian.
     """
     similarity = problem.similarity
+    assert similarity.widening is None  # `kernpool.pooling.widened_plan` cuts such problems
     return (
         read_only(similarity.bandwidth),
         CODES[similarity.kernel.name],

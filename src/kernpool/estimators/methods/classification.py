@@ -17,7 +17,14 @@ from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
 from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets import SET_METHODS, ClassRows, PredictionSet, SetSetting, find_sets
-from kernpool.estimators.fitted_model import need_rows, places_of, printed_columns, smoother_of, training_fit_key
+from kernpool.estimators.fitted_model import (
+    floor_in_words,
+    need_rows,
+    places_of,
+    printed_columns,
+    smoother_of,
+    training_fit_key,
+)
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel
@@ -403,7 +410,8 @@ class ClassProbabilities(FittedClassifier):
         return ClassSummary(
             title=type(self).__name__,
             kernel=get_kernel(model.kernel).name,
-            chosen=f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given",
+            chosen=(f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
+            + floor_in_words(model),
             columns=printed_columns(model),
             rows=float(weight.sum()),
             priors=dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),

@@ -35,7 +35,7 @@ from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
-from kernpool.smoother import EvaluationPoints, LinearWeights, Smoother, log_mass, squared_norm
+from kernpool.smoother import LinearWeights, Smoother, log_mass, squared_norm
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
     else:
         numeric, code = read_query(model, X)
         query = unshared(np.asarray(scale_of(model).apply(numeric), dtype=np.float64))
-        places = EvaluationPoints(query, code)
+        places = smoother.points(query, code)
         whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
     problem, value, fit = whole, output, None
     if smoother.recipe.degree:

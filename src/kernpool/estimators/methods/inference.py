@@ -20,6 +20,7 @@ from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
 from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
+    floor_in_words,
     has_one_output,
     inference_smoother,
     need_rows,
@@ -206,7 +207,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _slopes_of_planes(self) -> Array:
         fit = self._planes
-        slopes: Array = fit.slope / np.broadcast_to(self._recipe.bandwidth, fit.slope.shape[1])[:, None]
+        slopes: Array = fit.slope / self._widths[..., None]
         fill_empty(slopes.reshape(len(slopes), -1), fit.occupied, "nan")
         return slopes
 
@@ -266,7 +267,7 @@ class Prediction(PrintedResult, PredictionBase):
         names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
         if not names:
             raise TypeError("this model has no numeric columns, and so no terms; use explain() for the rows behind it")
-        fit, sums, bandwidth = self._planes, self._sums, self._recipe.bandwidth
+        fit, sums, widths = self._planes, self._sums, self._widths
         known, mean = fit.occupied[:, None], sums.state.finalize(empty="zero")
         local = np.where(known, mean[:, sums.layout.value] + (0.0 if sums.center is None else sums.center), np.nan)
         away = np.where(known, mean[:, sums.layout.first], np.nan)
@@ -280,7 +281,7 @@ class Prediction(PrintedResult, PredictionBase):
             predicted[:, 0] if flat else predicted,
             local[:, 0] if flat else local,
             self.query,
-            np.where(ranked, np.nan, self.query + away * bandwidth),
+            np.where(ranked, np.nan, self.query + away * widths),
             self.slope,
             term[:, :, 0] if flat else term,
         )
@@ -730,7 +731,7 @@ class Inference(FittedModel):
         name = self.__dict__.get("bandwidth")
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
-        chosen += f", ridge {ridge:.3g}" if ridge > 0 else ""
+        chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(self)
         training, clusters = training_with_shares(self, smoother), clusters_of_fit(self, smoother)
         return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
 

@@ -22,6 +22,7 @@ from kernpool.estimators.fitted_model import (
     inference_smoother,
     need_rows,
     pairs_of,
+    points_of,
     pooled_from,
     read_query,
     recipe_of,
@@ -109,7 +110,13 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _recipe(self) -> Recipe:
-        return recipe_of(self.model)
+        return replace(recipe_of(self.model), widening=self._places.widening)
+
+    @property
+    def _widths(self) -> Array:
+        """Bandwidths of the columns, of shape (d,), or at each query, of shape (m, d)."""
+        h, widening = self._recipe.bandwidth, self._recipe.widening
+        return h if widening is None else widening[:, None] * h
 
     @computed_once
     def _sums(self) -> Sums:
@@ -122,7 +129,7 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _places(self) -> EvaluationPoints:
-        return EvaluationPoints(np.asarray(scale_of(self.model).apply(self.query), dtype=np.float64), self.code)
+        return points_of(self.model, scale_of(self.model).apply(self.query), self.code)
 
     @computed_once
     def _planes(self) -> LocalFit:
@@ -151,6 +158,15 @@ class PredictionBase(NamedCalls):
         outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
         """
         return inference_smoother(self.model).effective_rows(self._places)
+
+    @computed_once
+    def widening(self) -> Array:
+        """Factor of all numeric bandwidths at each row, of shape (m,): one, unless the window has too few rows.
+
+        See `min_effective_rows` of the estimator.
+        """
+        widening = self._places.widening
+        return np.ones(len(self)) if widening is None else widening.copy()
 
     def weights(self, *, max_bytes: int = 1 << 30) -> Array:
         r"""Compute the weight of every training output in each prediction: the equivalent kernel.

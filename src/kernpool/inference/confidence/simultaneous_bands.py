@@ -274,7 +274,7 @@ def path_length(
     sums = SharedSums(smoother.sums, found.known)
     if len(found.center) < 2:
         near = np.empty(0)
-    elif isinstance(smoother.recipe.kernel.form, Gaussian):
+    elif isinstance(smoother.recipe.kernel.form, Gaussian) and grid.widening is None:
         near = _by_centers(found, sums)
     else:
         near = _by_tables(found)
@@ -376,7 +376,7 @@ def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints
     bandwidth = float(np.ravel(smoother.recipe.bandwidth)[0])
     number = max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST) if high > low else 1
     code = None if places.code is None else np.repeat(places.code[:1], number, axis=0)
-    return EvaluationPoints(np.linspace(low, high, number)[:, None], code)
+    return smoother.points(np.linspace(low, high, number)[:, None], code)
 
 
 def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:

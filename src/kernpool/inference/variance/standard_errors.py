@@ -152,7 +152,7 @@ def _where_identified(found: Estimate, error: Array, size: Array, training: Trai
     if found.column is None:
         return error
     size = size * math.sqrt(training.rows)
-    bandwidth = found.terms[0][1].problem.similarity.bandwidth[found.column]
+    bandwidth = found.terms[0][1].problem.similarity.widths[..., found.column]
     (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
     if flat.size:
         warn_caller(

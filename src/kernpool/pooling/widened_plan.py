@@ -1,0 +1,127 @@
+"""Sums in windows that differ between queries: the queries of each width are pooled as a problem of their own.
+
+A problem whose bandwidths are multiplied by a factor at each query (`KernelLogits.widening`) is cut by these factors.
+What is left is ordinary: every algorithm, kernel, category and group does it, with its own preparation of the keys.
+There are to be few different factors, as a floor of effective rows takes them from a grid
+(`kernpool.smoother.windows`). Rejected: a factor of each query inside the compiled loops, which would be a second
+version of every loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.algorithms import Gradients
+from kernpool.core import PoolState, Problem, empty_state
+from kernpool.execution.progress import Progress
+from kernpool.pooling.plan import PoolingPlan
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WidenedPlan:
+    """Plan for bandwidths that differ between queries by a factor; `choose` builds it.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``"widened"``.
+    reason : str
+        Why this way, in words.
+    """
+
+    algorithm: str
+    reason: str
+    _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, problem: Problem, choose_part: Callable[[Problem], PoolingPlan]) -> WidenedPlan:
+        """Return the plan for a problem with a widening; `choose_part` plans the queries of one width."""
+        parts = sum(1 for _ in queries_by_width(problem))
+        return cls(
+            "widened", f"{parts} width(s) of windows, the queries of each by an algorithm of their own", choose_part
+        )
+
+    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
+        """Sum weights and weighted values over all keys, at each query; parameters and result as of `Plan.reduce`."""
+        total = empty_state(len(problem.query), problem.layout.width)
+        for rows, part, report in _parts(problem, progress):
+            total.put(rows, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
+        return total
+
+    def pullback(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: Array,
+        wanted: Collection[str] = ("log_bandwidth",),
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        """Differentiate ``sum(cotangent * pooled)`` by what has one row per query; as of `Plan.pullback`.
+
+        Factors of the bandwidths are constants here.
+        """
+        found: dict[str, Array] = {}
+        for rows, part, report in _parts(problem, progress):
+            gradients = self._choose(part).pullback(
+                part, state.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
+            )
+            for name in wanted:
+                one = getattr(gradients, name)
+                found.setdefault(name, np.zeros((len(problem.query), one.shape[1])))[rows] = one
+        return Gradients(**found)
+
+
+def queries_by_width(problem: Problem) -> Iterator[tuple[slice | NDArray[np.intp], Problem]]:
+    """Yield the queries of each width of windows, with the ordinary problem of these queries.
+
+    Parameters
+    ----------
+    problem : Problem
+        With or without a widening; without, it is yielded as it is.
+
+    Yields
+    ------
+    rows : slice or ndarray of int
+        Which queries.
+    part : Problem
+        Without a widening.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([0.0, 9.0], [0.0, 1.0], [5.0, 7.0], widening=np.array([1.0, 2.0]))
+    >>> [(rows.tolist(), part.similarity.bandwidth.tolist()) for rows, part in queries_by_width(problem)]
+    [([0], [1.0]), ([1], [2.0])]
+    """
+    widening = problem.similarity.widening
+    if widening is None:
+        yield slice(None), problem
+        return
+    factors, number = np.unique(widening, return_inverse=True)
+    for i, factor in enumerate(factors.tolist()):
+        (rows,) = np.nonzero(number == i)
+        similarity = problem.similarity
+        bandwidth = similarity.bandwidth if factor == 1.0 else factor * similarity.bandwidth
+        yield rows, replace(problem.block(rows), similarity=replace(similarity, bandwidth=bandwidth, widening=None))
+
+
+def _parts(
+    problem: Problem, progress: Progress | None
+) -> Iterator[tuple[slice | NDArray[np.intp], Problem, Progress | None]]:
+    """Yield the queries of each width with their problem and their part of the progress."""
+    done, m = 0, len(problem.query)
+    for rows, part in queries_by_width(problem):
+        yield rows, part, None if progress is None else partial(_report, progress, done, m)
+        done += len(part.query)
+
+
+def _report(progress: Progress, before: int, m: int, done: int, _total: int) -> None:
+    progress(before + done, m)

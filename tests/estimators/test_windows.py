@@ -1,0 +1,301 @@
+"""A floor of effective rows is an ordinary model at each query, with bandwidths times the widening of the query."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernpool
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.core import Groups, Problem
+from kernpool.pooling import choose
+from kernpool.pooling.weights import weight_tables
+from kernpool.smoother.windows import FACTORS
+
+RNG = np.random.default_rng(5)
+X = np.column_stack([RNG.gamma(2.0, size=70), RNG.normal(size=70)])
+Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * RNG.normal(size=70)
+NEW = np.column_stack([RNG.uniform(0.0, 5.0, size=25), RNG.normal(size=25)])
+LEVEL = RNG.choice(list("abc"), size=70)
+FRAME = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "level": pd.Categorical(LEVEL)})
+NEW_FRAME = pd.DataFrame({"x": NEW[:, 0], "z": NEW[:, 1], "level": pd.Categorical(RNG.choice(list("abc"), size=25))})
+H = [0.25, 0.4]
+
+MODELS = {
+    "planes": LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6),
+    "constants": NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6),
+    "compact": LocalLinearRegressor("epanechnikov", bandwidth=[1.0, 1.5], min_effective_rows=6),
+}
+
+
+def at_each_width(model, answer, query, rows=X, y=Y):
+    """What ordinary models of each width answer, at the queries of this width."""
+    widening = model.get_prediction(query).widening
+    assert len(np.unique(widening)) >= 2, "the case is of several widths"
+    found = None
+    for factor in np.unique(widening):
+        (some,) = np.nonzero(widening == factor)
+        part = query.iloc[some] if hasattr(query, "iloc") else query[some]
+        options = {"bandwidth": (factor * model.bandwidth_).tolist(), "min_effective_rows": None}
+        one = np.asarray(answer(type(model)(**model.get_params() | options).fit(rows, y), part))
+        found = np.zeros((len(widening), *one.shape[1:])) if found is None else found
+        found[some] = one
+    return found
+
+
+ANSWERS = {
+    "predict": lambda model, q: model.predict(q),
+    "slope": lambda model, q: model.get_prediction(q).slope,
+    "weights": lambda model, q: model.attention_weights(q),
+    "effective rows": lambda model, q: model.get_prediction(q).effective_sample_size,
+    "explained rows": lambda model, q: model.get_prediction(q).explain(3).row,
+    "explained weights": lambda model, q: model.get_prediction(q).explain(3).weight,
+    "influence": lambda model, q: model.get_prediction(q).explain(3).influence,
+    "counterfactuals": lambda model, q: model.get_prediction(q).counterfactuals(above=1.0).row,
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_answers_are_those_of_ordinary_models(kind, answer):
+    model = MODELS[kind].fit(X, Y)
+    found = ANSWERS[answer](model, NEW)
+    np.testing.assert_allclose(found, at_each_width(model, ANSWERS[answer], NEW), rtol=1e-10, atol=1e-12)
+
+
+def test_terms_of_columns():
+    model = MODELS["planes"].fit(X, Y)
+    found = model.get_prediction(NEW).additive_terms()
+    for name in ("local_mean", "term", "center"):
+
+        def ask(one, q, name=name):
+            return getattr(one.get_prediction(q).additive_terms(), name)
+
+        np.testing.assert_allclose(getattr(found, name), at_each_width(model, ask, NEW), rtol=1e-10, atol=1e-12)
+
+
+def test_categories_and_frequencies():
+    weight = RNG.integers(1, 4, size=70).astype(float)
+    model = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(FRAME, Y, sample_weight=weight)
+    copies = np.repeat(np.arange(70), weight.astype(int))
+    with pytest.warns(kernpool.RepeatedRowsWarning):
+        again = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(
+            FRAME.iloc[copies], Y[copies]
+        )
+    np.testing.assert_array_equal(model.get_prediction(NEW_FRAME).widening, again.get_prediction(NEW_FRAME).widening)
+    np.testing.assert_allclose(model.predict(NEW_FRAME), again.predict(NEW_FRAME), rtol=1e-10)
+    with pytest.warns(kernpool.RepeatedRowsWarning):
+        expected = at_each_width(again, ANSWERS["predict"], NEW_FRAME, FRAME.iloc[copies], Y[copies])
+    np.testing.assert_allclose(model.predict(NEW_FRAME), expected, rtol=1e-10)
+    with pytest.warns(UserWarning, match="sample_weight has mean"):
+        scaled = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(
+            FRAME, Y, sample_weight=np.full(70, 1 / 70)
+        )
+    plain = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(FRAME, Y)
+    np.testing.assert_allclose(scaled.predict(NEW_FRAME), plain.predict(NEW_FRAME), rtol=1e-10)
+
+
+def test_window_is_the_narrowest_with_enough_rows():
+    model = MODELS["constants"].fit(X, Y)
+    widening, ordinary = model.get_prediction(NEW).widening, []
+    for factor in FACTORS:
+        one = NadarayaWatsonRegressor(bandwidth=[factor * h for h in H]).fit(X, Y)
+        share = one.attention_weights(NEW)
+        ordinary.append(1.0 / np.sum(share**2, axis=1))
+    enough = np.array(ordinary) >= 6
+    enough[-1] = True
+    np.testing.assert_array_equal(widening, np.array(FACTORS)[enough.argmax(axis=0)])
+    assert not enough[-2].all(), "somewhere the widest window is not enough"
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_leave_one_out_is_a_fit_without_the_row(kind):
+    left_out = MODELS[kind].fit(X, Y).leave_one_out()
+    found = left_out.prediction[:, 0]
+    for i in np.flatnonzero(left_out.occupied)[::7]:
+        rest = np.arange(70) != i
+        one = type(MODELS[kind])(**MODELS[kind].get_params()).fit(X[rest], Y[rest])
+        np.testing.assert_allclose(found[i], one.predict(X[[i]])[0], rtol=1e-9)
+
+
+def test_leave_cluster_out_is_a_fit_without_the_cluster():
+    group = np.arange(70) % 9
+    model = LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6)
+    found = model.fit(X, Y, groups=group).leave_one_out().prediction[:, 0]
+    for g in (0, 4):
+        rest = group != g
+        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6).fit(X[rest], Y[rest])
+        np.testing.assert_allclose(found[~rest], one.predict(X[~rest]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["planes", "constants"])
+def test_standard_errors_are_of_the_weights_of_each_window(kind):
+    model = MODELS[kind].fit(X, Y)
+    found = model.confidence_interval(NEW, method="naive")
+    share = at_each_width(model, ANSWERS["weights"], NEW)
+    squared = (Y - model.leave_one_out().prediction[:, 0]) ** 2
+
+    def noise(one, q):
+        wide = NadarayaWatsonRegressor(one.kernel, (2.0 * one.bandwidth_).tolist()).fit(X, squared)
+        return wide.predict(q)
+
+    error = np.sqrt(at_each_width(model, noise, NEW) * np.sum(share**2, axis=1))
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-9)
+
+
+def test_bias_is_removed_by_the_same_window_a_root_of_two_wider():
+    model = MODELS["planes"].fit(X, Y)
+    found = model.confidence_interval(NEW, method="robust")
+
+    def corrected(one, q):
+        wider = LocalLinearRegressor(bandwidth=(np.sqrt(2.0) * one.bandwidth_).tolist(), ridge=0.01).fit(X, Y)
+        return 2.0 * one.predict(q) - wider.predict(q)
+
+    np.testing.assert_allclose(found.center, at_each_width(model, corrected, NEW), rtol=1e-9)
+
+
+def test_errors_of_clusters():
+    group, wide = np.arange(70) % 9, [2.0 * h for h in H]
+    model = LocalLinearRegressor(bandwidth=wide, ridge=0.01, min_effective_rows=15).fit(X, Y)
+    near = NEW[np.abs(NEW[:, 0] - 1.5) < 1.0]
+    found = model.confidence_interval(near, method="naive", groups=group)
+    share = at_each_width(model, ANSWERS["weights"], near)
+    left = LocalLinearRegressor(bandwidth=wide, ridge=0.01, min_effective_rows=15).fit(X, Y, groups=group)
+    residual = Y - left.leave_one_out().prediction[:, 0]
+    sums = np.stack([np.sum((share * residual)[:, group == g], axis=1) for g in range(9)])
+    np.testing.assert_allclose(found.standard_error, np.sqrt(np.sum(sums**2, axis=0)), rtol=1e-9)
+
+
+def test_attention_of_rows():
+    model = MODELS["planes"].fit(X, Y)
+    found = kernpool.row_diagnostics(model).attention
+    received = np.zeros(70)
+    for i in range(70):
+        rest = np.arange(70) != i
+        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6).fit(X[rest], Y[rest])
+        factor = one.get_prediction(X[[i]]).widening[0]
+        share = kernpool.pooling_weights(X[[i]], X[rest], bandwidth=[factor * h for h in H])[0]
+        received[rest] += share
+    np.testing.assert_allclose(found, received, rtol=1e-9)
+
+
+def test_quantiles_are_of_the_weights_of_each_window():
+    model = MODELS["constants"].fit(X, Y)
+
+    def ask(one, q):
+        return one.quantile(q, [0.1, 0.5, 0.9])
+
+    np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW), rtol=1e-10)
+    found = model.conditional_distribution(NEW)
+    for name, ask in {
+        "cdf": lambda one, q: one.conditional_distribution(q).cdf([0.0, 1.0]),
+        "crps": lambda one, q: one.conditional_distribution(q).crps(np.zeros(len(q))),
+    }.items():
+        expected = at_each_width(model, ask, NEW)
+        np.testing.assert_allclose(ask(model, NEW), expected, rtol=1e-9, atol=1e-12, err_msg=name)
+    assert np.all(np.diff(found.quantile([0.2, 0.8]), axis=1) >= 0)
+
+
+def test_classes():
+    label = np.where(np.sin(2.0 * X[:, 0]) > 0, "up", "down")
+    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.05, min_effective_rows=6).fit(X, label)
+
+    def ask(one, q):
+        return one.predict_proba(q)
+
+    np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW, y=label), rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "full", "localized"])
+def test_conformal_scores_are_of_the_same_windows(method):
+    model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y)
+    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method in ("split", "localized") else {}
+    near = np.abs(NEW[:, 0] - 2.0) < 1.0
+    found = model.prediction_interval(NEW[near], level=0.5, method=method, **options)
+    assert np.all(found.lower <= found.upper)
+    assert np.isfinite(found.lower).all()
+    np.testing.assert_allclose(found.center, model.predict(NEW[near]), rtol=1e-10)
+
+
+def test_default_floor_and_its_absence():
+    found = LocalLinearRegressor().fit(X, Y)
+    assert 1.0 < found.min_effective_rows_ <= 6.0
+    assert found.loo_error_ == pytest.approx(found.leave_one_out().error, rel=1e-10)
+    assert NadarayaWatsonClassifier().fit(X, Y > 0).min_effective_rows_ <= 12.0
+    for given in (
+        LocalLinearRegressor(bandwidth="loo"),
+        LocalLinearRegressor(bandwidth=0.5),
+        NadarayaWatsonRegressor(),
+    ):
+        assert given.fit(X, Y).min_effective_rows_ is None
+        np.testing.assert_array_equal(given.get_prediction(NEW).widening, np.ones(25))
+    assert LocalLinearRegressor(min_effective_rows=None).fit(X, Y).min_effective_rows_ is None
+    assert found.expected_error() > found.loo_error_
+
+
+def test_a_saved_model_has_the_same_windows(tmp_path):
+    for name, model in {"floor": MODELS["planes"], "none": LocalLinearRegressor(bandwidth=0.5)}.items():
+        kernpool.save_model(model.fit(X, Y), tmp_path / name)
+        again = kernpool.load_model(tmp_path / name)
+        np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+        assert again.min_effective_rows_ == model.min_effective_rows_
+
+
+def test_rows_in_chunks_have_no_floor():
+    chunks = kernpool.open_chunks([(X, Y)])
+    assert LocalLinearRegressor().fit(chunks).min_effective_rows_ is None
+    with pytest.raises(ValueError, match="min_effective_rows must be 'auto' or None for rows that are not in memory"):
+        LocalLinearRegressor(min_effective_rows=5).fit(chunks)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, -3, "many", True, np.inf])
+def test_bad_floor(value):
+    with pytest.raises(ValueError, match="min_effective_rows must be 'auto', None for no floor, or a number of rows"):
+        LocalLinearRegressor(min_effective_rows=value).fit(X, Y)
+
+
+def test_columns_without_spread():
+    model = LocalLinearRegressor().fit(pd.DataFrame({"level": pd.Categorical(LEVEL)}), Y)
+    assert model.min_effective_rows_ is None
+    constant = NadarayaWatsonRegressor(bandwidth=1.0, min_effective_rows=5).fit(np.ones((9, 1)), np.arange(9.0))
+    assert constant.predict([[1.0]]) == 4.0
+
+
+WIDENING = np.array(FACTORS)[RNG.integers(0, len(FACTORS), size=25)]
+
+
+def problem_of(degree, **options):
+    return Problem.from_arrays(NEW, X, Y, bandwidth=0.5, degree=degree, widening=WIDENING, **options)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("algorithm", ["reference", "brute", "kd_tree"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "laplace"])
+def test_every_algorithm_sums_in_windows_of_each_query(kernel, algorithm, degree):
+    if algorithm == "kd_tree" and degree == 2:
+        return  # which it refuses
+    problem = problem_of(degree, kernel=kernel)
+    state = choose(problem, algorithm).reduce(problem)
+    weights = weight_tables(lambda _: problem, empty="zero")[0]
+    mean = np.divide(state.numerator[:, 0], state.denominator, where=state.denominator > 0, out=np.zeros(25))
+    np.testing.assert_allclose(mean, weights @ Y, rtol=1e-11, atol=1e-13)
+    for i in range(0, 25, 6):
+        one = Problem.from_arrays(NEW[[i]], X, Y, kernel=kernel, bandwidth=0.5 * WIDENING[i], degree=degree)
+        alone = choose(one, algorithm).reduce(one)
+        np.testing.assert_allclose(state.numerator[i], alone.numerator[0], rtol=1e-12, atol=1e-14)
+
+
+def test_groups_and_gradients():
+    code = (np.arange(70) % 7).astype(np.int64)
+    problem = Problem.from_arrays(X, X, Y, bandwidth=0.5, widening=np.resize(WIDENING, 70)).with_groups(code, code)
+    state = choose(problem).reduce(problem)
+    dense = weight_tables(lambda _: problem)[0]
+    assert not dense[code[:, None] == code].any()
+    np.testing.assert_allclose(state.numerator[:, 0] / state.denominator, dense @ Y, rtol=1e-11)
+    assert isinstance(problem.groups, Groups)
+    problem = problem_of(0)
+    state, step = choose(problem).reduce(problem), 1e-6
+    slope = choose(problem).pullback(problem, state, np.ones((25, 1)), ["query"]).query
+    for a in range(2):
+        moved = [kernpool.core.problem.replace(problem, query=NEW + sign * step * np.eye(2)[a]) for sign in (1.0, -1.0)]
+        above, below = (choose(one).reduce(one).finalize()[:, 0] for one in moved)
+        np.testing.assert_allclose(slope[:, a], (above - below) / (2 * step), rtol=1e-5, atol=1e-7)
