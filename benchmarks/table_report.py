@@ -94,7 +94,7 @@ def promises(found: Summary, ours: str) -> str:
         rows.append([f"**{words}**", *(f"**{figure(np.array([*ratios.values()])):.3f}**" for ratios in names.values())])
     held = "Brier score" if found.sign < 0 else "mean squared error"
     head = " | ".join(["table", *(f"`{name}`" for name in names)])
-    return f"Errors that `{ours}` tells of itself, over the {held} held out:\n\n{markdown(head, rows)}"
+    return f"Estimated errors of `{ours}`, over the {held} held out:\n\n{markdown(head, rows)}"
 
 
 def section(found: Summary) -> list[str]:
