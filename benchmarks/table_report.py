@@ -9,6 +9,7 @@ import numpy as np
 from measure import report
 from measure import table as markdown
 from table_bars import BEHIND, HEADLINE, WORDS, below_floors, missed
+from table_data import TABLES
 from table_scores import BINS, calibration_error
 from table_summary import Summary
 
@@ -139,7 +140,8 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
     ]
     text += ["Missed: " + "; ".join(verdicts) + "." if verdicts else "All met."]
     for half, title in HALVES.items():
-        text += [f"## {title}"]
+        measured, listed = sum(len(found.tables) for found in halves[half]), [t for t in TABLES.values() if t.half == half]
+        text += [f"## {title}", f"{measured} of {len(listed)} were measured for this page."]
         for found in halves[half]:
             text += section(found) if found.tables else []
     report("tables", "\n\n".join(part for part in text if part))
