@@ -140,8 +140,9 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
     ]
     text += ["Missed: " + "; ".join(verdicts) + "." if verdicts else "All met."]
     for half, title in HALVES.items():
-        measured, listed = sum(len(found.tables) for found in halves[half]), [t for t in TABLES.values() if t.half == half]
-        text += [f"## {title}", f"{measured} of {len(listed)} were measured for this page."]
+        measured = sum(len(found.tables) for found in halves[half])
+        listed = sum(table.half == half for table in TABLES.values())
+        text += [f"## {title}", f"{measured} of {listed} were measured for this page."]
         for found in halves[half]:
             text += section(found) if found.tables else []
     report("tables", "\n\n".join(part for part in text if part))
