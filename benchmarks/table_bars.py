@@ -56,7 +56,7 @@ def _errors(found: Summary, name: str) -> list[str]:
     """Targets of `expected_error` that a model missed, on the tables that have it."""
     said, nested = (np.array([*found.promises(name, of).values()]) for of in ("expected_error", "nested_error"))
     if not len(said):
-        return []
+        return [f"`expected_error` of {name} was not measured"]
     ours, theirs = (float(np.mean(np.abs(ratio - 1.0))) for ratio in (said, nested))
     lines = []
     if ours > theirs:
