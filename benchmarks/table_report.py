@@ -181,5 +181,6 @@ table, 1 the best; ranks of peers are among peers and stacking. *Paired differen
 better, split by split; the standard error of a table is that of Nadeau and Bengio (2003), which allows for rows that
 splits share. *Calibration error*: of the predicted class, {BINS} bins of equal width, all splits of a table together,
 mean over tables. *Nested error*: squared error, or Brier score, of five-fold cross-validation of the whole model on the
-training rows; it and `expected_error` are of the first three splits of tables up to 1200 rows. Seconds: processor time
-in one thread; kernpool's first fit of a process may compile. Differences and gaps are between the same splits."""
+training rows; it and `expected_error` are of the first splits, at most three, of tables up to 1200 rows. Seconds:
+processor time in one thread; kernpool's first fit of a process may compile. Differences and gaps are between the same
+splits."""
