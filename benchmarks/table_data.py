@@ -1,12 +1,10 @@
 """Tables of `tables.toml`, and how they are read: frames with categories where there are factors, targets, two halves.
 
-The default of the package was chosen on the half "choose" alone; nobody looked at "report" until that was done. Which
-table is in which half follows from its name.
+The half "choose" took part in choosing defaults; the tables of the half "report" are fresh.
 """
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,6 +44,12 @@ class Table:
         How many to draw, with a fixed seed.
     once : bool
         Whether repeated rows are dropped.
+    classes : bool
+        Whether the target is one of some classes.
+    fresh : bool
+        Whether it is in the half that reports, as no default was chosen with it.
+    splits : int or None
+        How many splits, if not as many as the number of rows says.
     """
 
     name: str
@@ -60,10 +64,12 @@ class Table:
     rows: int | None = None
     once: bool = False
     classes: bool = False
+    fresh: bool = False
+    splits: int | None = None
 
     @property
-    def origin(self) -> str:
-        return "synthetic" if self.source == "friedman" else self.source.replace("sklearn:", "scikit-learn/")
+    def half(self) -> str:
+        return "report" if self.fresh else "choose"
 
 
 def read(table: Table) -> tuple[pd.DataFrame, np.ndarray]:
@@ -104,16 +110,5 @@ def _source(table: Table) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).drop(columns="rownames")
 
 
-def halves(names: list[str]) -> dict[str, str]:
-    """Every second table, in the order of a hash of their names."""
-    order = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
-    return {name: ("choose", "report")[i % 2] for i, name in enumerate(order)}
-
-
 _LIST = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))["tables"]
 TABLES = {table["name"]: Table(**table) for table in _LIST}
-HALF = {
-    name: half
-    for classes in (False, True)
-    for name, half in halves([name for name, table in TABLES.items() if table.classes == classes]).items()
-}

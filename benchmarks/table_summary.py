@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.stats import rankdata
-from table_data import HALF, TABLES
+from table_data import TABLES
 from table_models import CLASSIFIERS, REGRESSORS
 
 TRAIN_TO_TEST = 2.0  # rows trained on per row tested
@@ -30,7 +30,7 @@ class Summary:
         self.fits: dict[tuple[str, str], dict[int, dict]] = defaultdict(dict)
         self.failed: list[dict] = []
         for (table, model, seed), record in sorted(records.items(), key=lambda item: item[0]):
-            if HALF[table] != half or TABLES[table].classes != classes:
+            if TABLES[table].half != half or TABLES[table].classes != classes:
                 continue
             if "failed" in record:
                 self.failed.append(record)

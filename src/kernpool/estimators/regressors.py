@@ -292,10 +292,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Leave-one-out windows that are empty cost in every search, so that compact kernels do not prefer windows that
         hold no row. ``"regularised"`` minimises the leave-one-out squared error with
         a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
-        ``"loo"``, is where noise helped most, and predicts new rows worse (benchmarks/tables.py; see
-        `kernpool.bandwidth.search.objective`). For one column or a common factor the two are the
-        same. ``"aicc"`` is the corrected information criterion of Hurvich, Simonoff and Tsai, ``"gcv"`` generalised
-        cross-validation: see `kernpool.bandwidth.criteria`;
+        ``"loo"``, is where noise helped most, and predicts new rows worse (see `kernpool.bandwidth.search.objective`).
+        For one column or a common factor the two are the same. ``"aicc"`` is the corrected information criterion of
+        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
         ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
     bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"

@@ -146,7 +146,7 @@ class Evaluation:
         return Trial(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
 
 
-# Chosen on one half of the tables of benchmarks/tables.py: held-out R^2 is flat in both, from 2 to 8 and .1 to .5.
+# Chosen on the tables for tuning of benchmarks/tables.py: R^2 of new rows is flat in both, from 2 to 8 and .1 to .5.
 WEIGHT, LIKENESS = 4.0, 0.25
 FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is practically infinite
 EDGE = 0.01
