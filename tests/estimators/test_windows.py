@@ -299,3 +299,95 @@ def test_groups_and_gradients():
         moved = [kernpool.core.problem.replace(problem, query=NEW + sign * step * np.eye(2)[a]) for sign in (1.0, -1.0)]
         above, below = (choose(one).reduce(one).finalize()[:, 0] for one in moved)
         np.testing.assert_allclose(slope[:, a], (above - below) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+def plane_at(rows, y, q, h, degree):
+    """A weighted mean, or the value of a plane by weighted least squares, at q."""
+    root = np.exp(-0.25 * np.sum(((rows - q) / h) ** 2, axis=1))
+    design = np.column_stack([np.ones(len(rows)), rows - q])[:, : 1 if degree == 0 else None]
+    return np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0][0]
+
+
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_full_conformal_interval_is_of_refits_in_the_window_of_each_row(kind):
+    h = np.array([0.4, 0.6])
+    model = kind(bandwidth=h.tolist(), min_effective_rows=12, **({"ridge": 0.0} if kind._degree else {})).fit(X, Y)
+    widening = np.ones(70)
+    for i in range(70):
+        rest = np.arange(70) != i
+        alone = kind(**model.get_params()).fit(X[rest], Y[rest])
+        widening[i] = alone.get_prediction(X[[i]]).widening[0]
+    near = NEW[np.abs(NEW[:, 0] - 1.5) < 1.0][:4]
+    found, center = model.prediction_interval(near, level=0.8, method="full"), model.predict(near)
+    for q, low, high, middle in zip(near, found.lower, found.upper, center, strict=True):
+
+        def p_value(y, q=q, middle=middle):
+            rows, value = np.vstack([X, q]), np.append(Y, y)
+            scores = []
+            for i in range(70):
+                rest = np.arange(71) != i
+                fit = plane_at(rows[rest], value[rest], X[i], widening[i] * h, kind._degree)
+                scores.append(abs(Y[i] - fit))
+            return (1 + np.count_nonzero(np.array(scores) >= abs(y - middle))) / 71
+
+        assert p_value(low + 1e-6) > 0.2
+        assert p_value(high - 1e-6) > 0.2
+        assert min(p_value(low - 1e-6), p_value(high + 1e-6)) <= 0.2
+
+
+def test_full_conformal_set_is_of_refits_in_the_window_of_each_row():
+    label = np.where(np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] > 0, 1, 0)
+    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, min_effective_rows=6).fit(X, label)
+    probability, found = model.predict_proba(NEW), model.predict_set(NEW, level=0.8, method="full").p_value
+    widening = np.ones(70)
+    for i in range(70):
+        rest = np.arange(70) != i
+        alone = NadarayaWatsonClassifier(**model.get_params()).fit(X[rest], label[rest])
+        widening[i] = alone.get_prediction(X[[i]]).widening[0]
+    for j, q in enumerate(NEW):
+        rows = np.vstack([X, q])
+        for c in (0, 1):
+            value, score = np.append(label, c), np.empty(70)
+            for i in range(70):
+                rest = np.arange(71) != i
+                own = plane_at(rows[rest], value[rest] == label[i], X[i], widening[i] * np.array(H), 0)
+                score[i] = 1.0 - own
+            expected = (1 + np.count_nonzero(score >= 1.0 - probability[j, c] - 1e-12)) / 71
+            assert found[j, c] == pytest.approx(expected, abs=1e-12)
+
+
+def test_held_out_fits_have_windows_of_their_own():
+    group = np.arange(70) % 7
+    model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y, groups=group)
+    near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
+    there, residual = np.empty((7, len(near))), np.empty(70)
+    for g in range(7):
+        rest = group != g
+        one = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X[rest], Y[rest])
+        there[g], residual[~rest] = one.predict(near), np.abs(Y[~rest] - one.predict(X[~rest]))
+    found = model.prediction_interval(near, level=0.5, method="jackknife+")
+    ends, share = there[group] + residual[:, None], np.full(70, 1 / 10)
+    for j in range(len(near)):
+        order = np.argsort(ends[:, j])
+        upper = ends[order[np.searchsorted(np.cumsum(share[order]), 0.5 * 8 - 1e-12)], j]
+        assert found.upper[j] == pytest.approx(upper, rel=1e-10)
+
+
+def test_coverage_is_approximate_where_a_new_row_is_not_counted():
+    near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
+    for least, words in ((6, "windows of too few rows are widened"), (None, "exchangeable with these")):
+        model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=least).fit(X, Y)
+        for method in ("full", "jackknife+"):
+            assert words in model.prediction_interval(near, level=0.6, method=method).guarantee
+        classes = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, min_effective_rows=least).fit(X, Y > 0)
+        assert words in classes.predict_set(near, method="full").guarantee
+
+
+def test_leave_cluster_out_quantiles_are_fits_without_the_cluster():
+    group = np.arange(70) % 9
+    model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y, groups=group)
+    found = model.conditional_distribution().cdf(0.5)
+    for g in (0, 4):
+        rest = group != g
+        one = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X[rest], Y[rest])
+        np.testing.assert_allclose(found[~rest], one.conditional_distribution(X[~rest]).cdf(0.5), rtol=1e-10)

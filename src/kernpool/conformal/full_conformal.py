@@ -262,11 +262,13 @@ class _TestRows:
 
     def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
         self._at_rows, self._value = at_rows, setting.calibration.value
-        which = setting.calibration.training
-        logits, offsets = pair_logits(problem, places, which)
-        # The offset of a point from a row is minus the offset of the row from the point.
-        self._offsets = [-t.T for t in offsets]
-        self._logits = logits.T
+        part, windows = problem.block(places, setting.calibration.training), at_rows.problem.similarity
+        # The new row is a key of the fit around each row, in the window of this row.
+        self._logits = windows.logits(part.key, part.query)
+        if part.factors is not None:
+            self._logits = np.asarray(sum((table.T for table in part.factors.logarithms()), start=self._logits))
+        columns = range(part.key.shape[1]) if problem.degree else range(0)
+        self._offsets = [windows.offset(part.key, part.query, a) for a in columns]
         leverage, share = at_rows.tilted(self._offsets)
         with np.errstate(over="ignore", invalid="ignore"):
             inverse = np.exp(at_rows.log_mass[:, None] - self._logits)  # infinite outside the window, zero if alone
@@ -278,7 +280,7 @@ class _TestRows:
         self._alone = alone
         # A new row may add a direction in which the plane was not identified: these planes are solved once more.
         row = place = np.zeros(0, dtype=np.intp)
-        deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(offsets))
+        deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(columns))
         if deficient.any():
             row, place = np.nonzero(deficient[:, None] & (self._logits > -np.inf))
         self._again = (row, place)

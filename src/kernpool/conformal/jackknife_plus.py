@@ -212,8 +212,9 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
             there[fold], residual[mine] = np.nan, np.inf
             continue
         fit = thinned(smoother, left)
-        there[fold] = fit.predict(fit.problem(setting.places))
-        found = fit.predict(fit.problem(calibration.places.rows(rows)))
+        at, own = setting.places, calibration.places.rows(rows)  # in the windows that this fit has
+        there[fold] = fit.predict(fit.problem(fit.points(at.query, at.code)))
+        found = fit.predict(fit.problem(fit.points(own.query, own.code)))
         residual[mine] = np.where(np.isnan(found), np.inf, np.abs(calibration.value[rows] - found))
     lower, upper = np.full((m, c), -np.inf), np.full((m, c), np.inf)
     for places in cut(m, max(1, PAIRS_AT_ONCE // max(k, 1))):

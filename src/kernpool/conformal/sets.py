@@ -247,9 +247,10 @@ def full_p_values(
     empty = np.isneginf(left.log_mass[rows])
     unit = bool(np.all(weight == 1.0))
     problem, found = of.smoother.problem(places), np.empty(probability.shape)
+    windows = of.smoother.left_out_problem(of.group).similarity.at(rows)
     for which in cut(len(found), max(1, PAIRS // len(rows))):
         part = problem.block(which, rows)
-        logits = part.similarity.logits(part.query, part.key)
+        logits = windows.logits(part.key, part.query).T  # the new row is a key of the fit around each row
         if part.factors is not None:
             logits = np.asarray(sum(part.factors.logarithms(), start=logits))
         with np.errstate(invalid="ignore"):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
-from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, are_copied, lonely_levels
+from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, WIDENED, are_copied, lonely_levels
 from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets import SET_METHODS, ClassRows, PredictionSet, SetSetting, find_sets
 from kernpool.estimators.fitted_model import (
@@ -647,6 +647,8 @@ def _why_approximate(model: FittedClassifier, places: EvaluationPoints, of: Prob
     ranked = not (isinstance(model.scale, str) and model.scale == "raw")
     if ranked:
         return "columns are compared by ranks that count the training rows"
+    if of.smoother.least_rows is not None:
+        return WIDENED
     if lonely_levels(model.key_code_, places.code, of.weight):
         return LONELY
     return "" if np.all(of.weight == np.floor(of.weight)) else FRACTIONS

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import Problem
 from kernpool.data.array_validation import as_real_array
 from kernpool.distribution import (
     ArrayOutcomes,
@@ -50,7 +49,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
     output = output.reshape(len(output), -1)
     if X is None:
         places, dtype = smoother.training, np.result_type(model.key_, model.value_)
-        whole = _left_out(model, constant)
+        whole = constant.left_out_problem(model.key_group_)
     else:
         numeric, code = read_query(model, X)
         query = unshared(np.asarray(scale_of(model).apply(numeric), dtype=np.float64))
@@ -65,13 +64,6 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
             problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
         value, fit = output - prediction, prediction if X is None else smoother.fit(places).fit.intercept
     return ArrayOutcomes(smoother.recipe, problem, value, fit, whole, output, dtype), constant
-
-
-def _left_out(model: FittedModel, constant: Smoother) -> Problem:
-    """Build the pooling problem of leave-one-out fits at training rows; leave-cluster-out after a fit with groups."""
-    group = model.key_group_
-    problem = constant.problem(constant.training, exclude_self=group is None)
-    return problem if group is None else problem.with_groups(group, group)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
