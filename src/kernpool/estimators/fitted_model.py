@@ -214,13 +214,13 @@ def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
     return KeyPairs(keys, factors)
 
 
-def problem_of(model: FittedModel, X: ArrayLike | None) -> Problem:
+def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) -> Problem:
     """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
     else:
-        given, code = read_query(model, X)
+        given, code = read_query(model, X, warn=warn)
         query = scale_of(model).apply(given)
     return pairs_of(model, code).problem(recipe_at(model, query, code), query)
 
