@@ -6,7 +6,9 @@ import pytest
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.core import Groups, Problem
+from kernpool.bandwidth import TrainingRows
+from kernpool.core import NO_CATEGORIES, Groups, Problem
+from kernpool.estimators.fitted_model import find_floor
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
 from kernpool.smoother.windows import FACTORS
@@ -381,6 +383,18 @@ def test_coverage_is_approximate_where_a_new_row_is_not_counted():
             assert words in model.prediction_interval(near, level=0.6, method=method).guarantee
         classes = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, min_effective_rows=least).fit(X, Y > 0)
         assert words in classes.predict_set(near, method="full").guarantee
+
+
+def test_bootstrap_is_by_default_at_the_training_rows_as_queries():
+    model = MODELS["planes"].fit(X, Y)
+    found = model.bootstrap(n_resamples=5, random_state=1)
+    np.testing.assert_array_equal(found, model.bootstrap(X, n_resamples=5, random_state=1))
+
+
+def test_default_floor_is_at_least_one_row():
+    model, rows = LocalLinearRegressor("epanechnikov"), TrainingRows.from_arrays(X, Y[:, None])
+    found = {"bandwidth_": np.full(2, 1e-4), "smoothing_": np.zeros(0), "ridge_": 0.0}  # all windows are empty
+    assert find_floor(model, found, rows, NO_CATEGORIES) == {"min_effective_rows_": 1.0}
 
 
 def test_leave_cluster_out_quantiles_are_fits_without_the_cluster():

@@ -201,7 +201,7 @@ def _scale_and_keys(model: FittedModel) -> tuple[Scale, NDArray[Any]]:
     return model._prepared.get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
 
 
-def pairs_of(model: FittedModel, code: Codes | None = None, *, exclude_self: bool = False) -> KeyPairs:
+def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
     """Return the training rows as key-value pairs; with `code`, each weight is multiplied by categorical kernels.
 
     `code` has the category codes of the queries. Rows are read once per fit.
@@ -211,22 +211,18 @@ def pairs_of(model: FittedModel, code: Codes | None = None, *, exclude_self: boo
     factors = None
     if model.encoding_ is not None and code is not None:
         factors = model._categories().factors(code, model.key_code_, model.smoothing_)
-    return KeyPairs(keys, factors, exclude_self)
+    return KeyPairs(keys, factors)
 
 
-def problem_of(model: FittedModel, X: ArrayLike | None, *, exclude_self: bool = False, warn: bool = True) -> Problem:
+def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) -> Problem:
     """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
     if X is None:
         query, code = scaled_keys(model), model.key_code_
-        recipe = recipe_of(model)
-        if least_rows_of(model) is not None:
-            recipe = replace(recipe, widening=smoother_of(model).training_points(model.key_group_).widening)
     else:
         given, code = read_query(model, X, warn=warn)
         query = scale_of(model).apply(given)
-        recipe = recipe_at(model, query, code)
-    return pairs_of(model, code, exclude_self=exclude_self).problem(recipe, query)
+    return pairs_of(model, code).problem(recipe_at(model, query, code), query)
 
 
 def left_out_fits(model: FittedModel, smoother: Smoother, group: Codes | None) -> LeaveOneOut:
@@ -516,7 +512,7 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     if least == "auto":
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
         usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
-        least = min(floor, float(usual))
+        least = min(floor, max(float(usual), 1.0))
     windows = {"min_effective_rows_": float(least)}
     if "loo_error_" not in found or "bandwidth_note_" in found:
         return windows

@@ -382,7 +382,8 @@ class Residuals(PrintedResult):
     Parameters
     ----------
     fitted : ndarray of shape (n,) or (n, c)
-        Fitted values.
+        Fitted values. Where windows have a floor of effective rows, the window is that of the leave-one-out fit, and
+        `predict` at a training row, which counts itself, may have a narrower one.
     residual : ndarray, as fitted
         Output minus leave-one-out prediction (without one unit of the row); with clusters, leave-cluster-out.
     leverage : ndarray of shape (n,)

@@ -255,7 +255,8 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
     'every pair, in compiled tiles: as asked'
     """
     if problem.similarity.widening is not None:
-        return WidenedPlan.of(problem, partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary))
+        part = partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary)
+        return WidenedPlan.of(problem.similarity.widening, part, name_of_each(algorithm))
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:
         algorithm = "auto"
     if problem.groups is not None:

@@ -41,12 +41,9 @@ class WidenedPlan:
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, problem: Problem, choose_part: Callable[[Problem], PoolingPlan]) -> WidenedPlan:
-        """Return the plan for a problem with a widening; `choose_part` plans the queries of one width."""
-        parts = sum(1 for _ in queries_by_width(problem))
-        return cls(
-            "widened", f"{parts} width(s) of windows, the queries of each by an algorithm of their own", choose_part
-        )
+    def of(cls, widening: Array, choose_part: Callable[[Problem], PoolingPlan], each: str) -> WidenedPlan:
+        """Return the plan for a widening; `choose_part` plans the queries of one width, `each` says how in words."""
+        return cls("widened", f"{len(np.unique(widening))} width(s) of windows: each by {each}", choose_part)
 
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys, at each query; parameters and result as of `Plan.reduce`."""

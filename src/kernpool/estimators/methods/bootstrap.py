@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_of, recipe_of, scaled_keys
+from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_of, recipe_of, scaled_keys, smoother_of
 from kernpool.estimators.model import FittedModel, names_of, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
@@ -53,10 +53,13 @@ def bootstrap_of(
         return found
     recipe = recipe_of(model)
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
+    smoother, at = smoother_of(model), None
+    if X is not None or smoother.least_rows is not None:  # training rows as queries have other windows than left out
+        at = _in_double_precision(problem_of(model, X))
     return bootstrap(
-        SmootherMatrix(_in_double_precision(problem_of(model, None)), recipe),
+        SmootherMatrix(smoother.problem(smoother.training_points(model.key_group_)), recipe),
         value,
-        None if X is None else _in_double_precision(problem_of(model, X)),
+        at,
         how=how,
         statistic=statistic,
         groups=model.key_group_ if groups is None else groups,
