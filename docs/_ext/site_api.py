@@ -20,7 +20,7 @@ from sphinx.util.nodes import make_refnode
 
 API = Path(__file__).resolve().parents[1] / "api"
 GROUPS = {
-    "Pooling": "pool pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
+    "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
     "KernelStackingClassifier LearnedPoolingRegressor LearnedPoolingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
     from kernpool.pooling import Plan, RunningPool, choose, pool_state, pooling_weights
+    from kernpool.pooling.lowess import lowess
     from kernpool.pooling.pool import pool
 
 __all__ = [
@@ -139,6 +140,7 @@ __all__ = [
     "get_kernel",
     "kernel_names",
     "load_model",
+    "lowess",
     "make_kernel",
     "merge",
     "monotonicity_test",
@@ -166,6 +168,7 @@ _LAZY = {
     "RunningPool": "kernpool.pooling",
     "SuspectColumnWarning": "kernpool.data",
     "choose": "kernpool.pooling",
+    "lowess": "kernpool.pooling.lowess",
     "convert_bandwidth": "kernpool.kernels",
     "empty_state": "kernpool.core",
     "get_kernel": "kernpool.kernels",

@@ -1,0 +1,244 @@
+"""Lowess: robust local linear smoothing of a curve with nearest-neighbour windows (Cleveland 1979), in linear time."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernpool.algorithms.sweep.octaves import NearestWindows
+from kernpool.core import EmptyWindowWarning
+from kernpool.data.array_validation import as_array, as_real_array
+from kernpool.execution.error_messages import abbreviate, check_choice, check_flag, explain_calls
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.execution.warnings import underflow_is_zero, warn_caller
+
+Array = NDArray[np.float64]
+
+EXACT = 1e-13  # of the largest value: residuals that are no larger are rounding errors
+VISIBLE = 1e3  # times as large, a residual is none
+
+
+@explain_calls
+@underflow_is_zero
+def lowess(
+    endog: ArrayLike,
+    exog: ArrayLike,
+    frac: float = 2 / 3,
+    it: int = 3,
+    delta: float = 0.0,
+    xvals: ArrayLike | None = None,
+    is_sorted: bool = False,
+    missing: str = "drop",
+    return_sorted: bool = True,
+    *,
+    n_jobs: int | None = None,
+) -> Array:
+    """Smooth a scatterplot by lowess: robust local linear fits to the nearest fraction of the rows.
+
+    The signature, the conventions and the numbers are those of ``statsmodels.nonparametric.lowess``. Time is linear in
+    the number of rows after sorting, where it is quadratic there, so no row has to be interpolated.
+
+    Parameters
+    ----------
+    endog : array_like of shape (n,)
+        Values of y.
+    exog : array_like of shape (n,)
+        Values of x, in any order.
+    frac : float, default=2/3
+        Fraction of the rows in each window: ``int(frac * n + 1e-10)`` rows, at least two.
+    it : int, default=3
+        Number of re-weightings by residuals. With 0 the fit is not robust.
+    delta : float, default=0.0
+        Accepted and without effect. Other implementations fit only rows at least this far apart and interpolate
+        between them; here every row is fitted exactly.
+    xvals : array_like of shape (m,), optional
+        Points at which the curve is evaluated, with the weights of rows after `it` passes. By default the rows.
+    is_sorted : bool, default=False
+        Whether `exog`, and `xvals` if given, are in ascending order already.
+    missing : {"drop", "raise", "none"}, default="drop"
+        Rows with NaN or infinity are left out, or refused. With "none" there must be none either.
+    return_sorted : bool, default=True
+        Whether to return x and the fit, in ascending order of x and without the rows that were left out. Otherwise,
+        and with `xvals`, the fit alone in the order of the arguments, with NaN at rows that were left out.
+    n_jobs : int, optional
+        Threads, as in `pool`; the result has the same bits for any number.
+
+    Returns
+    -------
+    ndarray of shape (n, 2), (n,) or (m,)
+        The fit. NaN at points of `xvals` with less than two rows of weight above 1e-12 in their window, with an
+        `EmptyWindowWarning`: points too far from all rows, or in a window of outliers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is invalid. The message says which, and the remedy.
+
+    See Also
+    --------
+    LocalLinearRegressor : One bandwidth, chosen by cross-validation, with confidence and prediction intervals.
+
+    Notes
+    -----
+    The window of a point x has k rows and the width s, the distance of the farthest of them. Row j has the weight
+    ``(1 - |(x - x_j) / s|**3)**3``. After each pass this is multiplied by ``(1 - (e_j / (6 MAD))**2)**2``, or zero if
+    ``|e_j| >= 6 MAD``, where e are the residuals and MAD is the median of their magnitudes.
+
+    In three cases results differ from those of statsmodels on purpose. Where k rows or more coincide, the fit is the
+    mean of all rows there, and not the first y. Where more than half of the rows are fitted up to rounding, MAD is zero
+    and the weights stay what they are. The slope is estimated however small the unit of x is. A row whose window has
+    less than two weights gets its own y, as there.
+
+    References
+    ----------
+    Cleveland, W. S. (1979). Robust locally weighted regression and smoothing scatterplots. Journal of the American
+    Statistical Association 74, 829-836.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(20.0)
+    >>> y = 2.0 * x + np.sin(9.0 * x)
+    >>> y[7] = 1000.0
+    >>> robust, plain = (lowess(y, x, frac=0.5, it=it, xvals=[7.0, 12.5]) for it in (3, 0))
+    >>> robust.round(1).tolist(), plain.round(1).tolist()
+    ([14.0, 25.0], [184.3, 25.0])
+    """
+    _check_options(frac, it, delta, missing, is_sorted=is_sorted, return_sorted=return_sorted)
+    threads = resolve_n_jobs(n_jobs)
+    y, x = _read("endog", endog), _read("exog", exog)
+    if len(y) != len(x):
+        raise ValueError(f"endog and exog must have one entry per row each, got {len(y)} and {len(x)}")
+    kept = _finite_rows({"endog": y, "exog": x}, missing)
+    rows = _ascending("exog", x[kept], is_sorted)
+    x, y = _in_range("exog", x[kept][rows]), _in_range("endog", y[kept][rows])
+    if not len(x):
+        raise ValueError(f"exog must have at least one row without NaN and infinity, got none among {len(kept)}")
+    curve = _Curve(x, y, min(max(int(frac * len(x) + 1e-10), 2), len(x)), threads)
+    if xvals is None:
+        fitted = curve.smooth(int(it))
+        return np.column_stack([x, fitted]) if return_sorted else _in_place(fitted, rows, kept)
+    at = _read("xvals", xvals)
+    known = _finite_rows({"xvals": at}, missing)
+    points = _ascending("xvals", at[known], is_sorted)
+    found = curve.evaluate(_in_range("xvals", at[known][points]), int(it))
+    return _in_place(found, points, known)
+
+
+class _Curve:
+    """Sorted rows and their windows, with the robustness weights of the last pass."""
+
+    def __init__(self, x: Array, y: Array, k: int, n_jobs: int) -> None:
+        self._x, self._k, self._n_jobs = x, k, n_jobs
+        self._center = float(np.median(y))
+        self._value = y - self._center
+        self._weight = np.ones(len(x))
+        is_first = np.append(True, x[1:] > x[:-1])  # equal rows have the same window
+        self._windows, self._place = NearestWindows.prepare(x, x[is_first], k), np.cumsum(is_first) - 1
+
+    def smooth(self, it: int) -> Array:
+        """Return the fit at the rows after `it` re-weightings."""
+        fitted = self._fit_rows()
+        for _ in range(it):
+            if not self._weigh(np.abs(self._value - fitted)):
+                break
+            fitted = self._fit_rows()
+        return fitted + self._center
+
+    def evaluate(self, points: Array, it: int) -> Array:
+        """Return the fit at sorted points with the weights of rows after `it` passes."""
+        for _ in range(it):
+            if not self._weigh(np.abs(self._value - self._fit_rows())):
+                break
+        found = NearestWindows.prepare(self._x, points, self._k).fit(self._weight, self._value, self._n_jobs)
+        empty = np.isnan(found)
+        if empty.any():
+            warn_caller(
+                f"{np.count_nonzero(empty)} of {len(points)} points of xvals, such as {points[empty][0]:g}, have less "
+                "than two rows of positive weight in their window, so lowess is NaN there; evaluate it among the rows, "
+                "or use a larger frac",
+                EmptyWindowWarning,
+            )
+        return found + self._center
+
+    def _fit_rows(self) -> Array:
+        fitted = self._windows.fit(self._weight, self._value, self._n_jobs)[self._place]
+        return np.where(np.isnan(fitted), self._value, fitted)
+
+    def _weigh(self, residual: Array) -> bool:
+        """Compute the bisquare weights of rows from residuals; return False, and keep the weights, if MAD is zero."""
+        scale, rounding = 6.0 * float(np.median(residual)), EXACT * float(np.abs(self._value).max())
+        if scale <= 6.0 * rounding:
+            if residual.max() > VISIBLE * rounding:
+                warn_caller(
+                    "more than half of the rows are fitted exactly, so their residuals have no scale by which lowess "
+                    "could give outliers less weight, and it stops re-weighting; use a larger frac, or it=0"
+                )
+            return False
+        self._weight = (1.0 - (np.minimum(residual, scale) / scale) ** 2) ** 2
+        return True
+
+
+def _check_options(frac: float, it: int, delta: float, missing: str, *, is_sorted: bool, return_sorted: bool) -> None:
+    if not isinstance(frac, Real) or isinstance(frac, bool) or not 0.0 <= frac <= 1.0:
+        raise ValueError(f"frac must be a number from 0 to 1, the fraction of the rows, got {abbreviate(frac)}")
+    if not isinstance(it, Integral) or isinstance(it, bool) or it < 0:
+        raise ValueError(f"it must be an integer number of re-weightings, 0 or more, got {abbreviate(it)}")
+    if not isinstance(delta, Real) or isinstance(delta, bool) or not delta >= 0.0:
+        raise ValueError(
+            f"delta must be a number, 0 or more, got {abbreviate(delta)}; leave it out: all rows are fitted exactly"
+        )
+    check_choice("missing", missing, ["drop", "raise", "none"])
+    check_flag("is_sorted", is_sorted)
+    check_flag("return_sorted", return_sorted)
+
+
+def _read(name: str, given: ArrayLike) -> Array:
+    """Return a vector of floats, in which NaN and infinity are allowed."""
+    read = as_array(name, given)
+    if read.dtype.kind != "f":
+        read = as_real_array(name, given)
+    if read.ndim != 1:
+        raise ValueError(f"{name} must be a vector, got shape {read.shape}; pass one column, as in {name}.ravel()")
+    return read.astype(np.float64)
+
+
+def _in_range(name: str, column: Array) -> Array:
+    """Return finite numbers; raise ValueError if their squares would overflow."""
+    return as_real_array(name, column).astype(np.float64)
+
+
+def _finite_rows(columns: dict[str, Array], missing: str) -> NDArray[np.bool_]:
+    """Return which rows are finite; raise ValueError if some are not and `missing` does not drop them."""
+    finite: NDArray[np.bool_] = np.logical_and.reduce([np.isfinite(column) for column in columns.values()])
+    if missing != "drop" and not finite.all():
+        row = int(np.argmin(finite))
+        name = next(name for name, column in columns.items() if not np.isfinite(column[row]))
+        raise ValueError(
+            f"{name} holds {columns[name][row]} at index {row}, and missing={missing!r} allows no such entries; use "
+            "missing='drop' to leave them out"
+        )
+    return finite
+
+
+def _ascending(name: str, x: Array, is_sorted: bool) -> NDArray[np.intp]:
+    """Return the order that sorts `x`; raise ValueError if `is_sorted` says that it is sorted and it is not."""
+    if not is_sorted:
+        return np.argsort(x, kind="stable")
+    if np.any(x[1:] < x[:-1]):
+        row = int(np.argmax(x[1:] < x[:-1])) + 1
+        raise ValueError(
+            f"{name} must be in ascending order with is_sorted=True, got {x[row]} after {x[row - 1]} at index {row}; "
+            "sort it, or use is_sorted=False"
+        )
+    return np.arange(len(x))
+
+
+def _in_place(fitted: Array, rows: NDArray[np.intp], kept: NDArray[np.bool_]) -> Array:
+    """Return sorted fits in the order of the arguments, with NaN for rows that were left out."""
+    out, ordered = np.full(len(kept), np.nan), np.empty(len(fitted))
+    ordered[rows] = fitted
+    out[kept] = ordered
+    return out
