@@ -219,18 +219,19 @@ def test_conformal_scores_are_of_the_same_windows(method):
 
 
 def test_default_floor_and_its_absence():
-    found = LocalLinearRegressor().fit(X, Y)
-    assert 1.0 < found.min_effective_rows_ <= 6.0
+    found = LocalLinearRegressor(min_effective_rows=6).fit(X, Y)
     assert found.loo_error_ == pytest.approx(found.leave_one_out().error, rel=1e-10)
-    assert NadarayaWatsonClassifier().fit(X, Y > 0).min_effective_rows_ <= 12.0
+    assert 1.0 < NadarayaWatsonClassifier().fit(X, Y > 0).min_effective_rows_ <= 12.0
     for given in (
+        LocalLinearRegressor(),
+        NadarayaWatsonClassifier(bandwidth=0.5),
         LocalLinearRegressor(bandwidth="loo"),
         LocalLinearRegressor(bandwidth=0.5),
         NadarayaWatsonRegressor(),
     ):
-        assert given.fit(X, Y).min_effective_rows_ is None
+        assert given.fit(X, Y > 0).min_effective_rows_ is None
         np.testing.assert_array_equal(given.get_prediction(NEW).widening, np.ones(25))
-    assert LocalLinearRegressor(min_effective_rows=None).fit(X, Y).min_effective_rows_ is None
+    assert NadarayaWatsonClassifier(min_effective_rows=None).fit(X, Y > 0).min_effective_rows_ is None
     assert found.expected_error() > found.loo_error_
 
 
@@ -392,8 +393,8 @@ def test_bootstrap_is_by_default_at_the_training_rows_as_queries():
 
 
 def test_default_floor_is_at_least_one_row():
-    model, rows = LocalLinearRegressor("epanechnikov"), TrainingRows.from_arrays(X, Y[:, None])
-    found = {"bandwidth_": np.full(2, 1e-4), "smoothing_": np.zeros(0), "ridge_": 0.0}  # all windows are empty
+    model, rows = NadarayaWatsonClassifier("epanechnikov"), TrainingRows.from_arrays(X, Y[:, None])
+    found = {"bandwidth_": np.full(2, 1e-4), "smoothing_": np.zeros(0)}  # all windows are empty
     assert find_floor(model, found, rows, NO_CATEGORIES) == {"min_effective_rows_": 1.0}
 
 
@@ -405,3 +406,16 @@ def test_leave_cluster_out_quantiles_are_fits_without_the_cluster():
         rest = group != g
         one = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X[rest], Y[rest])
         np.testing.assert_allclose(found[~rest], one.conditional_distribution(X[~rest]).cdf(0.5), rtol=1e-10)
+
+
+def test_explanations_of_many_queries_are_of_their_windows():
+    """Enough pairs for the compiled search, which takes the queries of each width together."""
+    many = np.random.default_rng(1)
+    rows, queries = many.normal(size=(3000, 2)), many.uniform(-2.5, 2.5, size=(2000, 2))
+    model = NadarayaWatsonRegressor(bandwidth=0.1, min_effective_rows=12).fit(rows, rows[:, 0])
+    found = model.get_prediction(queries).explain(2)
+    some = np.arange(0, 2000, 400)
+    share = model.attention_weights(queries[some])
+    np.testing.assert_array_equal(found.row[some], np.argsort(-share, axis=1, kind="stable")[:, :2])
+    np.testing.assert_allclose(found.weight[some], np.take_along_axis(share, found.row[some], axis=1), rtol=1e-11)
+    np.testing.assert_allclose(found.effective_rows[some], 1.0 / np.sum(share**2, axis=1), rtol=1e-10)

@@ -134,7 +134,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     _arrays: ClassVar[tuple[str, ...]] = (*KernelSmoother._arrays, "recalibration_")
     _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
     _standardise = False  # one-hot labels have the same unit
-    _floor = 12.0, 0.0  # probabilities of fewer rows are too sure
+    _floor = 12.0  # probabilities of fewer rows are too sure
 
     def __init__(
         self,

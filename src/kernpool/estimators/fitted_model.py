@@ -502,7 +502,7 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
         `min_effective_rows_`, None for no floor; and `loo_error_` and `loo_empty_windows_` in these windows, if `found`
         has them of all rows.
     """
-    least, floor = model.min_effective_rows, model._floor[0] + model._floor[1] * rows.X.shape[1]
+    least, floor = model.min_effective_rows, model._floor
     searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2

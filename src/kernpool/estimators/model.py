@@ -111,7 +111,7 @@ class FittedModel:
         "_growing",
     )
     _degree = 0  # of the local fit
-    _floor = 0.0, 0.0  # least effective rows of windows by default, and more for each column; zero for no floor
+    _floor = 0.0  # least effective rows of windows by default; zero for no floor
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:

@@ -41,6 +41,7 @@ from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, 
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
 from kernpool.kernels import get_kernel, is_compiled
+from kernpool.pooling import queries_by_width
 from kernpool.smoother import EvaluationPoints, Fitted, LinearWeights, Smoother, WeightTables, value_shares
 from kernpool.smoother.bias_correction import inverse_designs
 
@@ -444,9 +445,13 @@ def largest_weights(smoother: Smoother, fitted: Fitted, places: EvaluationPoints
     problem, tables = weights.problem, WeightTables.of([(1.0, weights)])
     row, kernel = np.full((len(problem.query), k), -1, dtype=np.int64), problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
-    loops = loops and problem.similarity.widening is None
     if loops and len(row) * len(tables.kept) > FEW_PAIRS:
-        effective = _search_by_loops(tables, weights, row, smoother.recipe.n_jobs)
+        effective = np.empty(len(row))
+        for rows, part in queries_by_width(problem):
+            mass, base, tilt = weights.log_mass[rows], weights.base[rows], weights.tilt[rows]
+            some, found = LinearWeights(part, weights.factor, mass, base, tilt), row[rows]
+            effective[rows] = _search_by_loops(WeightTables.of([(1.0, some)]), some, found, smoother.recipe.n_jobs)
+            row[rows] = found
     else:
         effective = smoother.effective_rows(places)
         for rows in cut(len(row), tables.places):
