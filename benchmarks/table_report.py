@@ -154,7 +154,8 @@ INTRODUCTION = f"""How good is what comes out of the box, on tables of the kind 
 classes, took part in nothing**: they were drawn up, with their columns, before any model ran on them and after the
 models were designed. Half of the tables used for tuning chose the defaults of local fits, the other half has been
 reported before; both flatter what was tuned on them. The design of stacking was chosen with prototypes on 33 tables of
-other packages, which are not on this page.
+other packages, which are not on this page. The floor of effective rows of the classifiers came last, by four tables
+used for tuning; before it the mean gaps on held-out classes had been seen to be .0049 (stacking) and .0221.
 
 Every split trains on two thirds of the rows and tests on the others, the same for all models, drawn by seed 0, 1, 2 and
 so on: five splits up to 1200 rows, two beyond, ten on diabetes and friedman2, or the first of these, as many as the
