@@ -128,7 +128,8 @@ def test_clusters_far_apart_have_the_fit_of_the_formula():
 @settings(max_examples=40, deadline=None)
 @given(st.integers(5, 200), st.floats(0.1, 1.0), st.integers(0, 2**32 - 1), st.sampled_from([0, 2]))
 def test_laws(n, frac, seed, it):
-    if int(frac * n + 1e-10) < 5:
+    it = it if n >= 40 else 0  # of few rows more than half may be fitted exactly, of which lowess warns
+    if int(frac * n + 1e-10) < (20 if it else 5):
         frac = 1.0
     random = np.random.default_rng(seed)
     x, y = random.exponential(size=n), random.normal(size=n)
