@@ -68,7 +68,7 @@ def _are_texts(names: Any) -> bool:
 
 ENTRIES = {"parameters", "encoding", "features", "target", "results"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
-NEEDED_RESULTS = {"ridge_", "prior_share_"}  # of the estimators that have them
+NEEDED_RESULTS = {"ridge_", "prior_share_", "min_effective_rows_"}  # of the estimators that have them
 NAMES = "feature_names_in_"
 # Labels of columns that are not strings, for models that have them; beyond numbers and tuples, as text.
 LABELS = "labels"
@@ -93,6 +93,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         if name != "kernel"
     }
     results = {name: getattr(model, name) for name in model._results if getattr(model, name, None) is not None}
+    results.setdefault("min_effective_rows_", 0.0)  # no floor
     labels = vars(model).get("column_labels_")
     header = {
         "parameters": parameters | {"kernel": registered_name(get_kernel(model.kernel))},
@@ -121,7 +122,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     found = {name: record.arrays.get(name) for name in (*model._arrays, NAMES)}
     fitted: dict[str, Any] = {name: array for name, array in found.items() if array is not None}
     # An array of no entries is not stored.
-    fitted = {"smoothing_": np.zeros(0), "key_group_": None, "min_effective_rows_": None} | fitted | header["results"]
+    fitted = {"smoothing_": np.zeros(0), "key_group_": None} | fitted | header["results"]
+    fitted["min_effective_rows_"] = fitted["min_effective_rows_"] or None
     if on_chunks:
         fitted |= {"reference_": header["chunks"], "source_": open_reference(header["chunks"], record.memory)}
     else:
@@ -193,6 +195,9 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     if len(features) != columns:
         raise ValueError(f"features names {len(features)} columns of {columns}")
     as_ridge(parts.get("ridge_", 0.0))
+    least = parts["min_effective_rows_"]
+    if not (least is None or ("source_" not in parts and 1.0 <= least < np.inf)):
+        raise ValueError(f"min_effective_rows_ cannot be {least}")
     if "relevance_" in parts:
         check_array("relevance_", model.relevance_, "f", (columns,))
     names = parts.get("feature_names_in_")

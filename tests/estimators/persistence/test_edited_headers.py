@@ -93,6 +93,7 @@ FREE = {
     ("parameters", "unordered"): lambda value: value is None or (isinstance(value, list) and all(map(a_column, value))),
     ("parameters", "smoothing"): lambda value: value in (None, [], True) or (a_number(value) and 0 <= value < 4),
     ("parameters", "max_search_rows"): lambda value: value in (None, "auto") or a_whole(value, 2),
+    ("parameters", "min_effective_rows"): lambda value: value in (None, "auto") or (a_number(value) and value >= 1),
     ("parameters", "max_search_seconds"): lambda value: value is None or (a_number(value) and value > 0),
     ("parameters", "scale"): lambda value: value == ["raw"],  # where there is one column
     ("parameters", "ridge"): lambda value: value is None or (a_number(value) and 0 <= value <= 1e100),
@@ -104,6 +105,7 @@ FREE = {
     ("results", "loo_empty_windows_"): lambda value: value is DROPPED or type(value) is int,
     ("results", "ridge_"): lambda value: isinstance(value, float) and 0 <= value < 1e100,
     ("results", "bandwidth_note_"): lambda value: value is DROPPED or isinstance(value, str),
+    ("results", "min_effective_rows_"): lambda value: isinstance(value, float) and (value == 0 or value >= 1),
     ("features",): lambda value: value == ["other"],  # where there is one column
     ("results",): lambda value: value == {},
     ("target",): lambda value: value is None or isinstance(value, str),
