@@ -49,8 +49,8 @@ from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import score_bound
 from kernpool.core import LocalFit, PoolState, Problem, merge
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.smoother import Smoother, log_mass
 from kernpool.smoother.bias_correction import inverse_designs
-from kernpool.smoother.linear_smoother import Smoother, log_mass
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

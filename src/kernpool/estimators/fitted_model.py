@@ -68,9 +68,11 @@ def recipe_of(model: FittedModel) -> Recipe:
 
 
 def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
-    """Return the pooling settings at some queries, after any rank transform, in windows of enough effective rows."""
+    """Return the pooling settings at queries, as `read_query` returns them, in windows of enough effective rows."""
     recipe = recipe_of(model)
-    return recipe if least_rows_of(model) is None else replace(recipe, widening=points_of(model, query, code).widening)
+    if least_rows_of(model) is None:
+        return recipe
+    return replace(recipe, widening=points_of(model, scale_of(model).apply(query), code).widening)
 
 
 def least_rows_of(model: FittedModel) -> float | None:
@@ -218,11 +220,11 @@ def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) ->
     """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
     if X is None:
-        query, code = scaled_keys(model), model.key_code_
+        given, query, code = model.key_, scaled_keys(model), model.key_code_
     else:
         given, code = read_query(model, X, warn=warn)
         query = scale_of(model).apply(given)
-    return pairs_of(model, code).problem(recipe_at(model, query, code), query)
+    return pairs_of(model, code).problem(recipe_at(model, given, code), query)
 
 
 def left_out_fits(model: FittedModel, smoother: Smoother, group: Codes | None) -> LeaveOneOut:
@@ -289,7 +291,7 @@ def pool_at(
     """
     check_is_fitted(model)
     query, code = read_query(model, X)
-    recipe = recipe_at(model, scale_of(model).apply(query), code)
+    recipe = recipe_at(model, query, code)
     return pooled_from(model, recipe, query, sums_at(model, recipe, query, code, pairs_of_chunks), report_rank)
 
 

@@ -251,17 +251,14 @@ class KeyPairs:
         The pairs.
     factors : Factors, optional
         Of the queries that come, where there are categorical columns.
-    exclude_self : bool, default=False
-        Whether queries are the keys themselves, each excluded from its own fit (leave-one-out).
     """
 
     keys: Keys
     factors: Factors | None = None
-    exclude_self: bool = False
 
     def problem(self, recipe: Recipe, query: ArrayLike) -> Problem:
         """Build the pooling problem of the given queries with the stored keys and values."""
-        return recipe.problem(query, self.keys, exclude_self=self.exclude_self, factors=self.factors)
+        return recipe.problem(query, self.keys, factors=self.factors)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> PoolingPlan:
         """Return the algorithm that sums the pairs at these queries, and the reason for the choice."""

@@ -105,7 +105,8 @@ class QueryBatch:
 
     def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
         """Select the queries with these indices; with a `limit`, for pooling with vanishing or infinite bandwidth."""
-        recipe = self.recipe.at(rows) if limit is None else replace(self.recipe.at(rows), degree=0)
+        recipe = self.recipe.at(rows)
+        recipe = recipe if limit is None else replace(recipe, degree=0)
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:

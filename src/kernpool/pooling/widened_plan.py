@@ -105,9 +105,9 @@ def queries_by_width(problem: Problem) -> Iterator[tuple[slice | NDArray[np.intp
     factors, number = np.unique(widening, return_inverse=True)
     for i, factor in enumerate(factors.tolist()):
         (rows,) = np.nonzero(number == i)
-        similarity = problem.similarity
-        bandwidth = similarity.bandwidth if factor == 1.0 else factor * similarity.bandwidth
-        yield rows, replace(problem.block(rows), similarity=replace(similarity, bandwidth=bandwidth, widening=None))
+        part = problem.block(rows)
+        similarity = replace(part.similarity, bandwidth=factor * part.similarity.bandwidth, widening=None)
+        yield rows, replace(part, similarity=similarity)
 
 
 def _parts(

@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, solve, with_ridge
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
-from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother, log_mass
-from kernpool.smoother.quadratic_forms import LinearWeights
+from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
+from kernpool.smoother.quadratic_forms import LinearWeights, log_mass
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.smoother.quadratic_forms import Summed, Terms, norms_by_rows
+from kernpool.smoother.quadratic_forms import Summed, Terms, log_mass, norms_by_rows
 from kernpool.smoother.windows import effective_rows, widening
 
 Array = NDArray[np.float64]
@@ -228,7 +228,7 @@ class Smoother:
             problem = first.problem(rows, exclude_self=code is None)
             return first._widening(problem if code is None else problem.with_groups(code, code))
 
-        found = make() if self.keys.prepared is None else self.keys.prepared.get("widening", of, make)
+        found = make() if self.keys.prepared is None else self.keys.prepared.get(("widening", code is None), of, make)
         return replace(rows, widening=found)
 
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
@@ -415,8 +415,3 @@ class Fitted:
     def log_mass(self) -> Array:
         """Logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
         return log_mass(self.state)
-
-
-def log_mass(state: PoolState) -> Array:
-    """Return the logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
-    return np.where(state.denominator > 0, state.log_denominator, -np.inf)

@@ -36,6 +36,11 @@ from kernpool.kernels import Term, products
 Array = NDArray[np.float64]
 
 
+def log_mass(state: PoolState) -> Array:
+    """Return the logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
+    return np.where(state.denominator > 0, state.log_denominator, -np.inf)
+
+
 @dataclass(frozen=True, eq=False)
 class LinearWeights:
     """Linear weights of the keys in one local fit per query, in closed form.

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Problem
-from kernpool.smoother.quadratic_forms import LinearWeights, Summed, squared_norm
+from kernpool.smoother.quadratic_forms import LinearWeights, Summed, log_mass, squared_norm
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def effective_rows(problem: Problem, sums: Summed) -> Array:
         Each unit of a frequency is a row. Zero where the window is empty.
     """
     alone = _without_values(problem)
-    return _effective_rows(alone, _log_mass(alone, sums), sums)
+    return _effective_rows(alone, log_mass(sums(alone)), sums)
 
 
 def widening(problem: Problem, least: float, sums: Summed) -> Array | None:
@@ -75,7 +75,7 @@ def widening(problem: Problem, least: float, sums: Summed) -> Array | None:
     factor, peak = np.ones(len(thin)), problem.similarity.log_peak
     for narrow, wide in pairwise(FACTORS):
         asked = alone.with_kernel(alone.similarity.kernel, narrow).block(thin)
-        mass = _log_mass(asked, sums)
+        mass = log_mass(sums(asked))
         # No weight is larger than the peak, so that sum K^2 <= peak sum K and e >= sum K / peak: in few columns most
         # queries need no squares (half of the time).
         (doubtful,) = np.nonzero(mass - peak < np.log(least))
@@ -85,11 +85,6 @@ def widening(problem: Problem, least: float, sums: Summed) -> Array | None:
             break
         factor[thin] = wide
     return None if np.all(factor == 1.0) else factor
-
-
-def _log_mass(problem: Problem, sums: Summed) -> Array:
-    state = sums(problem)
-    return np.where(state.denominator > 0, state.log_denominator, -np.inf)
 
 
 def _effective_rows(problem: Problem, mass: Array, sums: Summed) -> Array:
