@@ -1,5 +1,7 @@
 """A floor of effective rows is an ordinary model at each query, with bandwidths times the widening of the query."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -270,12 +272,12 @@ def problem_of(degree, **options):
     return Problem.from_arrays(NEW, X, Y, bandwidth=0.5, degree=degree, widening=WIDENING, **options)
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("algorithm", ["reference", "brute", "kd_tree"])
+@pytest.mark.parametrize(
+    ("algorithm", "degree"),
+    [*((name, degree) for name in ("reference", "brute") for degree in (0, 1, 2)), ("kd_tree", 0), ("kd_tree", 1)],
+)
 @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "laplace"])
 def test_every_algorithm_sums_in_windows_of_each_query(kernel, algorithm, degree):
-    if algorithm == "kd_tree" and degree == 2:
-        return  # which it refuses
     problem = problem_of(degree, kernel=kernel)
     state = choose(problem, algorithm).reduce(problem)
     weights = weight_tables(lambda _: problem, empty="zero")[0]
@@ -299,7 +301,7 @@ def test_groups_and_gradients():
     state, step = choose(problem).reduce(problem), 1e-6
     slope = choose(problem).pullback(problem, state, np.ones((25, 1)), ["query"]).query
     for a in range(2):
-        moved = [kernpool.core.problem.replace(problem, query=NEW + sign * step * np.eye(2)[a]) for sign in (1.0, -1.0)]
+        moved = [replace(problem, query=NEW + sign * step * np.eye(2)[a]) for sign in (1.0, -1.0)]
         above, below = (choose(one).reduce(one).finalize()[:, 0] for one in moved)
         np.testing.assert_allclose(slope[:, a], (above - below) / (2 * step), rtol=1e-5, atol=1e-7)
 

@@ -51,7 +51,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state
-        As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"``.
+        As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``.
     algorithm : str, default="auto"
         See `kernpool.choose`.
     tol : float or None, default=None

@@ -324,9 +324,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Effective rows (Kish) that the window of a query has at least. Where it has fewer at the bandwidths of the fit,
         all numeric bandwidths are multiplied by the smallest of 1.19, 1.41, 1.68 and 2 at which it has enough, or by 2.
         "auto" is 12 for `NadarayaWatsonClassifier`, or the median over training rows if that is less, with a bandwidth
-        that it searches for by default, and no floor elsewhere: where bandwidths are given or found in another way
-        numbers are those of published methods, and regressors lose by bias what they win. Of planes :math:`2 (d + 1)`,
-        two rows for each coefficient, is what to try. Not for rows in chunks.
+        by ``"log_loss"`` or ``"regularised"``, and no floor elsewhere: where bandwidths are given or found in another
+        way numbers are those of published methods, and regressors lose by bias what they win. Of planes
+        :math:`2 (d + 1)`, two rows for each coefficient, is what to try. Not for rows in chunks.
     max_search_rows : "auto", int or None, default="auto"
         Rows to search on. None is all of them. A number draws so many at random, and brings the result to the number of
         all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so many rows as

@@ -17,7 +17,7 @@ from kernpool.execution.warnings import underflow_is_zero, warn_caller
 Array = NDArray[np.float64]
 
 EXACT = 1e-13  # of the largest value: residuals that are no larger are rounding errors
-VISIBLE = 1e3  # times as large, a residual is none
+VISIBLE = 1e3  # residuals larger than so many rounding errors are differences of the data
 
 
 @explain_calls
@@ -99,10 +99,12 @@ def lowess(
     Examples
     --------
     >>> import numpy as np
+    >>> from kernpool import lowess
     >>> x = np.arange(20.0)
     >>> y = 2.0 * x + np.sin(9.0 * x)
     >>> y[7] = 1000.0
-    >>> robust, plain = (lowess(y, x, frac=0.5, it=it, xvals=[7.0, 12.5]) for it in (3, 0))
+    >>> robust = lowess(y, x, frac=0.5, xvals=[7.0, 12.5])
+    >>> plain = lowess(y, x, frac=0.5, it=0, xvals=[7.0, 12.5])
     >>> robust.round(1).tolist(), plain.round(1).tolist()
     ([14.0, 25.0], [184.3, 25.0])
     """
