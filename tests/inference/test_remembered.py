@@ -57,9 +57,9 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
         assert len(made) == 1, name
 
 
-@pytest.mark.parametrize(("kernel", "passes"), [("gaussian", 6), ("epanechnikov", 7)])
+@pytest.mark.parametrize(("kernel", "passes"), [("gaussian", 8), ("epanechnikov", 9)])
 def test_how_many_passes_an_interval_takes(kernel, passes, monkeypatch):
-    """Of slopes by two columns no more than of the value; one of them is over the training rows."""
+    """Of slopes no more than of the value; one is over the training rows, two are effective rows of what is printed."""
     made, sums = [], Smoother.sums
     monkeypatch.setattr(Smoother, "sums", lambda smoother, problem: made.append(problem) or sums(smoother, problem))
     x = np.random.default_rng(0).uniform(size=(60, 2))

@@ -419,9 +419,10 @@ class Prediction(PrintedResult, PredictionBase):
         if isinstance(critical, np.ndarray):
             critical = shaped(self.model, self.query, critical)
         axes = ("output",) if quantity == "fit" else ("column", "output")
+        first = None if source_of(self.model) is not None else smoother.effective_rows(places.rows(slice(0, ROWS)))
         return replace(
             found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
-            effective_rows=smoother.effective_rows(places.rows(slice(0, ROWS))),
+            effective_rows=first,
             first_predictions=self._first_means() if quantity == "fit" and found.method != "naive" else None,
         )  # fmt: skip
 

@@ -63,7 +63,8 @@ class Interval(IntervalTable):
         Meaning of the axes of the center after the first: ``"column"`` of slopes, ``"output"`` of several outputs.
     effective_rows : ndarray of shape (m,), optional
         Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
-        an interval rests on one row. `Prediction.effective_sample_size` has it for all points.
+        an interval rests on one row. None of rows in a file, as it takes two passes over them;
+        `Prediction.effective_sample_size` has it for all points.
     first_predictions : ndarray, optional
         What `predict` returns at the first points, those of the printed table.
 
